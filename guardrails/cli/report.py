@@ -121,8 +121,8 @@ def report(
         fail(str(error))
     files = without_outputs(files, {"--html": html, "--output": output})
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.report.overrides import overrides
     from guardrails.offline.report.quality import count_files, suggestions, to_dict
+    from guardrails.offline.report.suggestions import overrides
     from guardrails.offline.transcripts.inputs import nothing_found
 
     with failures_told(), telling(quiet=quiet or as_json) as tell:

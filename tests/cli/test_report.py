@@ -81,8 +81,8 @@ def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tm
     said = report(records, "--suggest", "-o", path, "-q")
     (rule, *_) = Policy.load(path).chain.rules
     assert rule.match == ("search",)
-    assert rule.declared == {"repeats": "evidence"}
-    assert "# 90 of 90 repeats with nothing changed in between brought nothing new" in path.read_text()
+    assert rule.guards["duplicates"]["rule"] == "always"
+    assert "# 90 of 90 repeats within " in path.read_text()
     assert f"--compare {path}" in said
     assert "1 setting for 1 tool written" in said
 
@@ -107,9 +107,9 @@ def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: P
     assert f"1 setting for 1 tool written to `{path}`" in done.stderr
     found = json.loads(done.stdout)
     (one,) = found["suggestions"]
-    assert one["settings"] == {"repeats": "evidence"}
+    assert list(one["settings"]) == ["duplicates"]
     assert document(html.read_text()) == {"command": "report", "data": found}
-    assert one["evidence"]["repeats"] in path.read_text()
+    assert one["evidence"]["duplicates"] in path.read_text()
 
 
 def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Path, tmp_path: Path) -> None:

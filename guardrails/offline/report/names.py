@@ -1,5 +1,5 @@
 """
-Reads the name of a tool: it may say that the tool reads, that a call of it is to happen once, or that it asks a person.
+Reads the name of a tool: it may say that the tool reads, or that a call of it is to happen once.
 """
 
 from typing import Final
@@ -14,14 +14,6 @@ READS: Final = frozenset(
     }
 )
 """First words of a name that say that nothing is changed."""
-ASKS: Final = frozenset(
-    {
-        *("ask", "asks", "question", "questions", "confirm", "confirmation", "approve", "approval", "permission"),
-        *("human", "user_input", "elicit", "elicitation", "feedback", "review", "prompt"),
-    }
-)
-"""Words of a name that say that a person answers, whose time is no figure of the tool."""
-
 ONCE: Final = frozenset(
     "book buy charge deposit issue mint order pay publish purchase refund reply send submit transfer withdraw".split()  # noqa: SIM905
 )
@@ -41,13 +33,6 @@ def named_once(tool: str) -> bool:
     Returns whether the first word is one of `ONCE`.
     """
     return not ONCE.isdisjoint(words(tool)[:1])
-
-
-def waits_for_a_person(tool: str) -> bool:
-    """
-    Returns whether any word is one of `ASKS`.
-    """
-    return not ASKS.isdisjoint(words(tool))
 
 
 def words(tool: str) -> list[str]:

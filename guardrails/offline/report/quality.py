@@ -5,7 +5,7 @@ Counts files of records, tool by tool.
 import time
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from guardrails.core.values.types import MICRO, micro_dollars
@@ -104,5 +104,5 @@ def to_dict(quality: Quality, suggested: Sequence[Suggestion]) -> dict[str, Any]
         "notices": report.notices,
         "formula": FORMULA,
         "tools": [{**tally.to_dict(), "reasons": [str(one) for one in reasons(tally)]} for tally in tallies],
-        "suggestions": [one.to_dict() for one in suggested],
+        "suggestions": [asdict(one) for one in suggested],
     }

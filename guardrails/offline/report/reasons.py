@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from guardrails.offline.figures import plural
 
 from .rows import NEWS, REFUSED
-from .suggestions import of, others, summed, waits, wrong
+from .suggestions import of, others, waits, within, wrong
 from .tally import Tally
 
 
@@ -23,49 +23,26 @@ PAYS: Final = 0.2
 """Share of retries that work from which on the same call is worth making again."""
 _FEW: Final = 5
 _MODEL: Final = "give `retryable` a `model`: it learns which of its failures pass, and when"
+_REPAIR: Final = "repair the service behind it, or retry within the tool"
 _CURES: Final = {
     "validation": (
-        "declare what can be checked, so that a wrong call never runs, and say in the error what is accepted",
-        "declare its `parameters`: a wrong call is refused before it runs, with what is accepted",
+        "declare what is accepted, and say it in the error",
+        "declare its `parameters`: checked before it runs",
     ),
-    REFUSED: (
-        "say in the schema and description what is accepted, with an example",
-        "put an example into its description, or wrap it in a tool with fewer parameters",
-    ),
-    "invalid_path": (
-        "say which paths are accepted and name the nearest one in the error",
-        "declare its `paths`, and a `workspace`: other paths are refused before it runs",
-    ),
-    "not_found": (
-        "offer a way to search or list first, and name near matches in the error",
-        "wrap it: look the name up first, and answer with near matches",
-    ),
-    "precondition": (
-        "name the missing step in the error, or do it in the call",
-        "wrap it together with the step that is missing",
-    ),
+    REFUSED: ("say in the description what is accepted, with an example", "wrap it in a tool with fewer parameters"),
+    "invalid_path": ("say which paths are accepted, and name the nearest", "declare its `paths`, and a `workspace`"),
+    "not_found": ("offer a search or a list, and name near matches", "wrap it: look the name up first"),
+    "precondition": ("name the missing step, or do it in the call", "wrap it together with the step that is missing"),
     "conflict": ("return the present state with the error", "wrap it: answer with the present state"),
-    "permission": (
-        "do not offer it to whom it is refused, or say who may",
-        "keep it from those whom it refuses (`tool_filter`)",
-    ),
-    "auth": ("check credentials before the tool is offered", "check credentials before the session, and leave it out"),
-    "rate_limit": (
-        "name the wait in the error, take batches, or cache",
-        "keep below its limit by `rate` for this tool",
-    ),
-    "timeout": (
-        "answer at once with an id to ask for, or do less in a call",
-        "declare its `timeout`, and ask for less",
-    ),
-    "server_error": ("repair the service behind it, or retry within the tool", _MODEL),
-    "unavailable": ("repair the service behind it, or retry within the tool", _MODEL),
+    "permission": ("do not offer it to whom it is refused", "keep it from those whom it refuses (`tool_filter`)"),
+    "auth": ("check credentials before the tool is offered", "check credentials first, and leave it out"),
+    "rate_limit": ("name the wait, take batches, or cache", "keep below its limit by `rate` for this tool"),
+    "timeout": ("answer at once with an id, or do less in a call", "declare its `timeout`, and ask for less"),
+    "server_error": (_REPAIR, _MODEL),
+    "unavailable": (_REPAIR, _MODEL),
     "connection": ("retry within the tool", _MODEL),
     "too_large": ("take a limit or a page, and say its largest value", "wrap it with a limit of your own"),
-    "tool_missing": (
-        "models call it though it is not there: offer it, or name the one that is",
-        "wrap the tool that is meant under this name",
-    ),
+    "tool_missing": ("offer it, or name the one that is meant", "wrap the tool that is meant under this name"),
     "other": ("give errors a type and a next step", "declare what its failures look like (`result`), or wrap it"),
 }
 """Kind of failure to the advice for its maker, and for its user."""
@@ -114,7 +91,7 @@ def reasons(tally: Tally) -> list[Reason]:
     found.sort(key=lambda one: (-one[0], one[1]))
     told = [reason for n, reason in found if n >= ENOUGH * tally.wasted][:SHOWN]
     fixed = tally.corrections
-    if told and fixed.n >= _FEW and (fixed.share or 0.0) < CORRECTED:
+    if told and fixed.n >= _FEW and fixed.s < CORRECTED * fixed.n:
         what = f"{fixed.s:,} of {fixed.n:,} calls with wrong arguments {'was' if fixed.s == 1 else 'were'} corrected by the next one"
         own = "declare its `parameters`: the refusal names the field"
         told.append(Reason(what, "name in the error the field, what is wrong with it and what is accepted", own))
@@ -149,7 +126,7 @@ def _repeating(tally: Tally) -> tuple[str, str]:
         return "it polls: have it answer when there is news, or say when to ask again", polls
     if waits(tally):
         return "it waits for something: have it answer when there is news or say when to ask again", polls
-    again = summed(tally.always.values())
+    again = within(tally.always)
     if wrong(again):
         moved = f"{of(others(again))} repeats brought something new, or came after work"
         return (

@@ -55,15 +55,12 @@ class Row:
     worth: Worth = "new"
     signal: Signal | None = None
     """What a success said of its completeness."""
-    attempt: int = 0
-    """Failures of this very call in a row, this one included."""
     changes: bool = False
     """It is not known to change nothing."""
     undeclared: bool = False
     """The policy does not say whether it changes anything."""
     changed: bool = False
-    """Something between may have changed something; so may these."""
-    changed_by_others: bool = False
+    """Something between may have changed something."""
     acted: bool = False
     """The same, as far as its end tells."""
     again: bool = False
@@ -176,7 +173,6 @@ class _Trail:
         row.worth = self.past.add(row.sig, row.evidence)
         if latest is not None:
             row.changed = any(one.changes for one in since)
-            row.changed_by_others = any(one.changes and one.call.tool != call.tool for one in since)
             row.acted = any(one.changes and one.error not in WITHOUT_EFFECT for one in since)
             row.again = latest.error in TRANSIENT or latest.error == "cancelled"
             row.again |= latest.error in REPAIRABLE and bool(since)
@@ -193,7 +189,6 @@ class _Trail:
         mends = row.worked or row.error in REPAIRABLE or row.error in NEWS
         row.check = row.same and not row.polling and mends and any(map(_did, since))
         row.idle = row.same and not row.polling and not row.check
-        row.attempt = 0 if row.error is None else 1 + (latest.attempt if latest is not None else 0)
         row.undeclared = tool.read_only is None and tool.repeats != "evidence"
         row.changes = tool.changes and not (row.undeclared and call.read_only)
         self.done.append(row)

@@ -14,11 +14,9 @@ from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural, visible
 from guardrails.offline.report.names import named_once, named_to_read
 from guardrails.offline.report.quality import Quality
-from guardrails.offline.report.suggestions import Suggestion
+from guardrails.offline.report.suggestions import Suggestion, text_of, written
 from guardrails.offline.report.tally import Tally
 from guardrails.policy.policy import Policy
-
-from .overrides import text_of, written
 
 
 LEAST_CALLS: Final = 1_000

@@ -1,27 +1,27 @@
 """
-Which settings the records support: shares as evidence (the more cautious end of a 95 % Wilson interval).
+Which settings the records support: shares as evidence (the more cautious end of a 95 % Wilson interval), and these settings as a policy file, a
+layer over the policy that they are for.
 
 `always` reaches as far as no repeat has brought anything.
 """
 
+import glob
+import json
 import math
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from guardrails.core.chain import Plan
-from guardrails.core.guards.base import Guard
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.retryable import Retryable
-from guardrails.core.retries.shrinkage import wilson
+from guardrails.core.retries.shrinkage import NONE, Count, wilson
+from guardrails.offline.figures import visible
 from guardrails.offline.replay.evidence import WINDOW
 
-from .names import waits_for_a_person
-from .tally import MAX_ATTEMPT, Odds, Tally, quantile
+from .tally import Tally
 
 
-G = TypeVar("G", bound=Guard)
 Made = tuple[Any, str] | None
 """A setting and its evidence; None: the figures support none."""
 
@@ -31,91 +31,60 @@ WRONG_BOUND: Final = 0.1
 """The same at the upper end of its interval: 35 repeats without a wrong one suffice."""
 WRONG_SEEN: Final = 3
 """Calls that have to be seen before any share of them is called too large."""
-RETRIED: Final = 5
-"""Retries of one number before more of them are allowed."""
-TIMED: Final = 100
-"""Successes of which the duration has to be known."""
-TIMEOUT_FACTOR: Final = 3
-"""Times the 99th percentile of the successes' durations; 10 seconds at least, since a call that is given up may still act."""
-CUT: Final = 0.05
-"""A timeout stands where fewer successes take longer than this, surely."""
-HOPELESS: Final = 0.5
-"""And where of the calls that take longer more fail than this, surely: else there is nothing to gain."""
 POLLS: Final = 0.5
 """A tool polls where more of its runs of equal results end in another one than this, surely."""
 SESSIONS: Final = 3
 """In which a tool has to repeat, or to poll, before anything is concluded: calls of one session are too much alike."""
 NAME_LENGTH: Final = 200
-_STEPS_S: Final = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
+_WORDS: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""Words that YAML, of one version or another, does not read as text."""
 
 
-def least(odds: Odds) -> float:
+def least(tries: Count) -> float:
     """
     Returns the share that is surely reached.
     """
-    return wilson(odds.count)[0]
+    return wilson(tries)[0]
 
 
-def most(odds: Odds) -> float:
-    """
-    Returns the share that is surely not passed.
-    """
-    return wilson(odds.count)[1]
-
-
-def right(odds: Odds) -> bool:
+def right(tries: Count) -> bool:
     """
     Returns whether what would be refused is pointless: none of it was seen to be wrong, and few are likely to be.
 
     One call that brought news outweighs any number of others. A policy that was made of recorded days must not refuse
     the honest work of those days.
     """
-    return 0 < odds.n == odds.s and least(odds) >= 1 - WRONG_BOUND
+    return 0 < tries.n == tries.s and least(tries) >= 1 - WRONG_BOUND
 
 
-def wrong(odds: Odds) -> bool:
+def wrong(tries: Count) -> bool:
     """
     Returns whether surely more would be refused wrongly than is allowed.
     """
-    missed = others(odds)
+    missed = others(tries)
     return missed.s >= WRONG_SEEN and least(missed) > WRONG_ALLOWED
 
 
-def others(odds: Odds) -> Odds:
+def others(tries: Count) -> Count:
     """
     Returns those that came out otherwise.
     """
-    return Odds(odds.n, odds.n - odds.s)
+    return Count(tries.n, tries.n - tries.s)
 
 
-def summed(parts: Iterable[Odds]) -> Odds:
+def within(tries: Mapping[int, Count], window: float = math.inf) -> Count:
     """
-    Returns all of *parts* together.
+    Returns those of the repeats that lie no more than *window* calls back.
     """
-    told = list(parts)
-    return Odds(sum(part.n for part in told), sum(part.s for part in told))
+    near = [part for back, part in tries.items() if back <= window]
+    return Count(sum(part.n for part in near), sum(part.s for part in near)) if near else NONE
 
 
-def of(odds: Odds) -> str:
+def of(tries: Count) -> str:
     """
     Returns `7 of 20`.
     """
-    return f"{odds.s:,} of {odds.n:,}"
-
-
-def bound(sign: str, share: float) -> str:
-    """
-    Returns a bound in words, rounded to the side that promises less; *sign* is `>` or `<`.
-    """
-    per_mille = math.floor(share * 1000) if sign == ">" else math.ceil(share * 1000)
-    return f"95 % sure {sign} {per_mille / 10:g} %"
-
-
-def percent(share: float) -> str:
-    """
-    Returns a share of 1 in whole per cent.
-    """
-    return f"{100 * share:.0f} %"
+    return f"{tries.s:,} of {tries.n:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +99,16 @@ class Suggestion:
     evidence: dict[str, str]
     """By the key of the setting."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Returns the same for another program.
-        """
-        return {"tool": self.tool, "settings": self.settings, "evidence": self.evidence}
-
 
 def suggestion(tally: Tally, plan: Plan) -> Suggestion | None:
     """
     Returns the suggestion that the figures of a tool support beyond *plan*. Returns None if there is none.
     """
-    if not tally.tool.isprintable() or not 0 < len(tally.tool) <= NAME_LENGTH:
+    if not tally.tool.isprintable() or not 0 < len(tally.tool) <= NAME_LENGTH or plan.tool.repeats == "allow":
         return None
-    found: dict[str, tuple[Any, str]] = {}
-    for key, propose in _SETTINGS:
-        # Repeats of a tool that waits are its nature, and what is declared as steady needs no rule.
-        made = None if key in found or (key == "duplicates" and "repeats" in found) else propose(tally, plan)
-        if made is not None:
-            found[key] = made
-    if not found:
-        return None
-    settings = {key: setting for key, (setting, _) in found.items()}
-    return Suggestion(tally.tool, settings, {key: said for key, (_, said) in found.items()})
+    # Repeats of a tool that waits are its nature.
+    key, made = ("repeats", _polling(tally)) if waits(tally) else ("duplicates", _duplicates(tally, plan))
+    return None if made is None else Suggestion(tally.tool, {key: made[0]}, {key: made[1]})
 
 
 def waits(tally: Tally) -> bool:
@@ -162,116 +118,80 @@ def waits(tally: Tally) -> bool:
     return least(tally.polls) > POLLS and tally.poll_sessions >= SESSIONS
 
 
-def _polling(tally: Tally, plan: Plan) -> Made:
-    if plan.tool.repeats == "allow" or not waits(tally):
-        return None
+def _polling(tally: Tally) -> Made:
     return "allow", (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"
-        f" in {tally.poll_sessions:,} sessions ({bound('>', least(tally.polls))}, needed {percent(POLLS)}): it waits for something"
+        f" in {tally.poll_sessions:,} sessions ({_above(least(tally.polls))}, needed {100 * POLLS:.0f} %): it waits for something"
     )
 
 
-def _stable(tally: Tally, plan: Plan) -> Made:
-    """
-    A tool that changes nothing gives the same result until something is changed.
-
-    If a tool does change something, to declare it stable would hide that from the repeats of others.
-    """
-    guard = _guard(plan, Duplicates)
-    unknown = guard is None or guard.rule == "always" or plan.tool.repeats or tally.repeat_sessions < SESSIONS
-    if unknown or not plan.tool.read_only or not right(tally.stable):
-        return None
-    return "evidence", _told(tally.stable, "with nothing changed in between")
-
-
 def _duplicates(tally: Tally, plan: Plan) -> Made:
-    guard = _guard(plan, Duplicates)
-    if guard is None or plan.tool.repeats == "allow" or tally.repeat_sessions < SESSIONS:
+    guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
+    if guard is None or tally.repeat_sessions < SESSIONS:
         return None
-    present = _within(tally.always, guard.window)
+    present = within(tally.always, guard.window)
     if guard.rule == "always" and wrong(present):
         changed = others(present)
         return {"rule": "evidence", "window": WINDOW}, (
             f"{of(changed)} repeats within {_calls(guard.window)} brought something, or looked again after work"
-            f" ({bound('>', least(changed))}, allowed {percent(WRONG_ALLOWED)})"
+            f" ({_above(least(changed))}, allowed {100 * WRONG_ALLOWED:.0f} %)"
         )
     # The most repeats none of which brought something.
-    news = min((back for back, odds in tally.always.items() if odds.s < odds.n), default=math.inf)
+    news = min((back for back, tries in tally.always.items() if tries.s < tries.n), default=math.inf)
     window = max((back for back in tally.always if back < news), default=0)
-    near = _within(tally.always, window)
+    near = within(tally.always, window)
     if not right(near) or plan.tool.repeats == "evidence" or (guard.rule == "always" and guard.window >= window):
         return None
-    return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
+    missed = f"95 % sure < {math.ceil(1000 * wilson(others(near))[1]) / 10:g} %, allowed {100 * WRONG_BOUND:.0f} %"
+    said = f"{of(near)} repeats within {_calls(window)} brought nothing new (the others: {missed})"
+    return {"rule": "always", "window": window}, said
 
 
-def _retries(tally: Tally, plan: Plan) -> Made:
+def _above(share: float) -> str:
     """
-    The fewest retries beyond which they are not worth their cost, or more than now if those surely are.
+    A bound in words, rounded to the side that promises less.
     """
-    guard = _guard(plan, Retryable)
-    if guard is None or tally.repeat_sessions < SESSIONS:
-        return None
-    cost = f"a retry costs {guard.retry_cost:g} of a success"
-    for enough in range(min(guard.max_retries, MAX_ATTEMPT)):
-        left = summed(odds for attempt, odds in tally.by_attempt.items() if attempt > enough)
-        if most(left) < guard.retry_cost:
-            which = "retries" if enough == 0 else f"retries after the first {enough}"
-            said = f"{of(left)} {which} of transient failures worked ({bound('<', most(left))}; {cost})"
-            return {"max_retries": enough}, said
-    more = {n: odds for n, odds in tally.by_attempt.items() if n > guard.max_retries}
-    paying = [n for n, odds in more.items() if odds.n >= RETRIED and least(odds) > guard.retry_cost]
-    if not paying:
-        return None
-    last = max(paying)
-    further = summed(odds for n, odds in more.items() if n <= last)
-    said = f"{of(further)} retries after the first {guard.max_retries} worked ({bound('>', least(further))}; {cost})"
-    # Each further retry is one more failure of the kind in a row.
-    return {"max_retries": last, "max_same_error": max(last, guard.max_same_error)}, said
-
-
-def _timeout(tally: Tally, plan: Plan) -> Made:
-    """
-    A limit that hardly any success has ever needed, if calls that pass it mostly fail.
-
-    Only durations that were measured around the tool itself count, and no tool that waits for a person or polls.
-    """
-    p99 = quantile(tally.worked_ms, 0.99)
-    if plan.tool.timeout is not None or plan.tool.repeats == "allow" or waits_for_a_person(tally.tool):
-        return None
-    if p99 is None or len(tally.worked_ms) < TIMED:
-        return None
-    seconds = next((step for step in _STEPS_S if step >= TIMEOUT_FACTOR * p99 / 1000), math.inf)
-    slow, lost = (Odds.of(took > seconds * 1000 for took in ms) for ms in (tally.worked_ms, tally.failed_ms))
-    longer = Odds(slow.s + lost.s, lost.s)
-    if most(slow) >= CUT or least(longer) <= HOPELESS:
-        return None
-    return f"{seconds}s", (
-        f"{of(longer)} calls that took longer failed ({bound('>', least(longer))}); {of(slow)} successes did"
-        f" ({bound('<', most(slow))}, p99 {p99 / 1000:.3g} s)"
-    )
-
-
-_SETTINGS: Final[tuple[tuple[str, Callable[[Tally, Plan], Made]], ...]] = (
-    ("repeats", _polling),
-    ("repeats", _stable),
-    ("duplicates", _duplicates),
-    ("retryable", _retries),
-    ("timeout", _timeout),
-)
-
-
-def _guard(plan: Plan, kind: type[G]) -> G | None:
-    return next((guard for guard in plan.guards if isinstance(guard, kind)), None)
-
-
-def _within(odds: Mapping[int, Odds], window: int) -> Odds:
-    return summed(part for back, part in odds.items() if back <= window)
-
-
-def _told(odds: Odds, where: str) -> str:
-    missed = bound("<", most(others(odds)))
-    return f"{of(odds)} repeats {where} brought nothing new (the others: {missed}, allowed {percent(WRONG_BOUND)})"
+    return f"95 % sure > {math.floor(1000 * share) / 10:g} %"
 
 
 def _calls(window: int) -> str:
     return "1 call" if window == 1 else f"{window} calls"
+
+
+def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: str) -> str:
+    """
+    Returns the text of the file. It extends *base*. The figures are described by *seen*, and *replay* is the command
+    that judges the file on the same records.
+    """
+    lines = [
+        f"# Suggested by `guardrails report --suggest` from {visible(seen)}.",
+        "# Each setting has its evidence above it, by 95 % Wilson bounds. Judge it before you use it:",
+        f"#   {visible(replay)}",
+        "# Use it as it is, name it in `extends:` of your own policy, or copy entries into your `tools:`.",
+        "version: 1",
+        f"extends: {text_of(base)}",
+    ]
+    lines.append("tools:" if suggestions else "# Nothing is suggested: too few calls, or the policy says it already.")
+    for one in suggestions:
+        lines.append(f"  - match: {text_of(glob.escape(one.tool))}")
+        for key, value in one.settings.items():
+            lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
+    return "\n".join(lines) + "\n"
+
+
+def written(value: Any) -> str:
+    """
+    Returns a setting in YAML.
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value) if not isinstance(value, str) else value
+
+
+def text_of(text: str) -> str:
+    """
+    A text in YAML.
+    """
+    # Printable text in double quotes is YAML as it is JSON.
+    plain = text.replace("_", "").isalpha() and text.isascii() and text.lower() not in _WORDS
+    return text if plain else json.dumps(text, ensure_ascii=False)

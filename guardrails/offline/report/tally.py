@@ -6,7 +6,6 @@ import math
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.retries.shrinkage import Count
@@ -18,41 +17,15 @@ from .rows import REFUSED, SAME, WRONG, Row
 
 MAX_MS: Final = 1 << 53
 """What is longer is no duration."""
-MAX_ATTEMPT: Final = 6
-"""Retries in a row that are told apart; later ones count as this."""
 MAX_COST_USD: Final = 1e9
 
 
-@dataclass(slots=True)
-class Odds:
+def tried(came: Iterable[bool]) -> Count:
     """
-    Tries, and how many came out as the name of the field says.
+    Returns how many tries there were, and what of them *came*.
     """
-
-    n: int = 0
-    s: int = 0
-
-    @classmethod
-    def of(cls, came: Iterable[bool]) -> "Odds":
-        """
-        Returns the odds of what *came* of each try.
-        """
-        tries = list(came)
-        return cls(len(tries), sum(tries))
-
-    @property
-    def count(self) -> Count:
-        """
-        The same for `wilson`.
-        """
-        return Count(self.n, self.s)
-
-    @property
-    def share(self) -> float | None:
-        """
-        Of 1; None without tries.
-        """
-        return ratio(self.s, self.n)
+    tries = list(came)
+    return Count(len(tries), sum(tries))
 
 
 class Tally:
@@ -102,21 +75,13 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "repeat_sessions": lambda t: sum(any(row.ran and row.latest is not None for row in rows) for rows in t.lives),
     # Of them those of a call that had failed, of known end; those that worked.
     "after_failures": lambda t: [row for row in t.copies if row.latest.error is not None and row.known],
-    "retries": lambda t: Odds.of(row.worked for row in t.after_failures),
+    "retries": lambda t: tried(row.worked for row in t.after_failures),
     "retry_rate": lambda t: ratio(t.retries.n, t.retriable),
-    "retry_success": lambda t: t.retries.share,
-    # Retries of a transient failure with nothing changed in between, by their number; those that worked.
-    "by_attempt": lambda t: _by(
-        (min(row.latest.attempt, MAX_ATTEMPT), row.worked)
-        for row in t.after_failures
-        if row.latest.error in TRANSIENT and not row.changed
-    ),
+    "retry_success": lambda t: ratio(t.retries.s, t.retries.n),
     # Wrong arguments, unless nobody knows how the next call of the tool ended; those after which it, with other ones, worked.
-    "corrections": lambda t: Odds.of(
-        row.corrected for row in t.rows if row.error in WRONG and row.corrected is not None
-    ),
+    "corrections": lambda t: tried(row.corrected for row in t.rows if row.error in WRONG and row.corrected is not None),
     "validation_errors": lambda t: t.corrections.n,
-    "self_correction_rate": lambda t: t.corrections.share,
+    "self_correction_rate": lambda t: ratio(t.corrections.s, t.corrections.n),
     # Repeats with the same evidence as the latest, by the rule of `replay`.
     "pointless_second": lambda t: sum(row.worth == "second" for row in t.copies),
     "pointless_later": lambda t: sum(row.worth == "later" for row in t.copies),
@@ -146,12 +111,7 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "unsignalled": lambda t: sum(row.signal == "absent" for row in t.rows),
     "dead_ends": lambda t: sum(row.signal == "dead end" for row in t.rows),
     "unsaid": lambda t: t.unsignalled + t.dead_ends,
-    "timed": lambda t: [(row, row.call.duration_ms) for row in t.ran if 0 <= (row.call.duration_ms or 0) < MAX_MS],
-    "ms": lambda t: [took for _, took in t.timed if took is not None],
-    # Measured around the tool itself: of other transcripts nobody knows whether it includes a person's thinking.
-    "own_ms": lambda t: [(row, ms) for row, ms in t.timed if ms is not None and row.call.decision is not None],
-    "worked_ms": lambda t: [took for row, took in t.own_ms if row.worked],
-    "failed_ms": lambda t: [took for row, took in t.own_ms if not row.worked],
+    "ms": lambda t: [ms for row in t.ran if (ms := row.call.duration_ms) is not None and 0 <= ms < MAX_MS],
     "durations": lambda t: len(t.ms),
     "p50_ms": lambda t: quantile(t.ms, 0.5),
     "p99_ms": lambda t: quantile(t.ms, 0.99),
@@ -161,7 +121,7 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     ),
     "cost_usd": lambda t: t.cost / MICRO,
     # Runs of equal successes of one call with nothing changed in between; those that ended in another success.
-    "polls": lambda t: Odds.of(row.polled for row in t.ran if row.polled is not None),
+    "polls": lambda t: tried(row.polled for row in t.ran if row.polled is not None),
     "poll_sessions": lambda t: sum(any(row.polled for row in rows) for rows in t.lives),
     "said_polling": lambda t: sum(row.polling for row in t.ran),
     # Copies that a rule against repeats may refuse: a retry is none, and nobody knows what a call without a result brought.
@@ -172,8 +132,6 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     ],
     # What the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing done in between.
     "always": lambda t: _by((row.back, row.same and not row.acted) for row in t.comparable if not row.again),
-    # What a declaration as `repeats: evidence` refuses; those that were pointless.
-    "stable": lambda t: Odds.of(row.same for row in t.comparable if not row.latest.error and not row.changed_by_others),
     # Names of `--json`.
     "score": lambda t: t.wasted,
     "polling_waits": lambda t: t.waits,
@@ -199,11 +157,11 @@ def _failed_again(row: Row) -> bool:
     return (row.call.code or "").startswith(SAME) and row.latest is not None and row.latest.error is not None
 
 
-def _by(tries: Iterable[tuple[int, bool]]) -> dict[int, Odds]:
+def _by(tries: Iterable[tuple[int, bool]]) -> dict[int, Count]:
     found: dict[int, list[bool]] = {}
     for key, came in tries:
         found.setdefault(key, []).append(came)
-    return {key: Odds.of(came) for key, came in found.items()}
+    return {key: tried(came) for key, came in found.items()}
 
 
 def quantile(ms: Sequence[int], q: float) -> int | None:
@@ -213,7 +171,7 @@ def quantile(ms: Sequence[int], q: float) -> int | None:
     return sorted(ms)[max(1, math.ceil(q * len(ms))) - 1] if ms else None
 
 
-def ratio(part: float, whole: int) -> float | None:
+def ratio(part: float, whole: float) -> float | None:
     """
     Returns a share of 1; None of nothing.
     """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
 from guardrails.offline.report.quality import Quality, count
-from guardrails.offline.report.tally import Odds
+from guardrails.offline.report.tally import Count
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
@@ -33,17 +33,17 @@ Counted = Callable[..., Quality]
         (["a=1", *["b=1"] * 20, "a=1"], {"repeats": 0, "pointless_second": 0}),
         (["a=1", "a?"], {"repeats": 1, "pointless_second": 0, "results": 1, "wasted": 0}),
         (["a!other line 1", "a!other line 2"], {"pointless_second": 1, "idle_failures": 1, "wasted": 2, "failed": 2}),
-        (["a!timeout", "a=1"], {"repeats": 1, "retries": Odds(1, 1), "wasted": 1}),
-        (["a!timeout", "a!timeout"], {"retries": Odds(1, 0), "wasted": 2}),
+        (["a!timeout", "a=1"], {"repeats": 1, "retries": Count(1, 1), "wasted": 1}),
+        (["a!timeout", "a!timeout"], {"retries": Count(1, 0), "wasted": 2}),
         (["a!exec_nonzero"], {"failed": 1, "wasted": 0}),
         (["a!exec_nonzero", "a!exec_nonzero"], {"failed": 2, "wasted": 1}),
         (["a!other"], {"errors": Counter(other=1), "failed": 1}),
-        (["a!validation", "a!invalid_path"], {"unchecked": 2, "corrections": Odds(2, 0)}),
-        (["a!validation", "a x=1"], {"corrections": Odds(1, 1)}),
-        (["a!validation", "a=1"], {"corrections": Odds(1, 0)}),
-        (["a!validation", *["b=1"] * 4, "a x=1"], {"corrections": Odds(1, 1)}),
-        (["a!validation", *["b=1"] * 5, "a x=1"], {"corrections": Odds(1, 0)}),
-        (["a!validation", "a y!validation", "a x=1"], {"corrections": Odds(2, 1)}),
+        (["a!validation", "a!invalid_path"], {"unchecked": 2, "corrections": Count(2, 0)}),
+        (["a!validation", "a x=1"], {"corrections": Count(1, 1)}),
+        (["a!validation", "a=1"], {"corrections": Count(1, 0)}),
+        (["a!validation", *["b=1"] * 4, "a x=1"], {"corrections": Count(1, 1)}),
+        (["a!validation", *["b=1"] * 5, "a x=1"], {"corrections": Count(1, 0)}),
+        (["a!validation", "a y!validation", "a x=1"], {"corrections": Count(2, 1)}),
         (
             ["a=1", 'a x={"is_complete": true}', 'a y={"is_complete": false}'],
             {"unsignalled": 1, "dead_ends": 1, "unsaid": 2},

@@ -2,7 +2,7 @@
 What a tool's name says of it.
 """
 
-from guardrails.offline.report.names import named_once, named_to_read, waits_for_a_person
+from guardrails.offline.report.names import named_once, named_to_read
 from tests.tables import table
 
 
@@ -24,11 +24,3 @@ def test_only_the_first_word_says_that_a_tool_reads(name: str, reads: bool) -> N
 @table("name, once", [("send_mail", True), ("bank/pay", True), ("get_order", False), ("resend", False), ("", False)])
 def test_only_the_first_word_says_that_a_second_time_is_too_much(name: str, once: bool) -> None:
     assert named_once(name) is once
-
-
-@table(
-    "name, waits",
-    [("AskUserQuestion", True), ("request_approval", True), ("mcp/elicit", True), ("task", False), ("mask", False)],
-)
-def test_any_word_says_that_a_person_answers(name: str, waits: bool) -> None:
-    assert waits_for_a_person(name) is waits

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Policy
-from guardrails.offline.report.overrides import overrides
-from guardrails.offline.report.suggestions import Suggestion, suggestion
-from guardrails.offline.report.tally import Odds, Tally
+from guardrails.offline.report.suggestions import Suggestion, overrides, suggestion
+from guardrails.offline.report.tally import Count, Tally
 from tests.tables import table
 
 
@@ -54,7 +53,7 @@ HOSTILE = [
 
 
 def suggested(name: str) -> Suggestion | None:
-    tally = Tally(name, always={1: Odds(50, 50)}, repeat_sessions=9)
+    tally = Tally(name, always={1: Count(50, 50)}, repeat_sessions=9)
     return suggestion(tally, BASE.chain.plan("any"))
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from guardrails.core.values.types import ErrorType
 from guardrails.offline.report.reasons import ranked, reasons
 from guardrails.offline.report.rows import NEWS, REFUSED
-from guardrails.offline.report.tally import Odds, Tally
+from guardrails.offline.report.tally import Count, Tally
 from tests.tables import table
 
 
@@ -40,7 +40,7 @@ def test_a13_the_most_frequent_cause_is_told_first() -> None:
 
 @table("kind", sorted({*get_args(ErrorType), REFUSED} - NEWS))
 def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
-    (said,) = told(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Odds(5, 5))
+    (said,) = told(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Count(5, 5))
     what = "were refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
     assert said.startswith(f"5 {what}: ")
     assert "Not your tool? " in said

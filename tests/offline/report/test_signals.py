@@ -4,7 +4,7 @@ Whether a result says that it is complete.
 
 from collections.abc import Callable
 
-from guardrails.offline.report.signals import LOOKED_AT, signal_of
+from guardrails.offline.report.signals import signal_of
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
@@ -27,7 +27,7 @@ Calls = Callable[..., list[RecordedCall]]
         ("three hotels", "absent"),
         ('the page says "is_complete": true', "absent"),
         ("", "absent"),
-        ('{"pad": "' + "x" * 3 * LOOKED_AT + '", "is_complete": true}', "said"),
+        ('{"pad": "' + "x" * 50_000 + '", "is_complete": true}', "said"),
     ],
 )
 def test_a13_of_other_transcripts_only_a_json_object_can_say_it(calls: Calls, result: str, signal: str) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from guardrails import Duplicates, Guard, Loops, Validation
 from guardrails.cli import app
-from tests.offline.report.planted import FORMATS, Sessions, Step, own
+from tests.offline.report.planted import FORMATS, Sessions, own
 from tests.offline.report.statements import FIGURES, SUGGESTED, TEXT, Case, one
 from tests.pages import document
 from tests.tables import table
@@ -115,19 +115,3 @@ def test_what_was_refused_is_told_where_it_was(
         path.unlink(missing_ok=True)
         own(path, guards, sessions)
         assert (says in printed(path)) is said
-
-
-def taking(seconds: int, what: str, n: int) -> Sessions:
-    """
-    Sessions of one call each that ended so after so many seconds.
-    """
-    steps: list[Step] = [(f"t {number}{what}", {"ms": seconds * 1_000}) for number in range(n)]
-    return [[step] for step in steps]
-
-
-def test_a_timeout_is_suggested_where_what_takes_longer_fails(tmp_path: Path) -> None:
-    for name, slow, said in (("true", "!timeout", True), ("false", "=1", False)):
-        path = tmp_path / f"{name}.jsonl"
-        path.unlink(missing_ok=True)
-        own(path, [], [*taking(2, "=1", 200), *taking(120, slow, 30)])
-        assert ("timeout: 10s" in printed(path, "--suggest")) is said
