@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
+import orjson
+
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.state import SessionState
 from guardrails.core.text.plain_json import dumps
+from guardrails.core.text.tagged import TAG
 from guardrails.core.text.truncation import render
 from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall
@@ -59,8 +62,10 @@ class Summary(Guard):
                 elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
                     envelope.next_action_hint = found(extent.found)
         if looks and envelope.query_summary is None:
-            asked = call.arguments if call.asked is None else call.asked
-            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+            # The tool may have changed the arguments that it was given.
+            text = call.canonical
+            asked = call.arguments if text is None or TAG in text else orjson.loads(text)
+            short = text is not None and len(text) <= MAX_STRING
             envelope.query_summary = (asked if short else summarise(asked)) if asked else None
         return envelope
 

@@ -2,20 +2,13 @@
 From what a host hands over to a call that can be judged: arguments read, checked, coerced and signed.
 """
 
-from typing import Any, Final, NoReturn
-
-import orjson
+from typing import Any, NoReturn
 
 from guardrails.core.arguments import Arguments
 from guardrails.core.text.signature import parse_arguments, sign
-from guardrails.core.text.tagged import TAG
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import Problem, ToolCall
-
-
-SMALL: Final = 200
-"""Bytes of canonical arguments whose echo is safe from the tool down to the last element."""
 
 
 def tool_call(
@@ -34,12 +27,7 @@ def tool_call(
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
     signature, sig, canonical = sign(tool, unlabelled(arguments, labels) if labels else arguments)
-    asked = {**arguments} if type(arguments) is dict else None
-    text = canonical or b""
-    if asked and len(text) <= SMALL and (b"[" in text or text.rfind(b"{") > 0) and TAG not in text:
-        # What is inside of others may be changed by the tool too.
-        asked = orjson.loads(text)
-    return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical, asked)
+    return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical)
 
 
 def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:

@@ -16,6 +16,7 @@ MAX_BYTES: Final = 256
 SCOPES: Final = "/"
 """The beginning of the keys of scopes in a store; no session's id begins so."""
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Kinds of characters that change how other text is shown, or show nothing; two such names look the same."""
 _JOINERS: Final = "\u200c\u200d"
 """Marks that words of some scripts and pictures are spelt with."""
 
@@ -32,22 +33,16 @@ def checked_id(name: str, what: str = "a session id") -> str:
     size = len(name.encode(errors="replace"))
     if size > MAX_BYTES or not name.strip():
         raise SessionError(f"{what} must not be empty; it has at most {MAX_BYTES} bytes, not {size}")
-    if not name.isprintable() and any(map(_is_unseen, name)):
-        raise SessionError(
-            f"{what} must not hold control characters, or others that are not seen or turn the text around"
-        )
+    if not name.isprintable():
+        from unicodedata import category
+
+        if any(category(char) in _UNSEEN and char not in _JOINERS for char in name):
+            raise SessionError(
+                f"{what} must not hold control characters, or others that are not seen or turn the text around"
+            )
     if ".." in name or "/" in name or "\\" in name:
         raise SessionError(f"{what} must not hold `..`, `/` or `\\`: `{name}`")
     return name
-
-
-def _is_unseen(char: str) -> bool:
-    """
-    Returns whether *char* changes how other text is shown, or shows nothing; two such names look the same.
-    """
-    from unicodedata import category
-
-    return category(char) in _UNSEEN and char not in _JOINERS
 
 
 def session_name(given: object) -> str:

@@ -94,8 +94,6 @@ class ToolCall:
     problems: tuple[Problem, ...] = ()
     canonical: bytes | None = None
     """The arguments in canonical form, JSON; None if they cannot be signed."""
-    asked: Any = None
-    """The arguments for the echo to the model: the tool may change those that it is given. None: as they are."""
     places: Mapping[str, tuple[bool, ...]] | None = None
     """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
     None: nobody looked."""

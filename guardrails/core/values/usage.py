@@ -9,7 +9,7 @@ import re
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
@@ -40,14 +40,6 @@ class Price:
     """Of input tokens written to a cache; None: as other input."""
     cache_write_1h_mtok: Annotated[float, Ge(0)] | None = None
     """Of those that are kept for an hour; None: as other tokens written to a cache."""
-
-    @property
-    def free(self) -> bool:
-        """
-        Whether any response costs nothing, for any usage.
-        """
-        written = self.cache_write_mtok or self.cache_write_1h_mtok
-        return not (self.input_mtok or self.output_mtok or self.cache_read_mtok or written)
 
 
 _SUMS: Final = {
@@ -287,7 +279,8 @@ def price_of(usage: Usage, model: str, own: Mapping[str, Price], provider: str |
     unknown, the log says so once for each model.
     """
     price = own_price(model, own)
-    if price is not None and (usage.known or price.free):
+    if price is not None and (usage.known or not any(astuple(price))):
+        # What costs nothing need not be counted.
         return Priced(cost_of(usage, price), "policy")
     priced = Priced(None, unknown="the response did not say what it used")
     if usage.known:
@@ -307,10 +300,9 @@ def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> 
     """
     try:
         return _listed_price(usage, model, provider, at_ms)
-    except ImportError as error:
-        return Priced(None, unknown=f"{error}: {install('prices')}")
     except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
-        return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
+        hint = f": {install('prices')}" if isinstance(error, ImportError) else ""
+        return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}{hint}")
 
 
 def _listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:

@@ -121,11 +121,10 @@ def test_a_summary_is_at_most_1_kb_of_json_whatever_the_arguments(arguments: Any
         ({"city": "Tokyo", "page": 1}, lambda given: given.pop("city")),
         ({"city": "Tokyo", "tags": ["wifi", {"pool": 1}]}, lambda given: given["tags"][1].clear()),
         ({"city": "Tokyo", "text": "x" * 300}, lambda given: given.clear()),
-        ({"city": "Tokyo", "day": object()}, lambda given: given.clear()),
     ],
 )
 def test_the_echo_is_what_was_asked_though_the_tool_changes_its_arguments(arguments: Any, change: Any) -> None:
     expected = Policy([Summary()]).session("a").call("t", copy.deepcopy(arguments), lambda *_: [1]).query_summary
     shown = Policy([Summary()]).session("b").call("t", arguments, lambda _, given: [change(given)]).query_summary
-    assert {**shown, "day": 0} == {**expected, "day": 0}
+    assert shown == expected
     assert shown["city"] == "Tokyo"
