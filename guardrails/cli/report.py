@@ -198,9 +198,7 @@ def _text(found: "Quality") -> str:
         of = f" ({share(tally.wasted, tally.calls)})" if tally.calls >= FEW else ""
         wasted = f"{tally.wasted:,} of {plural(tally.calls, 'call')} wasted{of}"
         lines.append(paragraph(f"{place}. {tally.tool}: {wasted}", hanging="   "))
-        loops = f"{plural(tally.loops, 'loop')} of {plural(tally.idle, 'idle call')}"
-        why = [*map(str, reasons(tally)), *([loops] if tally.loops else [])]
-        lines += [paragraph(f"   - {reason}", hanging="     ") for reason in why]
+        lines += [paragraph(f"   - {reason}", hanging="     ") for reason in reasons(tally)]
     cost = sum(tally.cost for tally in tools)
     if cost or found.model_cost:
         lines += ["", f"Cost: {usd(cost)} of tools, {usd(found.model_cost)} of model responses."]

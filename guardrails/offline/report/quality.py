@@ -4,6 +4,7 @@ Counts files of records, tool by tool.
 
 import time
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -46,22 +47,17 @@ def count(policy: Policy, calls: Iterable[RecordedCall]) -> Quality:
     Returns the figures of *calls*. The *policy* says which tools poll or change nothing.
     """
     sessions = [rows_of(each, lambda name: policy.chain.plan(name).tool) for each in sessions_of(calls)]
-    by_tool: dict[str, dict[int, list[Row]]] = {}
+    by_tool: defaultdict[str, defaultdict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for number, rows in enumerate(sessions):
         for row in rows:
-            by_tool.setdefault(row.call.tool, {}).setdefault(number, []).append(row)
+            by_tool[row.call.tool][number].append(row)
     every = [row for rows in sessions for row in rows]
     tallies = {tool: Tally(tool, of.values()) for tool, of in by_tool.items()}
     spent = (row.call.cost_usd or 0 for row in every)
-    return Quality(
-        policy.name,
-        tallies,
-        len(every),
-        len(sessions),
-        max(map(len, sessions), default=0),
-        sorted({rows[0].call.source for rows in sessions}),
-        sum(micro_dollars(usd) for usd in spent if 0 < usd < MAX_COST_USD),
-    )
+    quality = Quality(policy.name, tallies, len(every), len(sessions), max(map(len, sessions), default=0))
+    quality.sources = sorted({rows[0].call.source for rows in sessions})
+    quality.model_cost = sum(micro_dollars(usd) for usd in spent if 0 < usd < MAX_COST_USD)
+    return quality
 
 
 def count_files(policy: Policy, files: Sequence[Input], tell: Callable[[str], object] | None = None) -> Quality:

@@ -74,11 +74,8 @@ def reasons(tally: Tally) -> list[Reason]:
     """
     Returns the reasons of a tool's wasted calls, the most frequent first, each with a remedy.
     """
-    found = [
-        (n, Reason(_failed(kind, n), *_CURES.get(kind, _CURES["other"])))
-        for kind, n in tally.errors.items()
-        if kind not in NEWS
-    ]
+    errors = [(kind, n) for kind, n in tally.errors.items() if kind not in NEWS]
+    found = [(n, Reason(_failed(kind, n), *_CURES.get(kind, _CURES["other"]))) for kind, n in errors]
     if failing := tally.idle_failures:
         same = "the exact call that failed is refused by `loops` (`unrepaired`) until something is done"
         found.append((failing, Reason(f"{failing:,} repeated an error", _retrying(tally), same)))
@@ -121,26 +118,20 @@ def _repeating(tally: Tally) -> tuple[str, str]:
     Returns the advice, for its maker and for its user, that would keep a model from asking for a result again.
     """
     steady = "declare `repeats: evidence` if it changes nothing: the same look is refused once it brought the same"
-    polls = "declare `repeats: allow`"
     if tally.said_polling:
-        return "it polls: have it answer when there is news, or say when to ask again", polls
+        return "it polls: have it answer when there is news, or say when to ask again", "declare `repeats: allow`"
     if waits(tally):
-        return "it waits for something: have it answer when there is news or say when to ask again", polls
+        told = "it waits for something: have it answer when there is news or say when to ask again"
+        return told, "declare `repeats: allow`"
     again = within(tally.always)
     if wrong(again):
         moved = f"{of(others(again))} repeats brought something new, or came after work"
-        return (
-            f"say in the result what changes it, or when: {moved}",
-            "tell the model what changes it, in its description",
-        )
+        return f"say in the result what changes it, or when: {moved}", "say in its description what changes it"
     if tally.dead_ends >= ENOUGH * tally.results > 0:
         missing = f"say in incomplete results how to go on; {_not_so(tally.dead_ends, tally.results)}"
         return missing, "declare where it says that there is more (`more`, `total`)"
     if tally.results and tally.unsignalled < ENOUGH * tally.results:
-        return (
-            "its results say already whether they are complete: let the policy refuse the repeat (`duplicates`)",
-            steady,
-        )
+        return "its results say already whether they are complete: let the policy refuse the repeat", steady
     missing = f"; {_not_so(tally.unsignalled, tally.results)}" if tally.results else ""
     return f"say in the result that it is complete and the same call brings the same{missing}", steady
 

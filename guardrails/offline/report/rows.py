@@ -11,10 +11,10 @@ from typing import Final
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import REPAIRABLE, TRANSIENT, WITHOUT_EFFECT
+from guardrails.core.values.names import look_by_name
 from guardrails.offline.replay.evidence import WINDOW, Past, Worth, end_of
 from guardrails.offline.transcripts.calls import RecordedCall
 
-from .names import named_to_read
 from .signals import Signal, signal_of
 
 
@@ -69,8 +69,6 @@ class Row:
     """It brought nothing new, or was refused as one that would not."""
     check: bool = False
     """It brought nothing new, after something new was done between: a look whether it helped."""
-    begins: bool = False
-    """The first idle call of a loop."""
     corrected: bool | None = None
     """Of wrong arguments: the next call of the tool, with other ones, worked. None: nobody knows how that ended."""
     polled: bool | None = None
@@ -128,8 +126,6 @@ class _Trail:
         """The call with wrong arguments of each tool that is not corrected yet."""
         self.steady: dict[int | None, Row] = {}
         """Which row began the present run of equal successes of a call."""
-        self.looping: set[int | None] = set()
-        """Calls of which the latest was idle."""
 
     def row(self, call: RecordedCall, tool: Tool) -> Row:
         """
@@ -145,11 +141,6 @@ class _Trail:
             self._refused(row)
         else:
             self._ran(row, since)
-        row.begins = row.idle and row.sig not in self.looping
-        if row.idle and row.sig is not None:
-            self.looping.add(row.sig)
-        else:
-            self.looping.discard(row.sig)
         return row
 
     def _refused(self, row: Row) -> None:
@@ -218,5 +209,5 @@ def _did(row: Row) -> bool:
     """
     It may have done something new: it worked, is not known or named to read only, and repeated nothing for nothing.
     """
-    named = row.undeclared and named_to_read(row.call.tool)
+    named = row.undeclared and look_by_name(row.call.tool)
     return row.changes and row.worked and not row.same and not named

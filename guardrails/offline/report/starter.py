@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.names import LOOKS, TOKEN, own_name
 from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural, visible
-from guardrails.offline.report.names import named_once, named_to_read
-from guardrails.offline.report.quality import Quality
-from guardrails.offline.report.suggestions import Suggestion, text_of, written
-from guardrails.offline.report.tally import Tally
 from guardrails.policy.policy import Policy
+
+from .quality import Quality
+from .suggestions import Suggestion, text_of, written
+from .tally import Tally
 
 
 LEAST_CALLS: Final = 1_000
@@ -25,31 +26,38 @@ MARGIN: Final = 3
 """Times the longest session that was seen."""
 SHOWN: Final = 100
 """Tools that have an entry of their own."""
-_AHEAD: Final = """\
+ONCE: Final = frozenset(
+    "book buy charge deposit issue mint order pay publish purchase refund reply send submit transfer withdraw".split()  # noqa: SIM905
+)
+"""First words of a name that say that a second time is too much: a payment, a message."""
+_TEXT: Final = """\
+# Written by `guardrails init`{seen}.
 # What decides over the calls of an agent. The next steps:
 #   {check}
 #   {judge}
-"""
-_BODY: Final = """\
 version: 1
-extends: {base}                  # {about}
+extends: {base}                  # generous limits; a repeat is refused only if it is shown to bring nothing
 
 # enforce refuses calls; observe decides and records, and changes nothing: good for a first week.
 mode: {mode}
 
 budget:                           # of one session
-  max_calls: {calls}{room}# {seen}
+  max_calls: {calls:<22}# {longest}
   # max_cost_usd: 5               # of model responses and tools, as far as prices are known
   # max_elapsed: 1h               # from its first call on
 
-# rate:
-#   max_calls_per_second: 20
-# truncate:
-#   max_bytes: 64KiB              # of a result, as the model reads it
-# tool_filter:
-#   deny: [delete_database]       # tools that are always refused
+# The first rule that says something of a tool holds. What stands behind # is a guess: take the # away if it is so.
+# The rules of the policy `{base}` stand below these: tools that read or poll by their names.
+tools:
 """
-_ABOUT: Final = "generous limits; a repeat is refused only if it is shown to bring nothing"
+_EXAMPLE: Final = """\
+  # - match: get_*
+  #   read_only: true               # changes nothing
+  # - match: job_status
+  #   repeats: allow                # is asked again until something has happened
+  # - match: search
+  #   timeout: 30s
+"""
 
 
 def starter(
@@ -67,48 +75,27 @@ def starter(
 
     Calls of the tools *observed* are decided over and never refused, as those of all tools in *mode* `observe` are.
     """
-    longest = 0 if found is None else found.longest
-    most = max(LEAST_CALLS, _round(MARGIN * longest))
-    seen = (
-        f"the longest session seen had {plural(longest, 'call')}"
-        if longest
-        else "the longest honest ones have several hundred"
-    )
     check, judge = map(visible, steps)
-    text = "# Written by `guardrails init`" + ("" if found is None else f" from {_told(found)}") + ".\n"
-    text += _AHEAD.format(check=check, judge=judge)
-    room = " " * max(1, 34 - len(f"  max_calls: {most}"))
-    text += _BODY.format(base=policy.name, about=_ABOUT, mode=mode, calls=most, room=room, seen=seen)
-    return text + "\n" + "\n".join(_tools(found, suggestions, policy, observed)) + "\n"
+    seen, calls, longest = "", LEAST_CALLS, "the longest honest ones have several hundred"
+    if found is not None:
+        parts = plural(found.calls, "call"), plural(found.sessions, "session"), plural(len(found.tallies), "tool")
+        seen = " from {} of {}, {}".format(*parts)
+        calls, longest = _room(found.longest), f"the longest session seen had {plural(found.longest, 'call')}"
+    text = _TEXT.format(seen=seen, check=check, judge=judge, base=policy.name, mode=mode, calls=calls, longest=longest)
+    return text + (_EXAMPLE if found is None else "\n".join([*_tools(found, suggestions, policy, observed), ""]))
 
 
-def _told(found: Quality) -> str:
-    tools = plural(len(found.tallies), "tool")
-    return f"{plural(found.calls, 'call')} of {plural(found.sessions, 'session')}, {tools}"
-
-
-def _round(calls: int) -> int:
+def _room(longest: int) -> int:
     """
     Up to two leading digits.
     """
-    step: int = 10 ** max(0, len(str(calls)) - 2)
-    return -(-calls // step) * step
+    step: int = 10 ** max(0, len(str(MARGIN * longest)) - 2)
+    return max(LEAST_CALLS, -(-MARGIN * longest // step) * step)
 
 
 def _tools(
-    found: Quality | None, suggestions: Sequence[Suggestion], policy: Policy, observed: Collection[str]
+    found: Quality, suggestions: Sequence[Suggestion], policy: Policy, observed: Collection[str]
 ) -> Iterator[str]:
-    yield "# The first rule that says something of a tool holds. What stands behind # is a guess: take the # away if it is so."
-    yield f"# The rules of the policy `{policy.name}` stand below these: tools that read or poll by their names."
-    yield "tools:"
-    if found is None:
-        yield "  # - match: get_*"
-        yield "  #   read_only: true               # changes nothing"
-        yield "  # - match: job_status"
-        yield "  #   repeats: allow                # is asked again until something has happened"
-        yield "  # - match: search"
-        yield "  #   timeout: 30s"
-        return
     known = [tally for tally in found.tallies.values() if tally.tool.isprintable()]
     busiest = sorted(known, key=lambda tally: (tally.tool not in observed, -tally.calls, tally.tool))
     supported = {one.tool: one for one in suggestions}
@@ -127,8 +114,9 @@ def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: boo
     if observed:
         yield f"  - match: {name}"
         yield "    mode: observe                 # some of its calls would have been refused wrongly: recorded, and let run"
-    proposed = {key: (value, one.evidence[key]) for key, value in one.settings.items()} if one is not None else {}
-    proposed = dict(_guesses(tally, tool)) | proposed
+    proposed = dict(_guesses(tally, tool))
+    if one is not None:
+        proposed |= {key: (value, one.evidence[key]) for key, value in one.settings.items()}
     if proposed and not observed:
         yield f"  # - match: {name}"
     for key, (value, evidence) in proposed.items():
@@ -140,9 +128,10 @@ def _guesses(tally: Tally, tool: Tool) -> Iterator[tuple[str, tuple[Any, str]]]:
     """
     Yields declarations that a tool's name and the cost of its calls propose.
     """
-    if tool.read_only is None and named_to_read(tally.tool):
+    first = TOKEN.findall(own_name(tally.tool).lower())[:1]
+    if tool.read_only is None and not (LOOKS | {"query"}).isdisjoint(first):
         yield "read_only", (True, "by its name only: it changes nothing")
-    if not tool.read_only and named_once(tally.tool):
+    if not tool.read_only and not ONCE.isdisjoint(first):
         if tool.idempotent is None:
             yield "idempotent", (False, "by its name only: it is not run again while nobody knows how it ended")
         if not tool.repeats:

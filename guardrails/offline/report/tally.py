@@ -50,7 +50,8 @@ class Tally:
         Returns the figures for another program: shares of 1, milliseconds, dollars. A figure is null if there is
         nothing to count.
         """
-        data = {name: getattr(self, name) for name in _SHOWN.split()}
+        names = (name.partition("=") for name in _SHOWN.split())
+        data = {name: getattr(self, own or name) for name, _, own in names}
         counters = {name: dict(one.most_common()) for name, one in data.items() if isinstance(one, Counter)}
         return {"tool": self.tool, **data, **counters, "retries": self.retries.n}
 
@@ -95,10 +96,9 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "nudged_repeats": lambda t: sum(any(code.startswith("loops.") for code in row.call.nudges) for row in t.ran),
     "repeated": lambda t: t.repeats + t.refused_repeats,
     "duplicate_rate": lambda t: ratio(t.repeated, t.calls),
-    # They brought no news, or were refused as repeats. Loops are runs of them, up to the first that brought something.
+    # They brought no news, or were refused as repeats.
     "idle": lambda t: t.pointless - t.waits - t.checks + t.refused_repeats + t.refused_stuck,
     "idle_failures": lambda t: sum(row.idle and _failed_again(row) for row in t.rows),
-    "loops": lambda t: sum(row.begins for row in t.rows),
     "loop_rate": lambda t: ratio(t.idle, t.calls),
     # Each once: idle, refused for its arguments, or failed but for `NEWS`.
     "wasted": lambda t: sum(row.wasted for row in t.rows),
@@ -132,23 +132,15 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     ],
     # What the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing done in between.
     "always": lambda t: _by((row.back, row.same and not row.acted) for row in t.comparable if not row.again),
-    # Names of `--json`.
-    "score": lambda t: t.wasted,
-    "polling_waits": lambda t: t.waits,
-    "loop_calls": lambda t: t.idle,
-    "repeated_errors": lambda t: t.idle_failures,
-    "wrong_arguments_that_ran": lambda t: t.unchecked,
-    "without_completion_signal": lambda t: t.unsignalled,
-    "incomplete_without_next_step": lambda t: t.dead_ends,
 }
 """Name to expression."""
 _SHOWN: Final = """
-calls sessions score wasted wasted_share denied errors retries retry_rate retry_success validation_errors self_correction_rate repeats
-duplicate_rate pointless_second pointless_later polling_waits checks refused_repeats refused_stuck nudged_repeats observed observed_worked
-loop_rate loops loop_calls repeated_errors untyped_errors wrong_arguments_that_ran results without_completion_signal
-incomplete_without_next_step durations p50_ms p99_ms cost_usd
+calls sessions score=wasted wasted wasted_share denied errors retries retry_rate retry_success validation_errors self_correction_rate repeats
+duplicate_rate pointless_second pointless_later polling_waits=waits checks refused_repeats refused_stuck nudged_repeats observed observed_worked
+loop_rate loop_calls=idle repeated_errors=idle_failures untyped_errors wrong_arguments_that_ran=unchecked results
+without_completion_signal=unsignalled incomplete_without_next_step=dead_ends durations p50_ms p99_ms cost_usd
 """
-"""The figures that stand in `--json`."""
+"""The figures that stand in `--json`, some by another name."""
 
 
 def _failed_again(row: Row) -> bool:

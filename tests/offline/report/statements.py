@@ -137,10 +137,6 @@ TEXT: Final = [
         one(*(f"t {n}!validation" for n in range(5)), "t b=1"),
         one(*(f"t {n}!validation" for n in range(5)), "t 4=1"),
     ),
-    # What loops cost.
-    Case("1 loop of 1 idle call", one("t=1", "t=1"), one("t=1", "t=1", "t=1")),
-    Case("1 loop of 2 idle calls", one("t=1", "t=1", "t=1"), one("t=1", "t=1", "t=2", "t=2")),
-    Case("2 loops of 2 idle calls", one("t=1", "t=1", "t=2", "t=2"), one("t=1", "t=1", "t=2")),
 ]
 """What a report prints."""
 
@@ -170,7 +166,6 @@ FIGURES: Final = [
     ("without_completion_signal", 1, one('t={"found": 3}'), one('t={"found": 3, "next_cursor": null}')),
     ("incomplete_without_next_step", 1, one(f"t={CUT}"), one(f"t={ON}")),
     ("results", 1, one("t=1", "t a?"), one("t=1", "t a=1")),
-    ("loops", 2, one("t=1", "t=1", "t a=1", "t a=1"), one("t=1", "t=1", "t a=1")),
 ]
 """What a report says in JSON."""
 
