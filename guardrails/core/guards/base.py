@@ -159,17 +159,11 @@ def laid(given: Any, below: Any) -> Any:
     return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
 
 
-def respelt(given: Mapping[str, Any], aliases: Mapping[str, str], error: type[Exception] = TypeError) -> dict[str, Any]:
+def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
     """
-    Returns the settings *given* under their own names. Raises *error* if one is given twice.
+    Returns the settings *given* under their own names; of two names of one the later holds, as in a file.
     """
-    made: dict[str, Any] = {}
-    for key, value in given.items():
-        name = aliases.get(key, key)
-        if name in made:
-            raise error(f"`{name}` is given twice, once as `{key}`")
-        made[name] = value
-    return made
+    return {aliases.get(key, key): value for key, value in given.items()}
 
 
 class _Slot:

@@ -38,19 +38,18 @@ class ToolFilter(Guard):
         if why is None:
             return None
         if why != "unknown":
-            details = {"error_type": "permission"}
-            return Denial(
-                f"tool_filter.{why}", f"`{shown}` may not be used here.", "Use another tool.", details=details
-            )
+            message, details = f"`{shown}` may not be used here.", {"error_type": "permission"}
+            return Denial(f"tool_filter.{why}", message, "Use another tool.", details=details)
         from difflib import get_close_matches
 
-        known = sorted(facts.known or ())
+        known, message, details = (
+            sorted(facts.known or ()),
+            f"There is no tool `{shown}`.",
+            {"error_type": "tool_missing"},
+        )
         near, names = get_close_matches(shown, known, n=1), ", ".join(f"`{name}`" for name in known[:20]) or "none"
         hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
-        details = {"error_type": "tool_missing"}
-        return Denial(
-            "tool_filter.unknown", f"There is no tool `{shown}`.", hint, details=details, values={"tools": names}
-        )
+        return Denial("tool_filter.unknown", message, hint, details=details, values={"tools": names})
 
     def _why(self, tool: str, known: frozenset[str] | None) -> str | None:
         if matcher(self.deny)(tool) is not None:
