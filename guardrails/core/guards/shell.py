@@ -118,9 +118,8 @@ class Shell(Guard):
                 hint = f"These are allowed: {', '.join(map('`{}`'.format, own[:20]))}."
                 yield _refusal("allow", f"`{shown}` is not among the allowed commands", "", hint, command=shown)
         if found.fork_bomb:
-            yield _refusal(
-                "fork_bomb", "The command starts processes without end", "", "Start a fixed number of processes."
-            )
+            hint = "Start a fixed number of processes."
+            yield _refusal("fork_bomb", "The command starts processes without end", "", hint)
         if found.undecidable and self.undecidable == "deny":
             hint = "Write the program's name out, or put the commands into a script file, read it, and run that."
             yield _refusal("undecidable", "The command was not run", found.undecidable, hint, reason=found.undecidable)
@@ -157,11 +156,9 @@ def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
     for name in (name for name in tool.commands if "+" in name and isinstance(given, Mapping)):
         parts = [given[part] for part in name.split("+") if given.get(part) is not None]
         words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
-        if all(isinstance(part, str) for part in parts):
+        if all(isinstance(part, str) for part in (parts if len(words) > 1 else parts[:1])):
             # Text behind a program is for a shell to split.
-            yield " ".join(parts)
-        elif isinstance(parts[0], str) and len(words) == 1:
-            yield parts[0]
+            yield " ".join(words)
         else:
             # The first may be a whole command by itself.
             yield from [parts[0]] if isinstance(parts[0], str) and " " in parts[0] else []
