@@ -307,11 +307,8 @@ def others_work(state: SessionState) -> bool:
     """
     Returns whether a call of another member of the family may change something now; those above wait for this one.
     """
-    family = state.own.get(FAMILY)
-    if not family:
-        return False
-    own = f"{state.name}/"
-    return any(until > state.now_ms and not own.startswith(f"{name}/") for name, until in family["who"].items())
+    who, own = (state.own.get(FAMILY) or {}).get("who", {}), f"{state.name}/"
+    return any(until > state.now_ms and not own.startswith(f"{name}/") for name, until in who.items())
 
 
 def _worked(state: SessionState, mine: Any, until: int = 0, *, more: int = 1) -> Any:
