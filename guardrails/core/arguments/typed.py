@@ -41,10 +41,10 @@ _OF_TYPE: Final = re.compile(
 )
 _FIRST_WORD: Final = re.compile(r"`?([^\W\d][\w.]*)`?(?=\s|$)")
 
-_HEADER: Final = re.compile(r"(?i)(?:other |keyword )?(?:args|arguments|params|parameters)(:?)$")
-_GOOGLE: Final = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)$")
-_NUMPY: Final = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?:|:.*)()$")
-_REST: Final = re.compile(r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\\?\*{0,2}(\w+)\s*:\s*(.*)$")
+_ENTRY: Final = re.compile(
+    r"(?::(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?)?\\?\*{0,2}(\w+)(?:\s*\(.*?\))?(?::\s*(.*)|\s+:.*)?"
+)
+"""A line that begins the description of a parameter, in Google's style, in numpy's (with no text of its own) and in reST."""
 
 
 class TypedArguments:
@@ -198,42 +198,34 @@ def _schema(name: str, adapter: Any, *, by_alias: bool) -> dict[str, Any]:
 
 def problems_of(error: ValidationError, given: dict[str, Any], schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """
-    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*.
+    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*; each union reduced to the
+    alternative worth telling.
     """
     if error.error_count() > _MAX_ERRORS:
         return (Problem("", f"{error.error_count()} values do not fit the schema", "type"),)
-    entries = []
-    for each in error.errors(include_url=False)[:_READ_ERRORS]:
+    # By the path to a union the problems of each of its alternatives.
+    unions: dict[Path, dict[Any, list[Problem]]] = {}
+    for at, each in enumerate(error.errors(include_url=False)[:_READ_ERRORS]):
         full: Path = each["loc"]
-        # Positions that name no part: pydantic puts the alternative of a union there that it tried.
-        tags, part = [], given
-        for at, key in enumerate(full):
-            try:
-                part = part[key]  # type: ignore[index]
-            except (LookupError, TypeError):
-                if at and not (each["type"] == "missing" and at == len(full) - 1):
-                    tags.append(at)
-        path = tuple(key for at, key in enumerate(full) if at not in tags)
-        entries.append((full, tuple(tags), _problem(each, path, schema)))
-    return capped(_without_unions(entries))
+        tags = _tags(full, given, missing=each["type"] == "missing")
+        problem = _problem(each, tuple(key for at, key in enumerate(full) if at not in tags), schema)
+        path, tag = (full[: tags[0]], full[tags[0]]) if tags else ((at, *full), None)
+        unions.setdefault(path, {}).setdefault(tag, []).append(problem)
+    return capped(one for path, branches in unions.items() for one in of_union(dotted(path), [*branches.values()]))
 
 
-def _without_unions(entries: list[tuple[Path, tuple[int, ...], Problem]]) -> list[Problem]:
+def _tags(path: Path, given: Any, *, missing: bool) -> list[int]:
     """
-    Returns the problems of *entries* (path, positions of tags in it, problem), each union reduced to the alternative worth
-    telling.
+    Returns the positions in *path* that name no part of *given*: pydantic puts the alternative of a union there that it tried.
     """
-    groups: dict[Any, Any] = {}
-    for place, (full, tags, problem) in enumerate(entries):
-        if tags:
-            branches = groups.setdefault(full[: tags[0]], {})
-            branches.setdefault(full[tags[0]], []).append((full, tags[1:], problem))
-        else:
-            groups[place] = problem
-    found: list[Problem] = []
-    for path, one in groups.items():
-        found += of_union(dotted(path), [*map(_without_unions, one.values())]) if type(one) is dict else [one]
-    return found
+    tags = []
+    for at, key in enumerate(path):
+        try:
+            given = given[key]
+        except (LookupError, TypeError):
+            if at and not (missing and at == len(path) - 1):
+                tags.append(at)
+    return tags
 
 
 def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
@@ -343,21 +335,14 @@ def _changed(annotation: Any, change: Callable[[Any], Any]) -> Any:
 def descriptions(docstring: str | None) -> dict[str, str]:
     """
     Returns each parameter name with its description, one line each: Google, numpy and reST style, the first in the text
-    wins.
+    wins. Some names may be those of no parameter: of sections, of exceptions.
     """
     lines = inspect.cleandoc(docstring or "").splitlines()
     depths = [len(line) - len(line.lstrip()) if line else 1_000 for line in lines]
     found: dict[str, str] = {}
-    form, level = _REST, -1  # of the entries of a section, and how deep they stand
-    for at, (line, depth) in enumerate(zip(lines, depths, strict=True)):
-        text, header = line.strip(), _HEADER.match(line.strip())
-        level = level if depth >= level else -1
-        if header and header[1]:
-            form, level = _GOOGLE, min(depths[at + 1 :][:1], default=-1)
-        elif re.fullmatch("-{3,}", "".join(lines[at + 1 : at + 2]).strip()):
-            form, level = _NUMPY, depth if header else -1
-        elif match := _REST.match(text) or (form.match(text) if depth == level else None):
-            end = next((n for n in range(at + 1, len(lines)) if depths[n] <= depth), len(lines))
-            said = " ".join(" ".join([match[2], *lines[at + 1 : end]]).split())
-            found = {**{name.strip(" *"): said for name in match[1].split(",") if said}, **found}
+    for at, line in enumerate(lines):
+        if match := _ENTRY.fullmatch(line.strip()):
+            end = next((n for n in range(at + 1, len(lines)) if depths[n] <= depths[at]), len(lines))
+            if said := " ".join(" ".join([match[2] or "", *lines[at + 1 : end]]).split()):
+                found.setdefault(match[1], said)
     return found
