@@ -269,7 +269,7 @@ def _held(made: Any, faults: Iterable[Fault], mistakes: Iterable[str]) -> Any:
     """
     told = []
     for fault in faults:
-        path = fault.path[:-1] if fault.kind == "unknown" else fault.path
+        path = fault.path[:-1] if fault.kind == "key" else fault.path
         told.append(f"{'.'.join(map(str, path))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
     if told or mistakes:
         raise PolicyError([*told, *mistakes])

@@ -297,10 +297,8 @@ def mistakes_at(faults: Iterable[Fault], root: Node) -> Iterator[Mistake]:
         for part in fault.path:
             node = inner(node, part) or node
         where = re.sub(r"\s+", " ", ".".join(map(str, fault.path)))
-        if fault.kind in ("unknown", "missing"):
+        if fault.kind != "value":
             yield Mistake(node.named, fault.said)
-        elif fault.kind == "key":
-            yield Mistake(node.named, f"{where}: {fault.sentence(quoted(str(fault.path[-1])))}")
         else:
             said = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
             yield Mistake(node.position, f"{where}: {said}" if where else said)

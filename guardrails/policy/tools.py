@@ -51,13 +51,6 @@ class Registered:
     fits: bool
     """Runs on arguments of exactly the check's form only, so that no other check may stand in its place."""
 
-    @property
-    def arguments(self) -> Arguments | None:
-        """
-        The check of its arguments.
-        """
-        return self.tool.arguments()
-
 
 class Registry:
     """
@@ -125,14 +118,12 @@ class Registry:
         with self._lock:
             self._entries = {**self._entries, name: replace(self._entries[name], run=run, asynchronous=False)}
 
-    def remove(self, name: str) -> bool:
+    def remove(self, name: str) -> None:
         """
-        Offer *name* no longer. Returns whether it was there.
+        Offer *name* no longer, if it is there.
         """
         with self._lock:
-            found = name in self._entries
             self._entries = {key: entry for key, entry in self._entries.items() if key != name}
-        return found
 
     @property
     def entries(self) -> Mapping[str, Registered]:

@@ -119,7 +119,7 @@ def test_the_mistakes_of_all_rules_guards_and_tools_are_told_at_once() -> None:
         messages={"budget.nope": {"message": "x"}},
     )
     expected = [
-        "messages.budget.nope: ",
+        "messages: no guard says `budget.nope`",
         "budget: final_answer_reserve_usd ($0.50) must be below max_cost_usd ($0.50)",
         "rules.0.match.0: ",
         "rules.0: unknown key `pollng`",

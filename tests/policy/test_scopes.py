@@ -67,8 +67,8 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
 @table(
     ("line", "said"),
     [
-        ("scopes: {User: {budget: {max_calls: 1}}}", "2:10: scopes.User: a scope is named like `user`"),
-        ("scopes: {rate: {budget: {max_calls: 1}}}", "2:10: scopes.rate: a scope is named like `user`"),
+        ("scopes: {User: {budget: {max_calls: 1}}}", "2:10: a scope is named like `user`"),
+        ("scopes: {rate: {budget: {max_calls: 1}}}", "2:10: a scope is named like `user`"),
         ("scopes: {user: {budget: {max_turns: 1}}}", "2:26: unknown key `max_turns`"),
         (
             "scopes: {user: {streak: {max_same: 1}}}",
@@ -76,7 +76,7 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
         ),
         ("scopes: {user: {budget: {max_calls: x}}}", "2:37: scopes.user.budget.max_calls: not a whole number"),
         ("scopes: [user]", "2:9: scopes: not a map of keys"),
-        ("messages: {user.budget.max_cals: {message: no}}", "2:12: messages.user.budget.max_cals: no guard says"),
+        ("messages: {user.budget.max_cals: {message: no}}", "2:12: no guard says"),
         (
             "messages: {user.budget.max_calls: {message: $limt}}\nscopes: {user: {budget: {}}}",
             "2:45: messages.user.budget.max_calls.message: `$limt` stands for nothing in any message, did you mean `limit`?",

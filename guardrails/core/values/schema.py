@@ -39,8 +39,8 @@ class Fault(NamedTuple):
     """The kinds of value that were wanted, in place of *said*."""
     near: str = ""
     """The word that was probably meant, as `suggestion` has it."""
-    kind: Literal["value", "missing", "unknown", "key"] = "value"
-    """All but the first are about a key of a map."""
+    kind: Literal["value", "missing", "key"] = "value"
+    """About a value, about a key that is missing, about the key that *path* ends with."""
 
     def sentence(self, got: str, fix: str = "") -> str:
         """
@@ -231,7 +231,7 @@ def _dict(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     made = {}
     for key, one in value.items():
         name, wrong = fit(of_key, key, (*path, key))
-        faults += [fault._replace(kind="key") for fault in wrong]
+        faults += [Fault(fault.path, value, fault.sentence(quoted(str(key))), kind="key") for fault in wrong]
         made[name] = _fit(of_value, one, (*path, key), faults)
     return made
 
@@ -247,7 +247,7 @@ def _map(keys: MapType, value: Any, path: Path, faults: list[Fault]) -> Any:
         if key in keys.types:
             made[key] = _fit(keys.types[key], one, (*path, key), faults)
         else:
-            faults.append(Fault((*path, key), value, _unknown(str(key), keys), kind="unknown"))
+            faults.append(Fault((*path, key), value, _unknown(str(key), keys), kind="key"))
     lacking = (key for key in keys.types if key in keys.required and key not in value)
     faults += [Fault(path, value, f"{_MISSING}{quoted(key)}", kind="missing") for key in lacking]
     return value if len(faults) > before else keys.make(**made)

@@ -106,7 +106,7 @@ class Tools:
         made = Registry()
         made.add(tool, self._execute)
         [entry] = made.entries.values()
-        self._take(entry.tool, entry.arguments)
+        self._take(entry.tool, entry.tool.arguments())
         self.listed.append(entry.tool.openai(self._wire.form))
 
     def _register(self, entry: Registered) -> None:
@@ -117,7 +117,7 @@ class Tools:
             return
         ruled = entry.fits and self._own.calls.tools.defines(tool.name)
         self._executors[tool.name] = _checked(_fitting(entry) if ruled else entry.run, asynchronous=entry.asynchronous)
-        self._take(tool, entry.arguments)
+        self._take(tool, tool.arguments())
         self.listed.append(tool.openai(self._wire.form))
 
     def _take(self, tool: Tool, spec: Arguments | None) -> None:

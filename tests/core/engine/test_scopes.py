@@ -337,8 +337,8 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
 @table(
     ("scopes", "said"),
     [
-        ({"User": [Budget(max_calls=1)]}, "scopes.User: a scope is named like `user`"),
-        ({"budget": [Budget(max_calls=1)]}, "scopes.budget: a scope is named like `user`"),
+        ({"User": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
+        ({"budget": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
         ({"user": []}, "scopes.user: a scope without guards limits nothing"),
         (
             {"user": [Duplicates()]},

@@ -147,7 +147,7 @@ def test_every_fault_is_told_at_its_place() -> None:
     assert [(fault.path, fault.kind) for fault in faults] == [
         (("a", 0, "low"), "value"),
         (("a", 1, "high"), "value"),
-        (("a", 1, "lwo"), "unknown"),
+        (("a", 1, "lwo"), "key"),
         (("a", 1), "missing"),
         (("b",), "value"),
     ]
