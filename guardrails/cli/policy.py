@@ -253,11 +253,14 @@ class Checked:
     guards: int | None = None
     """In its chain; None where there is none."""
     mistakes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """Older words that still work, and what stands for them now."""
     missing: bool = False
     """There is no such file."""
 
     def __str__(self) -> str:
-        return "\n".join(self.mistakes or (f"{self.file}: ok, {plural(self.guards or 0, 'guard')}",))
+        found = self.mistakes or (f"{self.file}: ok, {plural(self.guards or 0, 'guard')}",)
+        return "\n".join((*found, *self.hints))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -268,6 +271,7 @@ class Checked:
             "ok": not self.mistakes,
             "guards": self.guards,
             "mistakes": [_placed(mistake) for mistake in self.mistakes],
+            "hints": [_placed(hint) for hint in self.hints],
         }
 
 
@@ -327,7 +331,8 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     try:
         document = Document(file, kinds_of(own))
         policy = Policy.load(file, guards=own)
-        return Checked(file, guards=len(policy.chain), mistakes=tuple(_lacking(policy, document, host)))
+        mistakes, hints = tuple(_lacking(policy, document, host)), tuple(document.older_words())
+        return Checked(file, guards=len(policy.chain), mistakes=mistakes, hints=hints)
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)

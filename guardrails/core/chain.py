@@ -197,8 +197,6 @@ class Chain:
         self.spenders = _hooks(ending, "spent")
         self.call_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls], "spent")
         self.turn_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_turns], "spent")
-        self.lifted = tuple(f"{g.name}." for g, _ in ending if g.limits is not None)
-        """What the codes begin with of ends that a larger limit lifts."""
         counting = with_companions([g for g in self.guards if g.mode != "off" and mode != "off"])
         if all(g.limits is None for g in counting):
             # Responses without a price are counted all the same.

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from guardrails.core.chain import Chain, first_cause
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
+from guardrails.core.guards import LIMITING
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE
@@ -307,7 +308,7 @@ def _policy(at: Moment, values: Values, now_ms: int) -> None:
 
 
 def _reopen(chain: Chain, state: SessionState) -> None:
-    if state.exhausted is None or state.closed or not state.exhausted[0].startswith(chain.lifted):
+    if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{LIMITING.name}."):
         return
     state.exhausted = None
     _end(chain, state, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=chain.least))

@@ -4,7 +4,7 @@ A policy file with all it extends, and the arguments of `Policy` that it stands 
 Promises, each with a test:
 
 * Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a file
-  stand before those of the policies it extends, and each once. A cap that a file writes is not softened by what another file said of the cap it replaces.
+  stand before those of the policies it extends, and each once; `tools: !replace` drops those. A cap that a file writes is not softened by what another file said of the cap it replaces.
 * All mistakes of what holds come at once, each in its own file. A value that another file replaces is not looked at.
 * Settings that are each valid and do not go together are told where they stand, also those of a rule with those of the policy.
 * Of a file that another one extends and that is no policy nothing is shown, and nothing below `/proc`, `/sys` and `/dev` is opened.
@@ -22,6 +22,7 @@ from typing import Any, Final
 from guardrails.core.guards import Kinds, kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.budget import Budget
+from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
@@ -84,6 +85,17 @@ class Document:
         if self.mistakes:
             raise PolicyError(told(self.mistakes, [*self.sources]))
         return arguments  # type: ignore[no-any-return]
+
+    def older_words(self) -> list[str]:
+        """
+        Returns the older words of the named file that still work, each with the one that stands for it now.
+        """
+        return [
+            str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
+            for number, rule in enumerate(items(self.root, "tools"))
+            for old, now in REPEATS.items()
+            if (entry := inner(rule, old)) is not None and rule.position.source is next(iter(self.sources))
+        ]
 
     def _of_rules(self, arguments: dict[str, Any], made: Iterable[Any]) -> Iterable[Mistake]:
         """
@@ -179,7 +191,7 @@ def _with_rules(base: Node, own: Node, parents: list[Node]) -> Node:
     """
     merged = _merged(base, own)
     tools: Any = inner(merged, "tools")
-    if tools is None or not isinstance(tools.value, list):
+    if tools is None or not isinstance(tools.value, list) or tools.replaces:
         return merged
     # Two files may extend the same one: its rules stand once, below those of both.
     below_first = dict.fromkeys(rule for layer in (*parents, own) for rule in reversed(items(layer, "tools")))

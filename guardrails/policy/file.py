@@ -5,7 +5,7 @@ Promises, each with a test:
 
 * YAML is read as editors read it, by the 1.2 core schema: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and
   `2024-01-01` are text. So are numbers that readers disagree on (`010`) or without a finite value: mistakes where a number is wanted.
-* No text does harm: its size and depth are checked before it is put together. Tags, anchors and second documents end the reading.
+* No text does harm: its size and depth are checked before it is put together. Tags but `!replace`, anchors and second documents end the reading.
 * A mistake is `file:line:column: message`, the line and a caret, on three lines that any terminal can show. It names the value as it was
   written, how to write it if that is plain, and the key or the word that was probably meant.
 * A policy is found by its name among the library's own, or at a path; the working directory is never searched for a name.
@@ -33,6 +33,8 @@ from .reload import is_name
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
+LIST_DEPTH: Final = 2
+"""Of the lists of a policy, such as `tools:`."""
 MAX_MISTAKES: Final = 200
 PATH: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
@@ -121,6 +123,8 @@ class Node:
     """A scalar as it was written, quoted text in double quotes."""
     key: Position | None = None
     """The place of its key, if it has one."""
+    replaces: bool = False
+    """It is marked `!replace`: a list that stands alone."""
 
     @property
     def named(self) -> Position:
@@ -228,7 +232,8 @@ def _refused(event: Any, depth: int, documents: int) -> Iterator[str]:
         yield "a second document: a policy is one"
     if getattr(event, "anchor", None):
         yield "anchors and aliases are not allowed, write the value out"
-    if tag not in (None, "!"):
+    alone = tag == "!replace" and depth == LIST_DEPTH and isinstance(event, yaml.SequenceStartEvent)
+    if tag not in (None, "!") and not alone:
         yield f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
 
 
@@ -242,7 +247,7 @@ def _node(at: Any, source: Source, mistakes: list[Mistake]) -> Node:
         written = json.dumps(at.value, ensure_ascii=False) if at.style else at.value
         return Node(position, at.value if at.style else resolve(at.value), written)
     if isinstance(at, yaml.SequenceNode):
-        return Node(position, [_node(one, source, mistakes) for one in at.value])
+        return Node(position, [_node(one, source, mistakes) for one in at.value], replaces=at.tag == "!replace")
     made: dict[str, Node] = {}
     for key, value in at.value:
         place, node, said = _position(key, source), _node(value, source, mistakes), ""

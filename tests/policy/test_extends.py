@@ -74,6 +74,8 @@ def test_the_rules_of_a_file_stand_before_those_of_what_it_extends(tmp_path: Pat
         "extends: ./b.yaml\ntools: [{match: own}]": ["own", "b", "a"],
         "extends: ./b.yaml": ["b", "a"],
         "extends: ./b.yaml\ntools: []": ["b", "a"],
+        "extends: ./b.yaml\ntools: !replace [{match: own}]": ["own"],
+        "extends: ./b.yaml\ntools: !replace []": [],
         "extends: ./b.yaml\ntools:\n  # - match: own": ["b", "a"],
         "extends: [./b.yaml, ./c.yaml]\ntools: [{match: own}]": ["own", "c", "b", "a"],
         "extends: [./c.yaml, ./a.yaml]": ["c", "a"],

@@ -15,7 +15,18 @@ from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Keys, Verdict, guard, map_of
 from .denials import Denials
-from .evidence import EMPTY, UNFINISHED, Evidence, again_of, brought_news, ended_alike, is_evidence, past
+from .evidence import (
+    EMPTY,
+    UNFINISHED,
+    Evidence,
+    again_of,
+    brought_news,
+    changed_seq,
+    ended_alike,
+    is_evidence,
+    past,
+    same_calls,
+)
 from .similarity import same_but_numbers, same_words, sketch_of
 
 
@@ -46,6 +57,10 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "identical": (
         "The last {times} times, this exact {tool} call ended the same.",
         "To learn more, change the arguments or call another tool.",
+    ),
+    "done": (
+        "This exact {tool} call was accepted before, and was now accepted again.",
+        "If once was meant, undo one of the two or tell the user.",
     ),
     "wait": (
         "The last {count} times, this exact {tool} call gave the same answer.",
@@ -129,6 +144,11 @@ class Loops(Guard):
         if facts.hints and facts.entry is not None and brought_news(state, facts.entry):
             # That a repeat brings nothing is not said beside something new.
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
+        entry, tool = facts.entry, facts.tool
+        if entry is not None and entry.little and tool.read_only is False and tool.repeats != "allow":
+            earlier = [one for one in same_calls(state, entry.sig) if changed_seq(state) < one.seq < entry.seq][:1]
+            if any(one.little and one.status == "ok" and one.result_hash != entry.result_hash for one in earlier):
+                envelope.nudge(" ".join(WORDS["done"]).format(tool=call.tool))
         return envelope
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:

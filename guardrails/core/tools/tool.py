@@ -7,7 +7,7 @@ import inspect
 import re
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import InitVar, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -34,7 +34,7 @@ _RUNS: Final = (
 _HINTS: Final = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
 SHELLS: Final = frozenset({"bash", "shell", "exec_shell", "run_command", "run_shell_command", "terminal"})
 REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow", "stable": "evidence"}
-"""The words of `Tool.repeats` by the older ones, which still work in a file."""
+"""The words of `Tool.repeats` by the older ones, which still work."""
 
 
 def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +75,10 @@ class Tool:
     repeats: Literal["allow", "evidence", "ask"] | None = None
     """The same arguments again. `allow`: meant to be, exempt from duplicates and streaks. `evidence`: same result until work is done,
     so one is enough; never implied by *read_only*. `ask`: the second equal call is a person's decision, as of a payment."""
+    polling: InitVar[bool] = False
+    """The old word for `repeats: allow`."""
+    stable: InitVar[bool] = False
+    """The old word for `repeats: evidence`."""
     destructive: bool | None = None
     """What it does cannot be undone: a call whose end is unknown is not made again, as of `idempotent: false`."""
     retryable: bool | None = None
@@ -108,6 +112,10 @@ class Tool:
     """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""
     held: str = ""
     """Why every call of it is refused until somebody has looked at it; empty: it is not held."""
+
+    def __post_init__(self, polling: bool, stable: bool) -> None:
+        if self.repeats is None and (polling or stable):
+            object.__setattr__(self, "repeats", REPEATS["polling" if polling else "stable"])
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:

@@ -39,3 +39,22 @@ def test_one_equal_answer_is_enough_if_declared_and_none_from_before_a_message_c
 ])  # fmt: skip
 def test_an_empty_text_is_no_evidence_unless_it_was_asked_for(tool: str, value: Any, said: str) -> None:
     assert ran([value] * 5, Tool(name=tool)) == said
+
+
+@table(("tool", "declared", "answers", "told"), [
+    ("send_mail", {}, [{"id": "m1"}, {"id": "m2"}], [False, True]), ("create_post", {}, ["ok 1 sent", "ok 2 sent"], [False, True]),
+    ("send_mail", {}, ["ok", "ok"], [False, False]), ("send_mail", {"repeats": "allow"}, [{"id": 1}, {"id": 2}], [False, False]),
+    ("get_note", {}, [{"id": "m1"}, {"id": "m2"}], [False, False]),
+])  # fmt: skip
+def test_work_that_is_accepted_again_under_a_new_id_is_told_at_the_second(
+    tool: str, declared: dict[str, Any], answers: list[Any], told: list[bool]
+) -> None:
+    session = Policy.load("default").session("s", clock=FakeClock(), tools=[Tool(name=tool, **declared)])
+    hints = [session.call(tool, {"to": "ann"}, lambda *_, answer=answer: answer).next_action_hint for answer in answers]
+    assert ["accepted again" in (hint or "") for hint in hints] == told
+
+
+def test_older_words_of_repeats_still_work() -> None:
+    assert Tool(name="a", polling=True).repeats == "allow"
+    assert Tool(name="a", stable=True).repeats == "evidence"
+    assert Tool(name="a", polling=True, repeats="ask").repeats == "ask"
