@@ -28,7 +28,6 @@ TIMES: Final = 40
 BY_TOOL: Final = frozenset(
     {
         *("core.guards.duplicates._repeat", "core.values.names.look_by_name", "core.tools.tool.speaker"),
-        "offline.report.names.named_to_read",
     }
 )
 """By the name of a tool, which is bounded where it comes in."""

@@ -29,7 +29,7 @@ from guardrails.core.packing import VERSION as STATE
 from guardrails.core.retries import model as retry_model
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
-from guardrails.offline.transcripts.formats import GROUP
+from guardrails.offline.transcripts.files import GROUP
 from guardrails.policy.check import VERSION as POLICY
 from guardrails.stores import sqlite
 from guardrails.stores.redis import FORMAT

@@ -4,8 +4,7 @@ Transcripts that people have: a format is a generator of two events, `Made` and 
 
 from .calls import Came, Format, Made, RecordedCall, Report, Used
 from .fields import arguments_of, time_ms
-from .files import open_calls, open_lines
-from .formats import ReaderError
+from .files import ReaderError, open_calls, open_lines
 
 
 __all__ = [

@@ -36,6 +36,8 @@ _WORDS: Final = ("The tool execution failed", _DENIED)
 
 Part = Mapping[str, Any]
 """A message or an item."""
+Conversation = tuple[str, Part, Sequence[Part]]
+"""Its name, the object that holds it, and its messages or items."""
 
 
 def _fits(value: Any) -> bool:
@@ -53,12 +55,9 @@ def _events(values: Values, file: str) -> Iterator[Event]:
                 yield from session.events(part, held)
 
 
-def _conversations(
-    value: Any, unnamed: str, file: str, runs: Counter[str]
-) -> Iterator[tuple[str, Part, Sequence[Part]]]:
+def _conversations(value: Any, unnamed: str, file: str, runs: Counter[str]) -> Iterator[Conversation]:
     """
-    Yields the name of each conversation, the object that holds it, and its messages or items. One without an id is *unnamed*; messages and
-    items that come one by one are of the *file*. A task that is tried again is a session again.
+    Yields each conversation. One without an id is *unnamed*; messages and items that come one by one are of the *file*. A task that is tried again is a session again.
     """
     if type(value) is list and value and not _is_part(value[0]):
         for place, one in enumerate(objects(value)):

@@ -181,26 +181,21 @@ def _printed(values: Values, file: str) -> Iterator[Event]:
             yield Made(RecordedCall(session, tool, arguments, id=id_).declared(TOOLS.get(tool)), id_, response)
             if kind == "item.completed":
                 completed += 1
-                told = (item.get(name) for name in ("error", "result", "aggregated_output", "status"))
-                content = next((each for each in told if each is not None), None)
+                content = item.get("error") or item.get("result") or item.get("aggregated_output", item.get("status"))
                 content = mapping(content).get("content", mapping(content).get("message", content))
-                yield Came(
-                    session, id_, content, _failed(item), kind="exec_nonzero" if item.get("exit_code") else "other"
-                )
+                came = Came(session, id_, content, _failed(item))
+                came.kind = "exec_nonzero" if item.get("exit_code") else "other"
+                yield came
 
 
 def _call_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:
     """
     Tool and arguments of an item, as a rollout would name them; None: it is no call.
     """
-    match item.get("type"):
-        case "command_execution":
-            return "exec_command", {"cmd": item.get("command")}
-        case "mcp_tool_call":
-            return f"mcp__{item.get('server')}__{item.get('tool')}", item.get("arguments")
-        case "file_change":
-            return "apply_patch", {"changes": item.get("changes")}
-    return None, None
+    names = {"command_execution": "exec_command", "file_change": "apply_patch"}
+    names["mcp_tool_call"] = f"mcp__{item.get('server')}__{item.get('tool')}"
+    said = {name: item[of] for name, of in (("cmd", "command"), ("changes", "changes")) if of in item}
+    return names.get(str(item.get("type"))), item.get("arguments", said)
 
 
 CODEX: Final = Format("codex rollout", _fits, _events)

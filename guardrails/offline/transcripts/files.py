@@ -1,7 +1,9 @@
 """
-Open transcripts: plain or gzip'd files and standard input, read whole.
+Open transcripts: plain or gzip'd files and standard input, read whole, in one of the library's own formats, or of those that other packages add by
+the entry point group `guardrails.readers`.
 
-The only module of this room that reads files.
+Formats of other packages are asked after the library's, so that none can take another's file. They are looked for only
+if a file is in none of the library's formats.
 """
 
 import gzip
@@ -11,19 +13,33 @@ import zlib
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.record import newer_told, newer_version
+from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import parsed, rotated
 
-from .calls import RecordedCall, Report, joined
+from .call_lines import CALL_LINES
+from .calls import Format, RecordedCall, Report, joined
+from .chat import CHAT
+from .claude_code import CLAUDE_CODE
+from .codex import CODEX, CODEX_EXEC
 from .fields import mapping
-from .formats import failing, format_of
-from .own_records import is_record
+from .gemini_cli import GEMINI_CLI
+from .langsmith import LANGSMITH
+from .opencode import OPENCODE
+from .own_records import OWN_RECORDS, is_record
+from .spans import SPANS
 
 
+AGENTS: Final = (CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE)
+FORMATS: Final = (OWN_RECORDS, CALL_LINES, *AGENTS, LANGSMITH, SPANS, CHAT)
+"""The more particular forms first."""
+GROUP: Final = "guardrails.readers"
 STDIN: Final = "-"
 SAMPLE: Final = 200
 """Values of a file without calls of which a person is told the keys."""
@@ -32,6 +48,12 @@ _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 512
 _SHOWN: Final = 60
 """Characters of a line that could not be read that a notice shows."""
+
+
+class ReaderError(GuardrailsError):
+    """
+    A format, of this library or of another package, is broken.
+    """
 
 
 def open_calls(path: str | Path, report: Report, *, source: str | None = None) -> list[RecordedCall]:
@@ -146,3 +168,45 @@ def _unpacked(data: bytes) -> bytes:
     except (EOFError, zlib.error) as error:
         raise OSError(f"the packed data is cut off or damaged: {error}") from None
     return data.removeprefix(_BOM)
+
+
+def failing(reader: str, error: Exception) -> ReaderError:
+    """
+    Returns the error for a person whose *reader* raised another one.
+    """
+    said = f"{type(error).__name__}: {error}"
+    return ReaderError(f"the reader {reader} failed: {said}; correct it or uninstall its package")
+
+
+@cache
+def added_formats() -> tuple[Format, ...]:
+    """
+    Returns the formats of other packages, in the order of their entry points' names.
+
+    Raises ReaderError for one that cannot be loaded or is no `Format`.
+    """
+    found = []
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        try:
+            form = point.load()
+            found.append(Format(str(form.name), form.fits, form.events))
+        except Exception as error:
+            raise failing(f"`{point.name}` (`{point.value}`)", error) from error
+    return tuple(found)
+
+
+def format_of(values: list[Any]) -> Format | None:
+    """
+    Returns the format of a file of these *values*: the first that most of them fit, and of which one has a sure sign.
+
+    Formats of other packages are asked last. Raises ReaderError for one that is broken.
+    """
+
+    def claims(form: Format) -> bool:
+        try:
+            fits = [form.fits(value) for value in values]
+        except Exception as error:
+            raise failing(f"of {form.name}", error) from error
+        return True in fits and 2 * fits.count(False) <= len(fits)
+
+    return next(filter(claims, FORMATS), None) or next(filter(claims, added_formats()), None)

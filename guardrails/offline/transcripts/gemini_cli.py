@@ -47,17 +47,13 @@ def _results(wire: Mapping[str, Any], call: RecordedCall, key: Any, start: Any) 
     # Its status stands behind the result; a file that is cut off may end between them.
     if status in ("success", "error", "cancelled") or (status is not None and listed(result)):
         responses = [at(each, "functionResponse", "response") for each in objects(result)]
-        content = [_content(response) for response in responses if response is not None]
+        said = [mapping(each).get("output", mapping(each).get("error", each)) for each in responses if each is not None]
+        content = list(map(text_of, said))
         failed = status != "success" or any(shell_failed(call.tool, each) for each in content)
         shown = "\n".join(plain_text(call.tool, each) for each in content) if content else None
         call.error_type = "cancelled" if status == "cancelled" else None
         told = "\n".join(content) if content else result or ""
         yield Came(call.session_id, key, told, failed, None if time == start else time, shown=shown)
-
-
-def _content(response: Any) -> str:
-    said = mapping(response)
-    return text_of(said.get("output", said.get("error", response)))
 
 
 GEMINI_CLI: Final = Format("gemini cli session", _fits, _events)

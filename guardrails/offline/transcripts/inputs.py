@@ -6,6 +6,7 @@ import os
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,8 +14,7 @@ from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import name_before
 
 from .calls import RecordedCall, Report, Session
-from .files import STDIN, history, open_calls
-from .formats import FORMATS, ReaderError, added_formats
+from .files import FORMATS, STDIN, ReaderError, added_formats, history, open_calls
 
 
 SHOWN: Final = 3
@@ -25,11 +25,6 @@ MANY: Final = 15
 
 _CLOCKS_MS: Final = 946_684_800_000
 """The year 2000: an earlier time is none of a clock."""
-
-_RESULT: Final = (
-    *("has_result", "result", "is_error", "error_type", "http_status", "retry_after_ms", "plain_hash", "masked_hash"),
-    *("steady", "empty", "is_complete", "duration_ms", "tool_cost_usd"),
-)
 
 
 class Input(NamedTuple):
@@ -88,31 +83,30 @@ def calls_of(
     A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
     """
     report = Report() if report is None else report
-    calls: list[RecordedCall] = []
     known: dict[Hashable, RecordedCall] = {}
     read = 0
     for file in files:
         try:
-            found = open_calls(file.path, report, source=file.folder)
+            calls = open_calls(file.path, report, source=file.folder)
         except (OSError, ReaderError) as error:
             if not file.found:
                 raise
-            found, why = [], (error.strerror if isinstance(error, OSError) else None) or str(error)
+            calls, why = [], (error.strerror if isinstance(error, OSError) else None) or str(error)
             report.without[file.path] = f"cannot be read: {why}"
             report.note(file.path, report.without[file.path])
-        read += len(found)
-        calls += new_calls(found, known)
+        read += len(calls)
+        add_once(calls, known)
         if tell is not None:
-            tell(f"{file.path}: {len(calls):,} calls read")
-    if read > len(calls):
-        told = f"{plural(read - len(calls), 'copy of a call', 'copies of calls')} left out: a call counts once"
+            tell(f"{file.path}: {len(known):,} calls read")
+    if read > len(known):
+        told = f"{plural(read - len(known), 'copy of a call', 'copies of calls')} left out: a call counts once"
         report.notices.insert(0, told)
-    return calls
+    return list(known.values())
 
 
-def new_calls(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall]) -> Iterator[RecordedCall]:
+def add_once(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall]) -> None:
     """
-    Yields those *calls* of a file that no *known* call is the same as: checkpoints, forks and copies of sessions repeat earlier calls.
+    Add those *calls* of a file to the *known* ones that none of these is the same as: checkpoints, forks and copies of sessions repeat earlier calls.
 
     The first file that holds a call keeps it, and the calls of a session that goes on behind copies are of that file's
     session. A fork, which has another name, begins with its first own call. A call without a result gets that of a later file.
@@ -121,18 +115,18 @@ def new_calls(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall]
     """The source of which a session of this file is the continuation."""
     seen = Counter[Hashable]()
     for call in calls:
+        own = _key(call) or object()
         # Servers that count in seconds use an id again within one.
-        seen[key := _key(call)] += 1
-        first = call if key is None else known.setdefault((key, seen[key]), call)
+        seen[own] += 1
+        first = known.setdefault(key := (own, seen[own]), call)
         if first is call:
             call.source = homes.get(call.session, call.source)
-            yield call
             continue
         if first.session == call.session:
             homes.setdefault(call.session, first.source)
         if call.has_result and not first.has_result and first.decision != "deny":
-            for name in _RESULT:
-                setattr(first, name, getattr(call, name))
+            place = {name: getattr(first, name) for name in ("session_id", "source", "call_index")}
+            known[key] = replace(call, **place)
 
 
 def _key(call: RecordedCall) -> Hashable:

@@ -33,6 +33,9 @@ _KINDS: Final = {"LLM": "chat", "TOOL": "execute_tool"}
 _CALL: Final = re.compile(
     r"llm\.output_messages\.(\d{1,4})\..*\.(\d{1,4})\.tool_call\.(?:function\.)?(id|name|arguments)"
 )
+_ENDS: Final = ("start", "end")
+_MS: Final = 1_000_000
+"""Nanoseconds of a millisecond."""
 _HIDDEN: Final = "__REDACTED__"
 """What stands for a text that was asked to be left out."""
 _ENDED: Final = ("success", "error", "validation_error", None)
@@ -98,7 +101,7 @@ def _messages(span: Span, session: str, asked: list[Mapping[str, Any]], response
     yield from results[: len(before)]
     for part in asked:
         call = RecordedCall(session, part["name"], part.get("arguments"), id=part.get("id"), model=response[1])
-        yield Made(call, text(call.id), response, span.end_ns // 1_000_000 or None)
+        yield Made(call, text(call.id), response, span.end_ns // _MS or None)
     yield from results[len(before) :]
 
 
@@ -124,9 +127,9 @@ def _call(span: Span, session: str, asked: list[Mapping[str, Any]], response: Re
     if type(error) is str:
         known = kind_of_status(int(error)) if error.isdecimal() and len(error) == 3 else ERRORS.get(error)
         call.error_type = known or kind_of_name(error.rsplit(".", 1)[-1])
-    yield Made(call, id(span), response, span.start_ns // 1_000_000 or None)
+    yield Made(call, id(span), response, span.start_ns // _MS or None)
     if (failed or span.end_ns or content is not None) and call.decision != "deny" and status in _ENDED:
-        ms = (span.end_ns - span.start_ns) // 1_000_000 if span.end_ns and span.start_ns else None
+        ms = (span.end_ns - span.start_ns) // _MS if span.end_ns and span.start_ns else None
         yield Came(session, id(span), span.message if content is None and failed else content, failed, ms=ms)
 
 
@@ -176,13 +179,11 @@ def _span(span: Mapping[str, Any]) -> Span:
         mapping(span.get("status")),
         text(span.get("traceId")) or text(at(span, "context", "trace_id")) or "",
     )
-    start, end = (
-        max(_integer(span.get(f"{of}TimeUnixNano")), 0) or (time_ms(span.get(f"{of}_time")) or 0) * 1_000_000
-        for of in ("start", "end")
-    )
+    ends = [_integer(span.get(f"{of}TimeUnixNano")) or (time_ms(span.get(f"{of}_time")) or 0) * _MS for of in _ENDS]
     failed = status.get("status_code", status.get("code")) in ("ERROR", "STATUS_CODE_ERROR", 2)
     said = mapping(span.get("attributes")) or _attributes(span.get("attributes"))
-    return Span(start, end, trace, failed, text_of(status.get("description", status.get("message"))), _renamed(said))
+    message = text_of(status.get("description", status.get("message")))
+    return Span(max(ends[0], 0), max(ends[1], 0), trace, failed, message, _renamed(said))
 
 
 def _renamed(said: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from guardrails.offline.transcripts import RecordedCall
-from guardrails.offline.transcripts.inputs import new_calls
+from guardrails.offline.transcripts.inputs import add_once
 from tests.tables import table
 
 
@@ -28,7 +28,9 @@ def told(calls: Iterable[RecordedCall]) -> list[tuple[str, str, int]]:
 
 def read(*files: list[RecordedCall]) -> list[tuple[str, str, int]]:
     known: dict[Any, RecordedCall] = {}
-    return told(call for file in files for call in new_calls(file, known))
+    for file in files:
+        add_once(file, known)
+    return told(known.values())
 
 
 def test_a_checkpoint_goes_on_in_the_session_of_the_one_before() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from guardrails.offline.transcripts import Format
-from guardrails.offline.transcripts.files import values_of
-from guardrails.offline.transcripts.formats import FORMATS, format_of
+from guardrails.offline.transcripts.files import FORMATS, format_of, values_of
 from tests.tables import table
 
 

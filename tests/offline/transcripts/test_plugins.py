@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from guardrails.offline.transcripts import RecordedCall, Report, open_calls
-from guardrails.offline.transcripts.formats import added_formats
+from guardrails.offline.transcripts.files import added_formats
 from tests.tables import table
 
 

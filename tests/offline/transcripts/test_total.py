@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from guardrails.core.values.types import ERROR_TYPES
 from guardrails.offline.transcripts import RecordedCall
 from guardrails.offline.transcripts.calls import joined
-from guardrails.offline.transcripts.files import values_of
-from guardrails.offline.transcripts.formats import FORMATS
+from guardrails.offline.transcripts.files import FORMATS, values_of
 from tests.tables import table
 
 
