@@ -102,17 +102,22 @@ class _Session:
         self.made = 0
         self.open: list[tuple[Any, str | None, str]] = []
         """Key, id and tool of the calls that have no result yet: of the latest message, or of all items."""
+        self.before: Part = NOTHING
+        """The latest message or item."""
 
     def events(self, part: Part, held: Part) -> Iterator[Event]:
         """
         Yields what a message or an item says that *held* holds. A result is known by the id of its call or, without one, by its tool.
         """
+        before, self.before = self.before, part
         if calls := list(_calls_in(part)):
             yield from self._made(part, calls, held)
             return
         results = list(_results_in(part))
         self.step += bool(results) or part.get("role") in ("system", "developer", "user")
         for of, content, failed in results:
+            if (values := _tagged(before, of)) is not None and not any(of in each[1:] for each in self.open):
+                yield from self._made(before, [(None, of, values)], held)
             if call := next((each for each in self.open if of in each[1:]), None):
                 self.open.remove(call)
                 denied = text_of(content).startswith(_DENIED)
@@ -133,6 +138,19 @@ class _Session:
             self.open.append((key, text(id_), tool))
             call = RecordedCall(self.name, tool, arguments, id=id_, model=model)
             yield Made(call, key, self.step, _time(part) or (_time(held) if item else None))
+
+
+def _tagged(message: Part, tool: Any) -> dict[str, str] | None:
+    """
+    Returns the arguments of a call of *tool* that stands as tags in the text of a *message*, as Cline and Roo wrote it until 2025.
+    """
+    content = message.get("content")
+    texts = [text(content), *(text(block.get("text")) for block in objects(content))]
+    name = re.escape(str(tool))
+    found = re.search(f"<{name}>(.*?)</{name}>", "\n".join(filter(None, texts)), re.DOTALL)
+    if found is None:
+        return None
+    return {key: value.strip("\n") for key, value in re.findall(r"<(\w{1,60})>(.*?)</\1>", found[1], re.DOTALL)}
 
 
 def _time(part: Part) -> int | None:

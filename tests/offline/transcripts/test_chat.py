@@ -43,6 +43,15 @@ def test_a_task_of_cline_or_roo_gives_its_calls(read: Any) -> None:
     assert report.notices == []
 
 
+def test_a_task_of_cline_whose_calls_are_tags_gives_those_that_were_answered(read: Any) -> None:
+    calls, _ = read("cline_tags.json")
+    assert [(c.tool, c.arguments, c.is_error, c.ts_ms) for c in calls] == [
+        ("read_file", {"path": "a.py"}, False, 1_790_000_001_000),
+        ("execute_command", {"command": 'make && echo "<b>"', "requires_approval": "false"}, True, 1_790_000_003_000),
+    ]
+    assert calls[0].result == "print(1)"
+
+
 def test_results_that_name_their_tool_alone_are_of_its_calls_in_order(read: Any) -> None:
     made = [{"function": {"name": "look", "arguments": json.dumps({"n": n})}} for n in (1, 2)]
     told = [{"role": "tool", "name": "look", "content": text} for text in ("one", "two")]

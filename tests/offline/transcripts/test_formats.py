@@ -17,6 +17,7 @@ NAMES = {
     "claude_code.jsonl": "claude code session",
     "claude_stream.jsonl": "claude code session",
     "cline.json": "chat",
+    "cline_tags.json": "chat",
     "codex_code_mode.jsonl": "codex rollout",
     "codex_exec.jsonl": "codex exec",
     "codex_rollout.jsonl": "codex rollout",
