@@ -150,7 +150,7 @@ def inner(node: Node | None, *path: str | int) -> Node | None:
     for part in path:
         value: Any = None if node is None else node.value
         try:
-            node = value[part]
+            node = None if isinstance(value, str) else value[part]
         except (KeyError, IndexError, TypeError):
             return None
     return node

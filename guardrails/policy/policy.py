@@ -103,12 +103,7 @@ class Policy:
         modes: Any = {"mode": mode, "on_error": on_error}
         order = sorted(said["guards"], key=place_of)
         chain = Chain(order, form=envelope, left_out=left_out, messages=words, **of_tools, **modes)
-        # Only those rules hold in a scope that set the mode in which a tool is guarded.
-        ruling = [replace(rule, declared={}, guards={}) for rule in said["rules"] if rule.mode or rule.on_error]
-        shared = {}
-        for scope, own in sorted(said["scopes"].items()):
-            ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
-            shared[scope] = Chain(own, rules=ruling, messages=ours, **modes)
+        shared = _shared(said, words, modes)
         everything = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each)]
         if mistakes := unusable(everything):
             raise PolicyError(mistakes)
@@ -252,6 +247,20 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.chain!r})"
+
+
+def _shared(said: Mapping[str, Any], words: Mapping[str, Any], modes: Mapping[str, Any]) -> "dict[str, Chain]":
+    """
+    Returns the chain of each scope. Only those rules hold there that set the mode in which a tool is guarded.
+    """
+    from guardrails.core.chain import Chain
+
+    rules = [replace(rule, declared={}, guards={}) for rule in said["rules"] if rule.mode or rule.on_error]
+    made = {}
+    for scope, own in sorted(said["scopes"].items()):
+        ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
+        made[scope] = Chain(own, rules=rules, messages=ours, **modes)
+    return made
 
 
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":
