@@ -217,7 +217,7 @@ class Loops(Guard):
             run = run_of(past(state), most)
         if not run or run[0].status != "error" or not run[0].steady:
             return None
-        if whose not in (run[0].tool, run[0].tool.rpartition("__")[0]):
+        if whose != call.tool and whose != run[0].tool.rpartition("__")[0]:
             return None
         kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
@@ -276,10 +276,12 @@ def run_of(calls: Iterator[Entry], most: int = MANY) -> list[Entry]:
     """
     Returns those of *calls*, newest first, that ended as the first did, up to one that did not: *most*, one of each turn.
     """
-    run = [*islice(calls, 1)]
-    for one in calls if run else ():
-        last = run[0]
-        if last.status == "error":
+    last = next(calls, None)
+    if last is None:
+        return []
+    run, failed = [last], last.status == "error"
+    for one in calls:
+        if failed:
             alike = one.steady == last.steady and one.status == "error"
         else:
             alike = one.came == last.came == EMPTY or (EMPTY not in (one.came, last.came) and is_evidence(one, last))
