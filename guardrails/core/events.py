@@ -323,8 +323,10 @@ def _extend(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     """
     if "scope" not in values:
         return _raise_in(at.chain, at.state, values, now_ms)
-    for scope in at.scopes:
-        _raise_in(scope.chain, scope.state, values, scope.now_ms)
+    chosen = [scope for scope in at.scopes if scope.name == values["scope"]]
+    if not chosen:
+        raise SessionError(f"the session is in no scope `{values['scope']}`")
+    _raise_in(chosen[0].chain, chosen[0].state, values, chosen[0].now_ms)
     _note(at, values, now_ms)
     return None
 

@@ -162,13 +162,13 @@ def unbound(tool: str) -> Denial:
     )
 
 
-def unreachable(failed: str) -> Denial:
+def unreachable() -> Denial:
     """
-    Returns the refusal of a call while the *failed* part, store or clock, does not answer.
+    Returns the refusal of a call while the store does not answer.
     """
     return Denial(
-        code=f"{failed}.error",
-        message=f"The session's {'state cannot be reached' if failed == 'store' else 'clock failed'}, so the call was not made.",
+        code="store.error",
+        message="The session's state cannot be reached, so the call was not made.",
         hint="Try again later, or tell the user.",
         strike=False,
     )

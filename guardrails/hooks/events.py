@@ -191,7 +191,7 @@ def _id_of(family: tuple["Session", ...], told: Told) -> str | None:
     call of its tool, whose arguments other hooks have changed.
     """
     for one in family:
-        same = one.calls.opened(told.tool, told.arguments)
+        same = one.calls.open_calls(told.tool, told.arguments)
         if same:
             return same[0].id
     for one in family:

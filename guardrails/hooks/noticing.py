@@ -58,7 +58,7 @@ def close_lost(own: "Session", told: Told, client: Client) -> None:
         running = [one for one in own.ledger.read(look) if one.id != told.call_id]
         if running:
             now, lines = own.ledger.time(), tail(told.transcript)
-            again = {one.id for one in own.calls.opened(told.tool, told.arguments) if now - one.at_ms > TOGETHER_MS}
+            again = {one.id for one in own.calls.open_calls(told.tool, told.arguments) if now - one.at_ms > TOGETHER_MS}
             for one in running:
                 line = _ended(lines, one.id, client)
                 if line is not None:

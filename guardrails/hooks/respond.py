@@ -172,7 +172,7 @@ def _declare(session: "Session", told: Told, client: Client) -> None:
     known = session.ledger.chain.known
     # Where a policy lists the tools there are, a client makes none known.
     if tool is not None and (known is None or tool.name in known):
-        session.calls.tools.declare(tool)
+        session.calls.declare(tool)
 
 
 def _scopes(policy: Policy, options: Options) -> dict[str, str]:

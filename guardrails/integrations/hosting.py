@@ -155,7 +155,7 @@ def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]
     Returns *session* for a call of *tool*, with the exceptions that it *passes*. Another agent of the session may have
     another tool of that name at the same time.
     """
-    session.calls.tools.declare(tool)
+    session.calls.declare(tool)
     spec = tool.arguments()
     return scoped(session, {} if spec is None else {tool.name: spec}, passes=passes)
 

@@ -122,7 +122,7 @@ class Guarding:
                 session, {}, [replace(tool, repeats="allow" if continuing else tool.repeats)], passes=(_Asks,)
             )
         else:
-            session.calls.tools.declare(tool)
+            session.calls.declare(tool)
             scope = scoped(session, {}, passes=(_Asks,))
         try:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))

@@ -210,7 +210,7 @@ class Policy:
         return (Session if telemetry is None else telemetry.session)(
             self,
             name,
-            laid=(lambda chain: chain.with_tools(tools),) if tools else (),
+            layers=(lambda chain: chain.with_tools(tools),) if tools else (),
             store=self._store if store is None else store,
             sink=self._sink(given.pop("records", None)),
             scopes=_owners(self.scopes, given.pop("scopes", None) or {}),

@@ -3,7 +3,7 @@ Earlier results: kept to be given back, bounded in bytes, the oldest go first; a
 answer if a model gives none, and its memory after a context compaction.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.state import Entry, SessionState
@@ -22,12 +22,13 @@ class Earlier(NamedTuple):
     One earlier result.
     """
 
-    tool: str
     arguments: bytes
     """Canonical JSON."""
     payload: bytes
     """JSON."""
-    ok: bool
+
+
+Find = Callable[[Entry], Earlier | None]
 
 
 def failure(outcome: Outcome) -> bytes:
@@ -37,23 +38,18 @@ def failure(outcome: Outcome) -> bytes:
     return exact(dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null")
 
 
-def digest(
-    state: SessionState,
-    earlier: Callable[[Entry], Earlier | None],
-    progress: Mapping[str, Any],
-    exhausted: tuple[str, str] | None,
-) -> str:
+def digest(state: SessionState, find: Find, progress: Mapping[str, Any], exhausted: tuple[str, str] | None) -> str:
     """
     Returns the calls of the window, oldest first, each with its result as far as it is kept, and the rest of the
     limits.
     """
-    if state.seq == 0:
-        lines = ["No tool was run."]
-    else:
-        shown = len(state.window)
+    lines, shown = ["No tool was run."], len(state.window)
+    if state.seq > 0:
         head = f"{state.seq} tool {'call was' if state.seq == 1 else 'calls were'} made"
         lines = [f"{head}:" if shown == state.seq else f"{head}; the last {shown}:"]
-    lines += _lines(state.window, earlier)
+    # What is kept is the result of the latest call of its signature that ended, and of no other.
+    latest = {entry.sig: entry.seq for entry in state.window if entry.status in ("ok", "error")}
+    lines += [f"- {_line(each, find(each), whole=latest.get(each.sig) == each.seq)}" for each in state.window]
     left = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in progress.items())
     lines.append(f"Progress: {left}.")
     if exhausted is not None:
@@ -62,17 +58,11 @@ def digest(
     return sanitise("\n".join(lines))
 
 
-def _lines(window: Sequence[Entry], earlier: Callable[[Entry], Earlier | None]) -> list[str]:
-    # What is kept is the result of the latest call of its signature that ended, and of no other.
-    latest = {entry.sig: entry.seq for entry in window if entry.status in ("ok", "error")}
-    return [f"- {_line(entry, earlier(entry), brought=latest.get(entry.sig) == entry.seq)}" for entry in window]
-
-
-def _line(entry: Entry, kept: Earlier | None, *, brought: bool) -> str:
+def _line(entry: Entry, kept: Earlier | None, *, whole: bool) -> str:
     arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
     how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running"}
     how["expired"] = "no result: it may have happened" if entry.changes else "no result"
-    result = "" if kept is None or not brought else f": {_short(kept.payload, MAX_RESULT)}"
+    result = "" if kept is None or not whole else f": {_short(kept.payload, MAX_RESULT)}"
     return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
 
 
@@ -83,7 +73,7 @@ def _short(text: bytes, limit: int) -> str:
 
 MAX_BYTES: Final = 4 * 2**20
 """Of one policy's sessions together; a larger cache costs each call more than it gives back (memory that is not warm)."""
-OVERHEAD: Final = 450
+OVERHEAD: Final = 350
 """Bytes that an entry costs beside its texts, as tracemalloc counts them."""
 
 
@@ -99,22 +89,23 @@ class Results:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._half = max_bytes // 2
         self._size = 0
-        self._new: dict[tuple[str, int | None], Earlier] = {}
-        self._old: dict[tuple[str, int | None], Earlier] = {}
+        self._new: dict[tuple[str, int | None], tuple[bytes, bytes]] = {}
+        self._old: dict[tuple[str, int | None], tuple[bytes, bytes]] = {}
 
-    def keep(self, session: str, sig: int, earlier: Earlier) -> None:
+    def keep(self, session: str, sig: int, arguments: bytes, payload: bytes) -> None:
         """
-        Remember the result of a call; *earlier* is the cache's from here on, its texts take no more than they say
+        Remember the result of a call; its texts are the cache's from here on, and take no more than they say
         (`plain_json.exact`).
         """
-        size = self._size + len(earlier.payload) + len(earlier.arguments) + OVERHEAD
+        size = self._size + len(payload) + len(arguments) + OVERHEAD
         if size > self._half:
             self._old, self._new, size = self._new, {}, size - self._size
         self._size = size
-        self._new[session, sig] = earlier
+        self._new[session, sig] = arguments, payload
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """
         Returns the result of the latest call of that signature.
         """
-        return self._new.get((session, sig)) or self._old.get((session, sig))
+        kept = self._new.get((session, sig)) or self._old.get((session, sig))
+        return None if kept is None else Earlier(*kept)

@@ -3,6 +3,7 @@ The front door: one budget for the calls of an agent, its model turns and its su
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,12 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Prot
 from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.events import LIMITS
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import ITERATIONS, Amounts
-from guardrails.core.guards.budget import holds_request
 from guardrails.core.scopes import Scope, progress
-from guardrails.core.state import ADMISSION_MS, KEY_BYTES, SessionState
+from guardrails.core.state import KEY_BYTES, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
@@ -28,7 +27,7 @@ from guardrails.core.values.usage import Priced, price_of, public, read_usage
 from .calls import Approver, Calls, ParkedCall
 from .ledger import Ledger, grow, reserve, take
 from .results import digest
-from .steps import Execute, Step, awaited, steps
+from .steps import Execute, Step, drive, steps
 
 
 if TYPE_CHECKING:
@@ -39,7 +38,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound="Session")
-Returns = Literal["json", "envelope", "value"]
+Json = Literal["json"]
+Whole = Literal["envelope"]
+Own = Literal["value"]
+Returns = Json | Whole | Own
 A = TypeVar("A", bound=Awaitable[Any] | AsyncIterator[Any])
 """
 What an asynchronous function, or an asynchronous generator function, is seen to return. All overloads are generic in it, or
@@ -59,14 +61,20 @@ class Reader(Protocol[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
+Later = Callable[P, Coroutine[Any, Any, T]]
+Stream = Callable[P, AsyncIterator[T]]
+Rows = Callable[P, Iterator[T]]
+LaterReader = Reader[P, Coroutine[Any, Any, list[T]]]
+
+
 class _Nothing:
     """
     Returned by no function, so that only one which may return anything, or never returns, is seen to return it.
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
+@dataclass(slots=True)
+class Requested(AbstractContextManager["Requested"]):
     """
     A model request that was told to a session. A context manager: the amounts that it holds come back if it is left
     uncharged.
@@ -78,6 +86,8 @@ class Requested:
     code: str | None = None
     """Why it is not to be made; None: it may be."""
     message: str | None = None
+    is_over: bool = False
+    """It was charged or released."""
 
     @property
     def allowed(self) -> bool:
@@ -90,17 +100,15 @@ class Requested:
         """
         Say that it came to nothing, and will not be charged. Nothing happens if it was.
         """
-        if _holds(self.ledger, self.n):
+        if self.n and self.allowed and not self.is_over:
+            self.is_over = True
             self.ledger.event("release", {"request": self.n})
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.release()
 
 
-class Session:
+class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Session"]):
     """
     The calls that share a budget. Made by `Policy.session`; safe in any number of threads and tasks at once.
 
@@ -108,12 +116,12 @@ class Session:
     for hosts that run calls by themselves.
     """
 
-    __slots__ = ("__weakref__", "calls", "ledger")
-
-    calls: Calls
+    id: str
+    """Its name; that of a child begins with its parent's."""
     ledger: Ledger
+    calls: Calls
     _kinds: ClassVar[tuple[type[Ledger], type[Calls]]] = Ledger, Calls
-    """What its parts are made of."""
+    """The types of its parts."""
 
     def __init__(
         self,
@@ -128,13 +136,7 @@ class Session:
         account, calls = self._kinds
         self.ledger = account(checked_id(name), policy, **ledger)
         self.calls = calls(self.ledger, approver, on_decision, sleep)
-
-    @property
-    def id(self) -> str:
-        """
-        Its name; that of a child begins with its parent's.
-        """
-        return self.ledger.id
+        self.id = name
 
     # Calls that run here
 
@@ -168,45 +170,26 @@ class Session:
         the session has less than ten minutes left, it runs in a thread. A generator is read where its function ran: a
         slow one without a timeout blocks the loop.
         """
-        return await awaited(steps(self, tool, arguments, execute, id, awaits=True))
+        return await drive(steps(self, tool, arguments, execute, id, awaits=True))
 
+    # An asynchronous function is the first that fits: hence the overlaps.
     @overload
     def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", name: str | None = None) -> Any: ...
     @overload
-    def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self, function: Callable[P, A], *, returns: Literal["json"] = "json", name: str | None = None
-    ) -> Callable[P, Coroutine[Any, Any, str]]: ...
+    def wrap(self, function: Callable[P, A], *, returns: Json = ..., name: str | None = None) -> Later[P, str]: ...  # type: ignore[overload-overlap]
     @overload
-    def wrap(
-        self, function: Callable[P, T], *, returns: Literal["json"] = "json", name: str | None = None
-    ) -> Callable[P, str]: ...
+    def wrap(self, function: Callable[P, T], *, returns: Json = ..., name: str | None = None) -> Callable[P, str]: ...
     @overload
-    def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self, function: Callable[P, A], *, returns: Literal["envelope"], name: str | None = None
-    ) -> Callable[P, Coroutine[Any, Any, Envelope]]: ...
+    def wrap(self, function: Callable[P, A], *, returns: Whole, name: str | None = None) -> Later[P, Envelope]: ...  # type: ignore[overload-overlap]
     @overload
-    def wrap(
-        self, function: Callable[P, T], *, returns: Literal["envelope"], name: str | None = None
-    ) -> Callable[P, Envelope]: ...
+    def wrap(self, function: Callable[P, T], *, returns: Whole, name: str | None = None) -> Callable[P, Envelope]: ...
     @overload
-    def wrap(
-        self, function: Callable[P, AsyncIterator[T]], *, returns: Literal["value"], name: str | None = None
-    ) -> Reader[P, Coroutine[Any, Any, list[T]]]: ...
+    def wrap(self, function: Stream[P, T], *, returns: Own, name: str | None = None) -> LaterReader[P, T]: ...
     @overload
-    def wrap(
-        self, function: Callable[P, Iterator[T]], *, returns: Literal["value"], name: str | None = None
-    ) -> Reader[P, list[T]]: ...
+    def wrap(self, function: Rows[P, T], *, returns: Own, name: str | None = None) -> Reader[P, list[T]]: ...
     @overload
-    def wrap(
-        self, function: Callable[P, T], *, returns: Literal["value"], name: str | None = None
-    ) -> Callable[P, T]: ...
-    def wrap(
-        self,
-        function: Callable[..., Any],
-        *,
-        returns: Returns = "json",
-        name: str | None = None,
-    ) -> Callable[..., Any]:
+    def wrap(self, function: Callable[P, T], *, returns: Own, name: str | None = None) -> Callable[P, T]: ...
+    def wrap(self, function: Callable[..., Any], *, returns: Returns = "json", name: str | None = None) -> Any:
         """
         Returns *function* behind the chain: same parameters, same kind (sync or async).
 
@@ -236,7 +219,7 @@ class Session:
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
         decision, _ = self.calls.decide(tool, arguments, id, claiming if claim else asked)
-        self.calls.tell(decision)
+        self.calls.notify(decision)
         return decision
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
@@ -283,33 +266,23 @@ class Session:
 
     # The model
 
-    def request(
-        self,
-        *,
-        tokens: int | None = None,
-        cost_usd: float | str | Decimal | None = None,
-        timeout: float | None = None,
-    ) -> Requested:
+    def request(self, *, tokens: int | None = None, cost_usd: float | str | Decimal | None = None) -> Requested:
         """
         Say that a model request starts, so that growth caps see requests that fail. It holds the most it may use until
         its `charge`: *tokens* and *cost_usd*. If neither is said, it holds as much as responses have used on average.
 
         An estimate that does not fit beside the amounts held is not `allowed`, and holds nothing. A request held by an
-        average alone is always allowed. Call `release` if the request fails. After *timeout* seconds (600) nobody waits
-        for it. An estimate that was said then stays charged, as it does for a call. Raises SessionError if an amount is
-        not valid.
+        average alone is always allowed. Call `release` if the request fails, or if its response is not charged. After
+        ten minutes nobody waits for it. An estimate that was said then stays charged, as it does for a call. Raises
+        SessionError if an amount is not valid.
         """
         ledger = self.ledger
         values: dict[str, Any] = {}
-        lasts_ms = ADMISSION_MS if timeout is None else units.amount("timeout", "max_elapsed", timeout)
         if tokens is not None or cost_usd is not None:
             cost = units.amount("cost_usd", "max_cost_usd", cost_usd)
             values["estimate"] = cost, units.amount("tokens", "max_tokens", tokens)
-        if lasts_ms != ADMISSION_MS:
-            values["lasts_ms"] = lasts_ms
         if ledger.share is not None:
-            over = ledger.look(lambda state, now, _: ledger.cause(state, now, ()))
-            grow(ledger, None if over is None else over[0])
+            grow(ledger, self.exhausted)
         made = ledger.event("request", values)
         return Requested(ledger, 0) if made is None else Requested(ledger, made.n, *(made.refused or ()))
 
@@ -320,12 +293,11 @@ class Session:
 
         Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        values: dict[str, Any] = {"calls": units.amount("calls", "calls", calls)}
-        mark = _key_of(key)
-        if _holds(self.ledger, None):
+        values: dict[str, Any] = {"calls": units.amount("calls", "calls", calls), **_key_of(key)}
+        if any(chain.reserves for chain in (self.ledger.chain, *[below for _, _, below in self.ledger.engine.scopes])):
             # Nobody will charge what came, so that what was guessed of it need not be held.
             values["uncharged"] = True
-        self.ledger.event("turn", {**values, **mark})
+        self.ledger.event("turn", values)
 
     def charge(
         self,
@@ -364,9 +336,11 @@ class Session:
             values["untold"] = True
         values |= mark if request is None else {**mark, "request": request.n}
         made = ledger.event("charge", values)
-        if made is not None and not made.n and request is not None:
-            # The step that ran again has made this request; its response was charged before.
-            request.release()
+        if request is not None:
+            if made is not None and not made.n:
+                # The step that ran again has made this request; its response was charged before.
+                request.release()
+            request.is_over = True
         return priced
 
     def tool_choice(
@@ -383,13 +357,9 @@ class Session:
         exhausted, calls, count, turn = ledger.look(
             lambda state, now, scopes: (ledger.cause(state, now, scopes), state.calls, state.turns, state.turn)
         )
+        first = turn == 0 if first is None else first
         return next_tool_choice(
-            requested,
-            strategy,
-            first=turn == 0 if first is None else first,
-            exhausted=exhausted is not None,
-            calls=calls,
-            turns=count,
+            requested, strategy, first=first, exhausted=exhausted is not None, calls=calls, turns=count
         )
 
     @property
@@ -415,7 +385,7 @@ class Session:
         try:
             return ledger.look(lines)
         except Exception as error:  # noqa: BLE001  whatever a store raises
-            ledger.failed("store", error)
+            ledger.log_fault(error)
             return NO_DIGEST
 
     # Limits
@@ -429,15 +399,16 @@ class Session:
         raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
         """
         wanted, ledger = units.internal(amounts), self.ledger
+        values: dict[str, Any] = {"amounts": wanted}
         if scope is not None:
-            ledger.extend_scope(scope, wanted)
-            return
-        if ITERATIONS in wanted and ledger.limits.limit(SessionState(), "max_turns") is not None:
+            if ITERATIONS in wanted:
+                raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
+            values["scope"] = scope
+        elif ITERATIONS in wanted and ledger.limits.limit(SessionState(), "max_turns") is not None:
             wanted.setdefault("max_turns", wanted[ITERATIONS])
-        shared = {name: amount for name, amount in wanted.items() if name in LIMITS}
-        if shared:
-            take(ledger, shared)
-        ledger.event("extend", {"amounts": wanted}, needed=True)
+        if scope is None:
+            take(ledger, wanted)
+        ledger.event("extend", values, needed=True)
 
     def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> Self:
         """
@@ -454,6 +425,7 @@ class Session:
         """
         child = copy(self)
         child.ledger = self.ledger.child(checked_id(name))
+        child.id = child.ledger.id
         child.calls = self.calls.of(child.ledger)
         reserve(child.ledger, units.internal(amounts), share, again=again)
         return child
@@ -467,14 +439,8 @@ class Session:
         """
         self.ledger.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(self, *raised: object) -> None:
         import asyncio
@@ -499,40 +465,24 @@ def scoped(
     Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool
     raises one, `call`, `acall` and `wrap` raise it on. The call stays admitted and keeps its amounts. It is taken
     up if the same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C are never
-    control flow of a host. Raises TypeError if an item is no type of exceptions.
+    control flow of a host.
     """
-    for kind in (passing := tuple(passes)):
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise TypeError(f"`passes` has types of exceptions, not `{kind!r:.60}`")
     # Else each copy would go over to a changed policy by itself, and say so.
-    session.ledger.fresh()
+    session.ledger.refresh()
     scope = copy(session)
     scope.ledger = copy(session.ledger)
-    scope.calls = session.calls.of(scope.ledger, specs, passing)
+    scope.calls = session.calls.of(scope.ledger, specs, passes)
     if tools is not None:
-        scope.ledger.lay(partial(_offering, offered={tool.name: tool for tool in tools}))
+        scope.ledger.lay(partial(_offering, offers={tool.name: tool for tool in tools}))
     return scope
 
 
-def _offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
+def _offering(chain: Chain, offers: Mapping[str, Tool]) -> Chain:
     """
-    *chain* with those *offered* as all tools there are.
+    *chain* with the tools of *offers* as all that there are.
     """
-    more = [tool for name, tool in offered.items() if name not in chain.tools]
-    return chain.with_tools(more).knowing(frozenset(offered))
-
-
-def _holds(ledger: Ledger, n: int | None) -> bool:
-    """
-    Returns whether anything is held for the model request *n*, in the session or a scope of it; None: for any by an
-    average.
-    """
-
-    def look(state: SessionState, _: int, scopes: Sequence[Scope]) -> bool:
-        return holds_request(state, n) or any(holds_request(one.state, n, ledger.id) for one in scopes)
-
-    chains = (ledger.chain, *(chain for _, _, chain in ledger.engine.scopes))
-    return any(chain.reserves for chain in chains) and ledger.look(look)
+    more = [tool for name, tool in offers.items() if name not in chain.tools]
+    return chain.with_tools(more).knowing(frozenset(offers))
 
 
 def key_hash(key: object) -> bytes | None:

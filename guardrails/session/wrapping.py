@@ -4,12 +4,10 @@ Python functions behind a session.
 
 import functools
 import inspect
-import typing
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from types import GenericAlias
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import Any, Final, get_args, get_origin
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
 from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
@@ -19,10 +17,10 @@ from .session import Session, scoped
 from .steps import is_async
 
 
-Tries = list[Exception | None]
-"""What each attempt at a call raised."""
 _READ: Final = (AsyncGenerator, AsyncIterator, Generator, Iterator)
 """What is read whole; its value is a list."""
+Tries = list[Exception | None]
+"""What each attempt at a call raised."""
 
 
 def signed(
@@ -50,15 +48,12 @@ def _value(function: Callable[..., Any]) -> Any:
     """
     if inspect.isclass(function):
         return function
-    own = annotated(function)
-    result = inspect.signature(own).return_annotation
-    if isinstance(result, str):
-        # Resolving annotations runs their code.
-        with suppress(Exception):
-            result = typing.get_type_hints(own, include_extras=True)["return"]
-    if (typing.get_origin(result) or result) in _READ:
-        return GenericAlias(list, typing.get_args(result)[:1] or (Any,))
-    return result
+    try:
+        result = inspect.signature(annotated(function), eval_str=True).return_annotation
+    except Exception:  # noqa: BLE001  resolving annotations runs their code
+        result = inspect.signature(annotated(function)).return_annotation
+    items = get_args(result)[:1] or (Any,)
+    return list[items] if get_origin(result) in _READ else result  # type: ignore[valid-type]
 
 
 def wrapped(session: Session, function: Callable[..., Any], returns: str, name: str | None) -> Callable[..., Any]:
@@ -70,7 +65,7 @@ def wrapped(session: Session, function: Callable[..., Any], returns: str, name: 
     spec, inner = FunctionArguments(function), annotated(function)
     name = name_of(function) if name is None else name
     # A function made anew by the same lines, such as a method of another object, is the same.
-    ruled = session.calls.tools.wrap(name, getattr(inner, "__code__", inner), spec)
+    ruled = session.calls.declare_function(name, getattr(inner, "__code__", inner), spec)
     scope = session if ruled else scoped(session, {name: spec})
 
     def called(arguments: Any) -> Any:

@@ -123,7 +123,7 @@ def test_what_a_session_was_given_stays(write: Write) -> None:
 
     policy = Policy.load(write("budget: {max_calls: 9}"), reload=0)
     session = policy.session("s", tools=[Tool(name="pay", cost_usd=0.5)])
-    session.calls.tools.declare(Tool(name="search", timeout=7))
+    session.calls.declare(Tool(name="search", timeout=7))
     scope = scoped(session, {}, [Tool(name="search")])
     guarded = session.wrap(look)
     child = session.child("a", max_calls=2)

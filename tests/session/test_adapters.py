@@ -111,10 +111,8 @@ def test_an_id_that_no_open_call_has_is_an_error_that_says_what_to_do(how: str, 
         session.complete(which, 1) if how == "complete" else getattr(session.calls, how)(which)
 
     for unknown in ("never", "done"):
-        with pytest.raises(SessionError, match=f"no call of the id `{unknown}` is open in `s`.*`decide` it first"):
+        with pytest.raises(SessionError, match=f"no open calls have the id `{unknown}` in `s`: `decide` it first"):
             tell(unknown)
-    with pytest.raises(TypeError, match="not by `int`"):
-        tell(7)
     with pytest.raises(SessionError, match="the decision is of the session `t`"):
         tell(policy().session("t").decide("look", {}))
 
@@ -129,9 +127,9 @@ def test_open_calls_of_one_id_are_told_apart_by_their_arguments(how: str, clock:
     def tell(**more: Any) -> None:
         session.complete("c1", "seen", **more) if how == "complete" else session.calls.release("c1", **more)
 
-    with pytest.raises(SessionError, match="2 open calls of the id `c1` are there: say which by the `arguments`"):
+    with pytest.raises(SessionError, match="2 open calls have the id `c1` in `s`: `decide` it first, or say which"):
         tell()
-    with pytest.raises(SessionError, match="0 open calls of the id `c1` have these arguments"):
+    with pytest.raises(SessionError, match="no open calls have the id `c1` with these arguments"):
         tell(arguments={"n": 3})
     tell(arguments='{"n": 2.0}')
     assert [one.sig for one in state_of(store).pending.values()] == [session.decide("look", {"n": 1}, id="c1").call.sig]

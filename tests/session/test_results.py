@@ -15,13 +15,13 @@ from guardrails.session.results import MAX_BYTES, OVERHEAD, Earlier, Results
 
 
 def earlier(size: int, mark: str = "x") -> Earlier:
-    return Earlier("t", b"{}", mark.encode() * size, ok=True)
+    return Earlier(b"{}", mark.encode() * size)
 
 
 def test_the_latest_result_of_a_signature_is_found_in_its_own_session_only() -> None:
     results = Results()
-    results.keep("a", 1, earlier(3, "x"))
-    results.keep("a", 1, earlier(5, "y"))
+    results.keep("a", 1, *earlier(3, "x"))
+    results.keep("a", 1, *earlier(5, "y"))
     assert results.find("a", 1) == earlier(5, "y")
     assert (results.find("b", 1), results.find("a", 2), results.find("a", None)) == (None, None, None)
 
@@ -30,7 +30,7 @@ def test_the_latest_result_of_a_signature_is_found_in_its_own_session_only() -> 
 def test_what_is_found_is_the_latest_and_what_fits_in_half_of_the_room_is_found(story: list[tuple[int, int]]) -> None:
     results = Results(max_bytes=4_000)
     for number, (sig, size) in enumerate(story):
-        results.keep("s", sig, earlier(size, str(number % 10)))
+        results.keep("s", sig, *earlier(size, str(number % 10)))
     latest = {sig: earlier(size, str(number % 10)) for number, (sig, size) in enumerate(story)}
     assert all(results.find("s", sig) in (None, kept) for sig, kept in latest.items())
     room = 2_000
@@ -49,11 +49,8 @@ def test_the_memory_of_a_full_cache_is_what_was_set(size: int) -> None:
     tracemalloc.start()
     try:
         for sig in range(2 * MAX_BYTES // (size + OVERHEAD)):
-            results.keep(
-                f"session-{sig}",
-                sig << 40,
-                Earlier("t", exact(orjson.dumps([sig])), exact(orjson.dumps("x" * size)), ok=True),
-            )
+            texts = exact(orjson.dumps([sig])), exact(orjson.dumps("x" * size))
+            results.keep(f"session-{sig}", sig << 40, *texts)
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

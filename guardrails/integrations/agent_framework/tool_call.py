@@ -68,7 +68,7 @@ class ToolCalls(FunctionMiddleware):
         if self._known.get(tool.name) is not tool:
             self._known[tool.name] = tool
             await self._session.ledger.off_loop(
-                self._session.calls.tools.declare, Tool(name=tool.name, description=tool.description)
+                self._session.calls.declare, Tool(name=tool.name, description=tool.description)
             )
         session = self._session
         check = None if PREPARED in context.metadata else _check(tool)

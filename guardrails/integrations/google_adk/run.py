@@ -94,7 +94,7 @@ class Run:
                 if known is None or known[0] != one:
                     known = self._known[one.name] = one, _tool(one)
                 told[one.name] = known[1]
-        self.session.calls.tools.declare(*told.values())
+        self.session.calls.declare(*told.values())
         return told
 
     def refuses(self, context: Any) -> bool:

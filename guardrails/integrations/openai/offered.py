@@ -115,7 +115,7 @@ class Tools:
             # Whoever registers a name that another registry has must not end a loop that is under way.
             log.warning("%s: the earlier one in `tools` stays", _TWICE.format(name=tool.name))
             return
-        ruled = entry.fits and self._own.calls.tools.defines(tool.name)
+        ruled = entry.fits and self._own.calls.defines(tool.name)
         self._executors[tool.name] = _checked(_fitting(entry) if ruled else entry.run, asynchronous=entry.asynchronous)
         self._take(tool, tool.arguments())
         self.listed.append(tool.openai(self._wire.form))
@@ -124,7 +124,7 @@ class Tools:
         if tool.name in self._tools:
             raise TypeError(_TWICE.format(name=tool.name))
         self._tools[tool.name] = replace(tool, parameters=None)
-        if spec is not None and not self._own.calls.tools.defines(tool.name):
+        if spec is not None and not self._own.calls.defines(tool.name):
             self._specs[tool.name] = spec
 
     def _unknown(self, tool: str, arguments: Any) -> Envelope:

@@ -120,7 +120,7 @@ class Running:
         self._schemas.update({name: _told_of(tool) for name, tool in fresh.items()})
         self._offered.update(declared)
         if declared:
-            self.session.calls.tools.declare(*declared.values())
+            self.session.calls.declare(*declared.values())
 
     def calling(self, name: str, passes: Iterable[type[BaseException]] = ()) -> Session:
         """

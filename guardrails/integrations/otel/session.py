@@ -4,7 +4,7 @@ A session that tells of its calls: a span around each, in the context of its cal
 
 import time
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, Unpack
 
@@ -15,7 +15,6 @@ from guardrails.core.guards.amounts import Amounts
 from guardrails.core.prepare import Prepared
 from guardrails.core.state import Pending
 from guardrails.core.values.logs import warn_once
-from guardrails.core.values.types import NO_TIME
 from guardrails.session.calls import Calls
 from guardrails.session.ledger import Ledger
 from guardrails.session.session import Session
@@ -53,11 +52,9 @@ class TracedLedger(Ledger):
 
     telemetry: Tells
 
-    def event(
-        self, name: str, values: dict[str, Any] | None = None, *, needed: bool = False, **more: Any
-    ) -> Happened | None:
-        made = super().event(name, values, needed=needed, **more)
-        if name == "charge" and values is not None and made is not None and made.n:
+    def event(self, name: str, values: Mapping[str, Any], *, needed: bool = False, **hidden: Any) -> Happened | None:
+        made = super().event(name, values, needed=needed, **hidden)
+        if name == "charge" and made is not None and made.n:
             self.telemetry.charged(values["cost"], values["tokens"])
         return made
 
@@ -98,10 +95,11 @@ class TracedCalls(Calls):
     Calls whose decisions and ends are told to their spans.
     """
 
-    __slots__ = ()
-
     ledger: TracedLedger
-    heard = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.on_end = _end
 
     def decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
         decision, plan = super().decide(tool, arguments, call_id, execute)
@@ -114,12 +112,6 @@ class TracedCalls(Calls):
         for _, given_up in decision.expired:
             self.ledger.told((self.ledger.id, decision.run, given_up.n), "expired")
         return decision, plan
-
-    def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
-        one = current_call()
-        # What is late was told of already.
-        if one is not None and not completion.late and one.key == key_of(decision):
-            _quietly(one.settled, prepared, completion, envelope)
 
 
 class TracedSession(Session):
@@ -210,9 +202,14 @@ class TracedSession(Session):
         """
         When the call of *decision* was admitted, in nanoseconds by the clock of spans.
         """
-        now = self.ledger.time()
-        ago = 0 if now == NO_TIME else max(0, now - decision.at_ms)
-        return time.time_ns() - ago * 1_000_000
+        return time.time_ns() - max(0, self.ledger.time() - decision.at_ms) * 1_000_000
+
+
+def _end(decision: Decision, reading: Prepared, completion: Completion, envelope: Envelope) -> None:
+    one = current_call()
+    # The span of a late end is over.
+    if one is not None and not completion.late and one.key == key_of(decision):
+        _quietly(one.settled, reading, completion, envelope)
 
 
 def _quietly(hear: Callable[P, object], *said: P.args, **more: P.kwargs) -> None:

@@ -151,7 +151,7 @@ class GuardedRun(AbstractCapability[Any]):
         new = {tool.name: _tool(tool) for tool in tools if tool.name not in self._tools}
         if new:
             self._tools |= new
-            self._session.calls.tools.declare(*new.values())
+            self._session.calls.declare(*new.values())
 
     def _settle(self, call: parts.ToolCallPart, part: parts.ToolReturnPart) -> None:
         """

@@ -145,10 +145,10 @@ class Calls:
                 tool = replace(tool, held=why)
         if "inputResponses" in params or "requestState" in params:
             # It carries what its client was asked for, and is the same call again, as often as the tool asks.
-            session.calls.tools.declare(tool)
+            session.calls.declare(tool)
             session = scoped(session, {}, [replace(tool, repeats="allow")])
         else:
-            session.calls.tools.declare(tool)
+            session.calls.declare(tool)
         telemetry = self._telemetry
         with nullcontext() if telemetry is None else telemetry.within(meta):
             decision = session.decide(name, {} if arguments is None else arguments, claim=True)

@@ -170,7 +170,7 @@ class _Run:
         found, envelope = decision_differs(step, decision), decision.envelope
         if envelope is None and step.lost:
             # Given up by whatever comes next.
-            session.ledger.lose(*session.calls.opened(step.call, step.arguments))
+            session.ledger.lose(*session.calls.open_calls(step.call, step.arguments))
         elif envelope is None and step.pending:
             self.pending[call_id] = decision
         else:

@@ -114,7 +114,7 @@ def parent_that_waits(parent: Session) -> Envelope:
 def work_given_up(parent: Session) -> Envelope:
     child = parent.child("a", max_calls=9)
     child.decide("store_note", {"id": 1})
-    parent.ledger._clock.advance(3_600)  # type: ignore[attr-defined]
+    parent.ledger.clock.advance(3_600)  # type: ignore[attr-defined]
     return look(twice(parent))
 
 

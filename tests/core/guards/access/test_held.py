@@ -20,18 +20,18 @@ def ran(tool: str, arguments: object) -> str:
 def test_a_held_tool_is_refused_under_any_policy_until_it_is_declared_again(policy: Policy) -> None:
     with policy.session("s") as session:
         assert session.call("add", {"a": 1}, ran).ok
-        session.calls.tools.declare(Tool(name="add", held=WHY))
+        session.calls.declare(Tool(name="add", held=WHY))
         refused = session.call("add", {"a": 2}, ran)
         assert (refused.code, refused.retryable, refused.ok) == ("held.tool", False, False)
         assert refused.message == f"`add` is held: {WHY}. It was not called."
-        session.calls.tools.declare(Tool(name="add"))
+        session.calls.declare(Tool(name="add"))
         assert session.call("add", {"a": 2}, ran).ok
 
 
 def test_a_policy_that_only_observes_lets_it_run_and_records_it() -> None:
     sink = MemorySink()
     with Policy.load("observe").session("s", records=sink) as session:
-        session.calls.tools.declare(Tool(name="add", held=WHY))
+        session.calls.declare(Tool(name="add", held=WHY))
         assert session.call("add", {"a": 2}, ran).ok
     assert [record["observed"] for record in sink.records if record["event"] == "call"] == [["held.tool"]]
 
@@ -40,7 +40,7 @@ def test_records_decide_again_what_was_held_and_what_was_no_longer() -> None:
     policy, sink = Policy.load("default"), MemorySink()
     with policy.session("s", records=sink) as session:
         for held in ("", WHY, "", "its name looks like that of `ad`"):
-            session.calls.tools.declare(Tool(name="add", held=held))
+            session.calls.declare(Tool(name="add", held=held))
             session.call("add", {"a": held}, ran)
     replayed = list(replay(policy.chain, sink.records))
     assert [one.decision.code for one in replayed] == [None, "held.tool", None, "held.tool"]
