@@ -11,19 +11,7 @@ from typing import Any, Final
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, quoted
-from guardrails.policy.file import (
-    MAX_BYTES,
-    Mistake,
-    Node,
-    find,
-    inner,
-    items,
-    mistakes_at,
-    parse,
-    plain,
-    shipped,
-    told,
-)
+from guardrails.policy.file import Mistake, Node, find, inner, items, mistakes_at, parse, plain, shipped, told
 from guardrails.policy.reload import is_name
 
 from .steps import Repeat, Step, cases_type
@@ -90,8 +78,7 @@ def load_cases(path: str | PathLike[str]) -> CaseFile:
 
     Raises OSError if it cannot be read, and PolicyError with every mistake as `file:line:column: message`.
     """
-    with Path(path).open("rb") as stream:
-        return read_cases(stream.read(MAX_BYTES + 1), str(path))
+    return read_cases(Path(path).read_bytes(), str(path))
 
 
 def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:

@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 
 def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
     wires = [
@@ -169,94 +167,6 @@ def test_a_list_of_items_is_one_session(read: Any) -> None:
     assert calls[0].model == "gpt-5-mini"
     assert calls[0].ts_ms == 1_800_000_000_500
     assert calls[1].error_type == "unavailable"
-    assert report.broken == []
-
-
-def test_what_the_client_library_writes_is_read(read: Any) -> None:
-    pytest.importorskip("openai")
-    from openai.types.responses import Response, ResponseFunctionToolCallOutputItem, ResponseInputText
-    from openai.types.responses.response_custom_tool_call_output import ResponseCustomToolCallOutput
-    from openai.types.responses.response_function_shell_tool_call_output import ResponseFunctionShellToolCallOutput
-
-    items = [
-        {"type": "reasoning", "id": "rs_1", "summary": []},
-        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "get", "arguments": '{"n": 1}'},
-        {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_2", "name": "sql", "input": "select 1"},
-        {
-            "type": "shell_call",
-            "id": "sh_1",
-            "call_id": "call_3",
-            "status": "completed",
-            "action": {"commands": ["ls"], "timeout_ms": None, "max_output_length": None},
-        },
-        {
-            "type": "local_shell_call",
-            "id": "lsh_1",
-            "call_id": "call_4",
-            "status": "completed",
-            "action": {"type": "exec", "command": ["ls"], "env": {}},
-        },
-    ]
-    response = Response.model_validate(
-        {
-            "id": "resp_1",
-            "object": "response",
-            "created_at": 1_800_000_000,
-            "model": "gpt-5-mini",
-            "output": items,
-            "parallel_tool_calls": True,
-            "tool_choice": "auto",
-            "tools": [],
-            "conversation": {"id": "conv_9"},
-            "usage": {
-                "input_tokens": 328,
-                "output_tokens": 52,
-                "total_tokens": 380,
-                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-                "output_tokens_details": {"reasoning_tokens": 0},
-            },
-        }
-    )
-    shell = {"stdout": "ok", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
-    outputs: list[Any] = [
-        ResponseFunctionToolCallOutputItem(
-            id="o1", call_id="call_1", type="function_call_output", output="one", status="completed"
-        ),
-        ResponseCustomToolCallOutput(
-            call_id="call_2",
-            type="custom_tool_call_output",
-            output=[ResponseInputText(type="input_text", text="two")],
-        ),
-        ResponseFunctionShellToolCallOutput.model_validate(
-            {"id": "o3", "call_id": "call_3", "type": "shell_call_output", "output": [shell], "status": "completed"}
-        ),
-        {"type": "local_shell_call_output", "id": "call_4", "output": "four", "status": "incomplete"},
-    ]
-    next_request = {
-        "conversation": "conv_9",
-        "input": [o if isinstance(o, dict) else o.model_dump(mode="json") for o in outputs],
-    }
-    calls, report = read(response.model_dump_json() + "\n" + json.dumps(next_request) + "\n")
-    assert [(c.session_id, c.tool, c.arguments, c.is_error) for c in calls] == [
-        ("conv_9", "get", {"n": 1}, False),
-        ("conv_9", "sql", "select 1", False),
-        ("conv_9", "shell", {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}, False),
-        (
-            "conv_9",
-            "local_shell",
-            {
-                "type": "exec",
-                "command": ["ls"],
-                "env": {},
-                "timeout_ms": None,
-                "user": None,
-                "working_directory": None,
-            },
-            True,
-        ),
-    ]
-    assert [c.result for c in calls[:2]] == ["one", "two"]
-    assert [(c.turn, c.tokens_in) for c in calls] == [(1, 328), (1, None), (1, None), (1, None)]
     assert report.broken == []
 
 

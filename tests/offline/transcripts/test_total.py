@@ -131,15 +131,6 @@ def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: A
             assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
 
 
-def test_a_file_of_which_the_earlier_runs_are_cut_off_gives_each_call_its_own_result(read: Any) -> None:
-    data = (Path(__file__).parent / "files" / "langsmith.jsonl").read_bytes()
-    whole = {c.id or json.dumps(c.arguments): c for c in read(data)[0]}
-    for cut in range(len(data) // 3, len(data), 11):
-        for call in read(data[:cut])[0]:
-            known = whole[call.id or json.dumps(call.arguments)]
-            assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
-
-
 @table(
     "items",
     [
