@@ -40,8 +40,10 @@ def columns(words: str) -> tuple[list[str], Callable[[Any], tuple[Any, ...]]]:
 
 _CALL, _call = columns("""run n ts_ms=at_ms seq turn id=call.id tool=call.tool sig=call.sig code claimed cost tokens
     retry_source""")
-_TOOL, _tool = columns("""timeout_ms mutates=changes estimate=cost known read_only=tool.read_only
-    idempotent=tool.idempotent retryable_declared=tool.retryable""")
+_TOOL, _tool = (
+    columns("""timeout_ms mutates=changes estimate=cost estimate_tokens=tokens known held=tool.held repeats=tool.repeats
+    read_only=tool.read_only idempotent=tool.idempotent destructive=tool.destructive retryable_declared=tool.retryable""")
+)
 _END, _end = columns("""run n ts_ms=at_ms duration_ms elapsed_ms mutates=changes late retryable wait_ms
     max_retries_remaining=retries is_complete limit""")
 _FAILURE, _failure = columns("error_type http_status retry_after_ms")
@@ -116,20 +118,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
     """
     Returns the facts of a tool that guards may ask for, taken once: they may be declared in code, which a replay does not have.
     """
-    tool = plan.tool
-    asks = "ask" if tool.repeats == "ask" else None
-    rare = {
-        "held": tool.held or None,
-        "destructive": tool.destructive,
-        "repeats": asks,
-        "estimate_tokens": plan.tokens or None,
-    }
-    repeats = {"polling": tool.repeats == "allow", "stable": tool.repeats == "evidence"}
-    plan.recorded = {
-        **dict(zip(_TOOL, _tool(plan), strict=True)),
-        **repeats,
-        **{name: said for name, said in rare.items() if said is not None},
-    }
+    plan.recorded = dict(zip(_TOOL, _tool(plan), strict=True))
     return plan.recorded
 
 

@@ -66,7 +66,7 @@ LEARNED: Final = (
     "retry_after_ms",
     "is_complete",
     "mutates",
-    "polling",
+    "repeats",
     "read_only",
     "problems",
     "http_status",

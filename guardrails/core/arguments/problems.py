@@ -7,7 +7,7 @@ import re
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from guardrails.core.values.types import Problem
 
@@ -20,7 +20,6 @@ _MAX_NAME: Final = 64
 _MAX_NAMED: Final = 10
 _MAX_COMPARED: Final = 50
 
-Kind = Literal["json", "missing", "unknown", "type", "value"]
 Path = tuple[str | int, ...]
 Checked = tuple[object, tuple[Problem, ...]]
 

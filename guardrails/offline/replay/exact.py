@@ -114,7 +114,9 @@ def way_of(chain: Chain, record: Record) -> Way:
         own = chain.tools.get(name) or Tool(name=name)
         chain = chain.with_tools([replace(own, held=held)]).knowing(chain.known)
     plan, timeout_ms = chain.plan(name), record["timeout_ms"]
-    repeats: Any = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
+    # Records of 0.2.0 have the older words.
+    older = "allow" if record.get("polling") else "evidence" if record.get("stable") else None
+    repeats: Any = older or record.get("repeats")
     declared: dict[str, Any] = {name: record.get(name) for name in ("idempotent", "read_only", "destructive")}
     tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
     return chain, plan.but(

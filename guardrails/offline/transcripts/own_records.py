@@ -63,7 +63,8 @@ def _call(session_id: str, run: str, line: Line, charged: Line) -> RecordedCall:
     if (changes := _of(bool, line.get("mutates"))) is not None:
         call.read_only = not changes or _of(bool, line.get("read_only", False))
     call.ts_ms, call.number = count(line.get("ts_ms")), line["n"]
-    call.polling, call.sig = line.get("polling") is True, _of(int, line.get("sig"))
+    call.polling = line.get("polling") is True or line.get("repeats") == "allow"
+    call.sig = _of(int, line.get("sig"))
     call.decision, call.code = text(line.get("decision")), text(line.get("code"))
     call.nudges, call.observed = (tuple(filter(text, listed(line.get(name)))) for name in ("nudges", "observed"))
     return call
