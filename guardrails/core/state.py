@@ -458,15 +458,6 @@ class SessionState:
         # The window has one entry for each number, so that none needs to be looked for.
         return None if seq is None else self.window[seq - self.window[0].seq]
 
-    def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
-        """
-        Returns the calls of signature *sig* among the *last* executed ones, newest first.
-        """
-        if sig is None or sig not in self.latest:
-            return ()
-        after = self.seq - last
-        return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
-
 
 # Time
 

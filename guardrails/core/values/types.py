@@ -31,6 +31,8 @@ Mode = Literal["enforce", "observe", "off"]
 MICRO: Final = 1_000_000
 MAX_AMOUNT: Final = 2**53
 """Micro-dollars (nine billion USD), and tokens, that can be stored anywhere."""
+LONGEST_AMOUNT: Final = 1_000
+"""Characters of an amount as text."""
 NO_TIME: Final = -1
 """The time of a clock that fails, in milliseconds: the session's time stands still."""
 
@@ -43,8 +45,10 @@ def micro_dollars(usd: float | str | Decimal) -> int:
 
     Raises ValueError if *usd* is no finite number.
     """
-    # What raises is not kept.
+    # What raises is not kept, nor is a text that is longer than any amount.
     try:
+        if len(str(usd)) > LONGEST_AMOUNT:
+            raise ValueError
         exact = Decimal(str(usd)) * MICRO
         if exact.is_finite():
             exact = max(Decimal(-MAX_AMOUNT), min(exact, Decimal(MAX_AMOUNT)))

@@ -4,8 +4,8 @@ Shares as evidence.
 
 import pytest
 
+from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.suggestions import least, others, right, wrong
-from guardrails.offline.report.tally import Count
 from tests.tables import table
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
+from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.quality import Quality, count
-from guardrails.offline.report.tally import Count
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 

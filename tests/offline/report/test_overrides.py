@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Policy
+from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.suggestions import Suggestion, overrides, suggestion
-from guardrails.offline.report.tally import Count, Tally
+from guardrails.offline.report.tally import Tally
 from tests.tables import table
 
 

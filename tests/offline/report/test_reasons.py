@@ -5,10 +5,11 @@ Which tool to redesign first, and why.
 from collections import Counter
 from typing import Any, get_args
 
+from guardrails.core.retries.shrinkage import Count
 from guardrails.core.values.types import ErrorType
 from guardrails.offline.report.reasons import ranked, reasons
 from guardrails.offline.report.rows import NEWS, REFUSED
-from guardrails.offline.report.tally import Count, Tally
+from guardrails.offline.report.tally import Tally
 from tests.tables import table
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from guardrails import Duplicates, Policy, Tool
+from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.quality import Quality
-from guardrails.offline.report.tally import Count
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 

@@ -5,8 +5,9 @@ Which settings the figures of one tool support, and which they do not.
 from typing import Any
 
 from guardrails import Duplicates, Loops, Policy, Tool
+from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.suggestions import SESSIONS, suggestion
-from guardrails.offline.report.tally import Count, Tally
+from guardrails.offline.report.tally import Tally
 from tests.tables import table
 
 
