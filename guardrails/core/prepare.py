@@ -88,7 +88,7 @@ def says(reading: Reading, *, look: bool) -> int:
     if news != 2:
         return 3 if news == 3 else 1 if news == 0 or (not look and content == "") else 2
     kind = type(content)
-    if kind is list or (kind is dict and list in map(type, content.values())):
+    if kind is list or (reading.form is not None and reading.form.lists):
         return 0
     return 4 if len(content if kind is str else str(content)) <= LINE else 0
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from guardrails.core.result.kinds import kind_of_status
+from guardrails.core.result.kinds import kind_of
 from guardrails.core.result.waits import wait_ms
 from guardrails.core.values.version import __version__
 
@@ -182,7 +182,7 @@ def _refused(response: http.client.HTTPResponse, host: str) -> ToolFailure:
     fields = {} if wait is None else {"retry_after_ms": wait}
     # In the words of the standard: those of the server are a stranger's.
     known = http.client.responses.get(status, "")
-    kind = kind_of_status(status) or "other"
+    kind = kind_of(status) or "other"
     return ToolFailure(kind, f"`{host}` answered {status} {known}".rstrip(), http_status=status, **fields)
 
 

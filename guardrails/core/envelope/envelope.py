@@ -13,7 +13,7 @@ import orjson
 
 from guardrails.core.result.completeness import NARROWER
 from guardrails.core.result.content import LINE
-from guardrails.core.result.kinds import kind_of_name
+from guardrails.core.result.kinds import kind_of
 from guardrails.core.retries.serving import Judged
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.text.truncation import render as render_value
@@ -129,7 +129,7 @@ class Envelope:
         data = {name: content for name, content in said.items() if name != "status" and name not in words}
         alone = data.keys() == {"result"} or data.keys() == {"results"}
         if (kind := words.get("error_type")) is not None and kind not in ERROR_TYPES:
-            words["error_type"] = kind_of_name(kind) or "other"
+            words["error_type"] = kind_of(kind) or "other"
         return cls(status, *data.values(), **words) if alone else cls(status, data or None, **words)  # type: ignore[arg-type]
 
     @classmethod

@@ -143,7 +143,7 @@ def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = N
         return content
     form = form or form_of(content)
     news: dict[str, Any] = {}
-    for key in form.stated if content.get(form.rows) else form.scalars:
+    for key in form.stated if content.get(form.rows) else form.facts:
         member = content[key]
         if str(member) not in given:
             news[str(key)] = member

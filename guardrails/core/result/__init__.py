@@ -23,16 +23,12 @@ from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
 
 from .content import Carried, content_of, given_by, news_in
-from .failures import Source as Source
-from .failures import failure_in, may_fail
+from .failures import Source, failure_in, may_fail
 from .kinds import passing
 from .names import NAMELESS, Form, form_of
 
 
 NOBODY: Final = Source()
-_RUN: Final = frozenset(("command", "cmd", "code", "script"))
-"""Arguments of a tool that shows what a program says."""
-_PLAIN: Final = frozenset({dict, str, list, int, float, bool, type(None)})
 
 
 class Reading(Outcome):
@@ -71,10 +67,6 @@ class Reading(Outcome):
         of 0.
         """
 
-    @property
-    def failed(self) -> bool:
-        return self.error_type is not None
-
     def render(self, *limit: int) -> Rendered | None:
         """
         Returns the value as the model reads it, made once, with its hash; None for a failure without one.
@@ -93,9 +85,8 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     """
     Returns the text that tells one outcome from another: the result, else the words of the failure.
     """
-    if rendered is not None:
-        return rendered.payload
-    return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
+    failure = f"{outcome.error_type}: {outcome.error_message}"
+    return failure.encode(errors="replace") if rendered is None else rendered.payload
 
 
 def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> Reading:
@@ -109,76 +100,68 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **kn
     message does not say all of it. Text is then redacted and bounded; data stays as it is.
     """
     kind = type(result)
-    if kind in _PLAIN and source.sign is None:
+    if source.sign is None and not issubclass(kind, BaseException):
         form = form_of(result) if kind is dict else None
         if (form is not None and form.quiet) or not may_fail(result, form):
             return Reading(result, source, arguments, result, form)
-    told: Any = result if issubclass(kind, Success | Failed) else None
-    try:
-        if isinstance(told, Failed):
-            # MCP has a form for just this, which whatever is declared of the tool reads.
-            blocks = [{"type": "text", "text": text}] if (text := str(told.message).strip()) else []
-            read = _read(
-                {"isError": True, "content": blocks, "structuredContent": told.value}, source, arguments, known
-            )
-            read.error_type = told.error_type if told.error_type in ERROR_TYPES else read.error_type
-            read.value = told.value
-        else:
-            read = _read(result if told is None else told.value, source, arguments, known)
-    except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
-        if isinstance(problem, known.get("passes", ())):
-            raise
-        read = _raised(problem, source, arguments, known)
-    if told is not None:
-        read.cost, read.tokens = claimed(told.cost_usd, told.tokens)
+    if issubclass(kind, Failed):
+        # MCP has a form for just this, which whatever is declared of the tool reads.
+        blocks = [{"type": "text", "text": text}] if (text := str(result.message).strip()) else []
+        given = {"isError": True, "content": blocks, "structuredContent": result.value}
+        read = _read(given, source, arguments, known)
+        read.error_type = result.error_type if result.error_type in ERROR_TYPES else read.error_type
+        read.value = result.value
+    else:
+        read = _read(result.value if issubclass(kind, Success) else result, source, arguments, known)
+    if issubclass(kind, Success | Failed):
+        read.cost, read.tokens = claimed(result.cost_usd, result.tokens)
     return read
 
 
-def _read(given: Any, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
-    if isinstance(given, BaseException):
-        return _raised(given, source, arguments, known)
-    if hasattr(type(given), "__guardrails_envelope__"):
-        return Reading(given, source, arguments, None)
-    value, complete = taken(given, known.get("limit", LIMIT_BYTES))
-    carried, found = Carried(value), None
+def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
+    if issubclass(type(value), BaseException):
+        return _raised(value, source, arguments, known)
+    if hasattr(type(value), "__guardrails_envelope__"):
+        return Reading(value, source, arguments, None)
+    try:
+        value, complete = taken(value, known.get("limit", LIMIT_BYTES))
+    except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
+        if isinstance(problem, known.get("passes", ())):
+            raise
+        return _raised(problem, source, arguments, known)
+    carried, failure = Carried(value), None
     with suppress(Exception):  # an object that cannot be looked at is still a result
         if source.sign is not None or may_fail(value):
             carried = content_of(value)
-            runs = isinstance(arguments, dict) and not _RUN.isdisjoint(arguments) and source.words == "own"
-            by = source._replace(words="program") if runs else source
-            found = failure_in(value, carried, by, given_by(arguments), known.get("now_ms"))
+            failure = failure_in(value, carried, source, given_by(arguments), known.get("now_ms"))
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
-    if found is not None:
-        # The text of a result of MCP is all there is, if the message says it.
-        text = value if isinstance(value, str) else carried.text
-        _fails(read, found, text if text is value or found.error_message == text else None)
+    if failure is not None:
+        _fails(read, failure, value if isinstance(value, str) else carried.text)
+    return read
+
+
+def _raised(problem: BaseException, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
+    from .exceptions import failure_of
+
+    read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, known.get("now_ms"))
+    read.raised = True
+    _fails(read, failure, failure.error_message)
     return read
 
 
 def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
     """
-    Make the reading that of a *failure*; *text* is all there is in the result, if that is a text.
+    Make the reading that of a *failure*; *text* is that of the result, if it has one.
     """
     kind, message = failure.error_type or "other", redact(failure.error_message)
-    if text is not None and text is not read.value and message == text.strip():
-        read.complete, read.value = read.complete and len(text) <= 2 * SCAN_CHARS, None
-    elif text is not None:
-        shown = redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+    if text is not None and (text is read.value or text == failure.error_message):
+        # There is no more in the result than the text, which the message may say.
+        said, whole = message == text.strip(), text.strip()
+        shown = whole if said else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+        read.value = None if said else text if shown == whole else shown
         read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
-        # An object stays the text that it was: the merged form adds to it.
-        same = text is read.value and text.lstrip()[:1] == "{" and shown == text.strip()
-        read.value = text if same else None if message == text.strip() else shown
-    read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2
     passes, soon = passing(kind, failure.error_message)
+    read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2
     read.retry_after_ms = soon if failure.retry_after_ms is None else failure.retry_after_ms
     read.retryable, read.retries = passes if failure.retryable is None else failure.retryable, failure.retries
-
-
-def _raised(exc: BaseException, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
-    from .exceptions import failure_of
-
-    read, failure = Reading(None, source, arguments, None), failure_of(exc, arguments, known.get("now_ms"))
-    read.raised = True
-    _fails(read, failure, failure.error_message)
-    return read

@@ -8,6 +8,7 @@ short line is read like the value of a `status`, by the same words; of a longer 
 import re
 
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -35,18 +36,9 @@ Words of a status, or of a short line. waits: its last word, the work goes on; r
 found; done: it was done, as with any word in `-ed`, unless one of undone stands there.
 """
 _WORDS: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().split("\n"))}
-_PART: Final = re.compile(
-    r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*"
-)
-_BRACKETS: Final = re.compile(r"(?<=\w) ?\([^()]*\)$")
-"""What stands in them at the end of a line is an aside: `running (3/10)`."""
-_WORD: Final = re.compile(r"\w+")
+_PART: Final = re.compile(r"(?:(?:progress|status|completed?)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*")
 _CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$")
-_HTTP_ERROR: Final = re.compile("[45][0-9][0-9]")
 _SHARES: Final = ("progress", "percent", "percentage")
-_MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
-_SAID: Final = frozenset((str, int, float))
-_LISTS: Final = (list, dict, tuple)
 _BASIC: Final = (str, int, float, bool, type(None))
 
 
@@ -60,36 +52,29 @@ class Carried(NamedTuple):
     text: str | None = None
 
 
-def at(owner: Any, path: str) -> Any:
+def at(owner: Any, path: str | None) -> Any:
     """
     Returns the member of a mapping, the item of a list, or the attribute, at a dotted *path*; None if it is absent or fails.
     """
-    for name in _names(path):
+    for name in path.split(".") if path else ():
         try:
-            if isinstance(owner, list):
-                owner = owner[int(name)]
-            elif isinstance(owner, BaseException) or not isinstance(owner, Mapping):
-                owner = getattr(owner, name, None)
-            else:
+            if isinstance(owner, Mapping):
                 owner = owner.get(name)
+            else:
+                owner = owner[int(name)] if isinstance(owner, list) else getattr(owner, name, None)
         except Exception:  # noqa: BLE001
             return None
     return owner
 
 
-@cached_if_short(512)
-def _names(path: str) -> list[str]:
-    return [*filter(None, path.split("."))]
-
-
-def first(view: Any, paths: str, make: Callable[[Any], Any]) -> Any:
+def first(view: Any, paths: str | tuple[str, ...], make: Callable[[Any], Any]) -> Any:
     """
-    Returns what the first of some dotted *paths*, parted by spaces, makes.
+    Returns what the first of some dotted *paths*, also in one text, makes; what fails makes None.
     """
-    for path in paths.split():
-        found = at(view, path)
-        if found is not None and (made := make(found)) is not None:
-            return made
+    for path in paths.split() if isinstance(paths, str) else paths:
+        with suppress(Exception):
+            if (found := at(view, path)) is not None and (made := make(found)) is not None:
+                return made
     return None
 
 
@@ -97,38 +82,35 @@ def http_error(value: Any) -> int | None:
     """
     Returns an HTTP status of 400 to 599, also one that is written as text.
     """
-    if type(value) is int:
-        return value if 400 <= value < 600 else None
-    return int(value) if isinstance(value, int | str) and _HTTP_ERROR.fullmatch(str(value)) else None
+    return int(value) if isinstance(value, int | str) and re.fullmatch("[45][0-9][0-9]", str(value)) else None
 
 
 def mcp_of(value: Any) -> Carried | None:
     """
     Returns *value* as a result of MCP: an SDK's object, a mapping of the wire, its blocks or one of them; None if it is none.
     """
-    if at(value, "type") == "text" and isinstance(at(value, "text"), str):
-        value = [value]
-    value = {"content": value or None} if isinstance(value, list | tuple) else value
-    blocks, flags = at(value, "content"), (at(value, "isError"), at(value, "is_error"))
-    structured = first(value, "structuredContent structured_content", lambda said: said)
-    known, bare = isinstance(value, Mapping) and value.keys() <= _MCP, blocks is None and structured is None
-    flagged = bool in map(type, flags)
-    if (bare and not (known and flagged)) or (isinstance(value, Mapping) and not known and not flagged):
-        return None
-    if isinstance(blocks, str) and not known and not flagged:
-        # An object of somebody's own that has a text of this name.
-        return None
-    blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else [] if blocks is None else blocks
-    if not isinstance(blocks, list | tuple) or not all(isinstance(at(block, "type"), str) for block in blocks[:1]):
+    blocks: Any = [value] if at(value, "type") == "text" and isinstance(at(value, "text"), str) else value
+    said: Any = {"content": blocks or None} if isinstance(blocks, list | tuple) else value
+    said = said if isinstance(said, Mapping) else getattr(said, "__dict__", {})
+    blocks, structured = said.get("content"), said.get("structuredContent", said.get("structured_content"))
+    flags = [said[name] for name in ("isError", "is_error") if type(said.get(name)) is bool]
+    wire = said.keys() <= CARRIERS
+    if isinstance(blocks, str) and (wire or flags):
+        blocks = [{"type": "text", "text": blocks}]
+    elif blocks is None and (structured is not None or (wire and flags)):
+        blocks = []
+    named = isinstance(blocks, list | tuple) and all(isinstance(at(block, "type"), str) for block in blocks[:1])
+    if not named or (said is value and not wire and not flags):
+        # A mapping of somebody's own may have a member of this name.
         return None
     texts = [text for block in blocks if at(block, "type") == "text" and isinstance(text := at(block, "text"), str)]
-    told: Any = texts[0] if len(texts) == 1 else texts
+    content: Any = texts[0] if len(texts) == 1 else texts
     if structured is not None:
         # How SDKs wrap what is no object; the schema that says so is the server's.
-        told = structured["result"] if isinstance(structured, Mapping) and [*structured] == ["result"] else structured
+        content = structured["result"] if isinstance(structured, dict) and [*structured] == ["result"] else structured
     elif not texts or len(texts) < len(blocks):
-        told = [block_of(block) for block in blocks] or None
-    return Carried(told, True in flags, "\n".join(texts) if texts else None)
+        content = [block_of(block) for block in blocks] or None
+    return Carried(content, True in flags, "\n".join(texts) if texts else None)
 
 
 def read_mcp(result: Any) -> Any:
@@ -157,35 +139,33 @@ def may_carry(value: Any) -> bool:
     """
     kind = type(value)
     if kind is list and value:
-        first = type(value[0])
-        return "type" in value[0] if first is dict else first is not list and first not in _BASIC
-    return kind not in _BASIC and (kind is not list and (kind is not dict or not CARRIERS.isdisjoint(value)))
+        kind = type(value[0])
+        return "type" in value[0] if kind is dict else kind is not list and kind not in _BASIC
+    return not CARRIERS.isdisjoint(value) if kind is dict else kind is not list and kind not in _BASIC
 
 
 def content_of(value: Any) -> Carried:
     """
     Returns *value* without its carriers: an object, a list, a scalar, or a text that is no data.
     """
-    failed, whole = False, value if isinstance(value, str) else None
+    failed, text = False, value if isinstance(value, str) else None
     for _ in range(5):
         kind, inner = type(value), value
-        found = mcp_of(value) if may_carry(value) else None
-        if found is not None:
-            failed, inner, whole = failed or found.failed, found.value, found.text
+        if may_carry(value) and (found := mcp_of(value)) is not None:
+            inner, failed, text = found.value, failed or found.failed, found.text
             if type(inner) is list and found.text and type(inner[0]) is str:
-                data = [text for text in inner if data_in(text) is not text]
-                inner = data[0] if len(data) == 1 else found.text
+                inner = found.text
         elif kind is str:
             inner = data_in(value)
         elif kind is dict and len(value) == 1:
             [(name, only)] = value.items()
             inner = only if type(only) is str and name in REMARKS else value
-        elif kind not in (*_BASIC, dict, list):
+        elif kind is not dict and kind is not list and kind not in _BASIC:
             inner = Copy(PARSED, consumes=True).of(value)
         if inner is value:
             break
         value = inner
-    return Carried(value, failed, value if whole is None and type(value) is str else whole)
+    return Carried(value, failed, value if text is None and type(value) is str else text)
 
 
 def data_in(text: str) -> Any:
@@ -195,35 +175,32 @@ def data_in(text: str) -> Any:
     head = text[:64].lstrip()[:3]
     if head != "```" and (head[:1] not in ("{", "[", '"') or len(text) > PARSED):
         return text
-    try:
+    with suppress(ValueError):
         return orjson.loads(text.strip().partition("\n")[2].rstrip().removesuffix("```") if head == "```" else text)
-    except ValueError:
-        return text
+    return text
 
 
-@cached_if_short(2048, LINE)
-def _state(line: str) -> str | None:
-    line = _BRACKETS.sub("", line)
-    words = _WORD.findall(line) if len(line) <= LINE and "\n" not in line else []
-    words = words[words[:1] == ["sorry"] :]
-    if not words:
-        return None
-    none, denied, last = words[0] in ("no", "zero", "0"), words[0] in ("no", "not"), words[-1].rpartition("_")[2]
-    goes_on = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
-    if "still" in words or (not _WORDS["ready"].isdisjoint(words) if denied else goes_on) or _PART.fullmatch(line):
-        return "waiting"
-    nothing = words[0] in ("nothing", "empty") or words == ["none"]
-    if nothing or (none and not _WORDS["things"].isdisjoint(words[1:5]) and not FAULTS.search(line)):
-        return "nothing"
-    done = any(word in _WORDS["done"] or (word.endswith("ed") and len(word) > 3) for word in words)
-    return "done" if words == ["not", "found"] or (done and _WORDS["undone"].isdisjoint(words)) else None
-
-
-def state_of(said: Any) -> str | None:
+@cached_if_short(2048, LINE + 20)
+def state_of(line: str) -> str | None:
     """
     Returns what a status, or a text of one short line, says: `waiting`, `nothing`, `done`, or None.
     """
-    return _state(said.strip().lower()) if type(said) is str and len(said) <= LINE + 20 else None
+    # What stands in brackets at the end is an aside: `running (3/10)`.
+    line = re.sub(r"(?<=\w) ?\([^()]*\)$", "", line.strip().lower())
+    words = re.findall(r"\w+", line) if len(line) <= LINE and "\n" not in line else []
+    if not words:
+        return None
+    none, last = words[0] in ("no", "zero", "0"), words[-1].rpartition("_")[2]
+    waits = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
+    if words[0] in ("no", "not"):
+        waits = not _WORDS["ready"].isdisjoint(words)
+    if waits or "still" in words or _PART.fullmatch(line):
+        return "waiting"
+    none = none and not _WORDS["things"].isdisjoint(words[1:5]) and not FAULTS.search(line)
+    if none or words[0] in ("nothing", "empty") or words == ["none"]:
+        return "nothing"
+    done = any(word in _WORDS["done"] or (word.endswith("ed") and len(word) > 3) for word in words)
+    return "done" if words == ["not", "found"] or (done and _WORDS["undone"].isdisjoint(words)) else None
 
 
 def news_in(value: Any, given: Set[str], its: About = NAMELESS, depth: int = 5, form: Form | None = None) -> int:
@@ -233,64 +210,46 @@ def news_in(value: Any, given: Set[str], its: About = NAMELESS, depth: int = 5, 
     What repeats an argument, an id, a remark, a flag, a clock, a count of 0 and what a result says of itself are none. By a status or a
     percentage at the top or one level below, or by a short line, the work goes on.
     """
-    kind, news = type(value), 0
-    if kind is dict and value and depth:
-        form = form or form_of(value)
-        for key, says in form.states if depth > 3 else ():
-            if _goes_on(value[key], says.word):
-                return 3
-        for key, says in form.lists:
-            if len(value[key]) != 1:
-                news = max(news, 0 if says.dull else 2 if value[key] else 1)
-            elif news < 2 or depth > 3:
-                news = max(news, news_in(value[key], given, says, depth - 1))
-        for key, says in form.objects:
-            # Beside news only that the work goes on is worth a look.
-            if news < 2 or depth > 3:
-                news = max(news, news_in(value[key], given, says, depth - 1))
-        for key, says in form.news if news < 2 else ():
-            if news < 2:
-                news = max(news, _news_of(value[key], given, says.word))
-        return news
-    if kind is list and len(value) == 1 and depth:
-        return news_in(value[0], given, its, depth - 1)
-    if depth > 2 and its.state and _goes_on(value, its.word):
-        return 3
-    return 0 if value is None or kind is bool or its.dull else _news_of(value, given, its.word)
-
-
-def _news_of(value: Any, given: Set[str], word: str) -> int:
     kind = type(value)
-    if kind is int or kind is float:
-        clock = value >= 1e9 and _CLOCK.search(str(value))
-        return 0 if value == 0 or str(value) in given or clock else 2
-    if kind is not str:
-        return 2 if kind not in _LISTS or value else 1
-    state = state_of(value)
-    if state == "done" or value == "0" or (value and value in given):
-        return 0
-    if len(value) <= LINE:
-        clock = (":" in value or value[:1].isdecimal()) and _CLOCK.search(value)
-        if clock or (value and state is None and (word in STATES or word in REMARKS)):
+    if kind is list and depth:
+        return news_in(value[0], given, its, depth - 1) if len(value) == 1 else 0 if its.dull else 2 if value else 1
+    if kind is not dict or not value or not depth:
+        return _news_of(value, given, its, waits=depth > 2)
+    form, news = form or form_of(value), 0
+    for key, says in form.holders:
+        # Beside news only that the work goes on is worth a look.
+        if news < 2 or depth > 3:
+            news = max(news, news_in(value[key], given, says, depth - 1))
+    for key, says in form.scalars:
+        if news > 1 and not (says.state and depth > 3):
+            break
+        news = max(news, _news_of(value[key], given, says, waits=depth > 3))
+    return news
+
+
+def _news_of(value: Any, given: Set[str], its: About, *, waits: bool) -> int:
+    kind, word = type(value), its.word
+    if kind is str:
+        state = state_of(value) if len(value) <= LINE + 20 else None
+        if state == "waiting" and waits and its.state and word not in OVER:
+            return 3
+        if its.dull or state == "done" or value == "0" or (value and value in given):
             return 0
-    return 1 if not value or state == "nothing" else 2
-
-
-def _goes_on(value: Any, word: str) -> bool:
-    """
-    Returns whether a state of this *word*, or what has no name, says that the work goes on.
-    """
-    if type(value) is str:
-        return word not in OVER and state_of(value) == "waiting"
-    return value is False if word in OVER else type(value) is int and word in _SHARES and 1 < value < 100
+        named = value and state is None and (word in STATES or word in REMARKS)
+        if len(value) <= LINE and (named or ((":" in value or value[:1].isdecimal()) and _CLOCK.search(value))):
+            return 0
+        return 1 if not value or state == "nothing" else 2
+    if waits and (value is False if word in OVER else kind is int and word in _SHARES and 1 < value < 100):
+        return 3
+    if its.dull or value is None or kind is bool:
+        return 0
+    if kind is int or kind is float:
+        return 0 if value == 0 or str(value) in given or (value >= 1e9 and _CLOCK.search(str(value))) else 2
+    return 2 if (kind is not list and kind is not dict) or value else 1
 
 
 def given_by(arguments: Any) -> Set[str]:
     """
     Returns the values of the *arguments* that an answer may repeat.
     """
-    given = set()
-    for one in arguments.values() if type(arguments) is dict or isinstance(arguments, Mapping) else ():
-        if type(one) in _SAID:
-            given.add(str(one))
-    return given
+    return {str(one) for one in arguments.values() if type(one) in _BASIC} if hasattr(arguments, "values") else set()

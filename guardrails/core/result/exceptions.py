@@ -10,28 +10,21 @@ import errno
 import re
 
 from collections.abc import Mapping
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import at, first, http_error
-from .kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, unpaid
+from .kinds import kind_of, kind_of_text
 from .waits import wait_in_fields, wait_in_text
 
 
-LINKS: Final = 12
-"""So many exceptions of a chain are looked at."""
-TEXT_CHARS: Final = 65_536
 _OWN: Final = frozenset(one for one in vars(builtins).values() if isinstance(one, type) and issubclass(one, Exception))
 """Python's own classes."""
 _STATUSES: Final = "status_code status http_status code response.status_code response.status resp.status error.code response.ResponseMetadata.HTTPStatusCode"
 """Where httpx, requests, aiohttp, urllib, openai, anthropic, botocore, google-api-core, starlette and others have it."""
-_HEADERS: Final = "response.ResponseMetadata.HTTPHeaders response.headers headers resp"
 _CAUSES: Final = ("__cause__", "orig", "reason", "cause", "original_exception")
-_NOT_BY_VALUE: Final = (None, "auth", "permission", "code_error", "exec_nonzero")
-"""Kinds that the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
 _BAD_CALL: Final = r"unexpected keyword argument(?: '(\w+)')?|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
 
 
@@ -43,12 +36,11 @@ class Link(NamedTuple):
     exc: BaseException
     text: str
     """At most 64 KB of it, unredacted."""
-    bare: bool
-    """It carries no more than its text and its cause: nothing was added to a class of Python's own."""
-    status: int | None
+    status: int | None = None
     """400 to 599."""
-    fields: Mapping[str, Any] | None
-    """Headers of the response, and what says a wait, by names in small letters with hyphens."""
+    fields: Mapping[str, Any] | None = None
+    """Headers of the response, and what says a wait, by names in small letters with hyphens; None of a class of Python's own to which
+    nothing was added, so that it carries no more than its text and its cause."""
 
 
 def failure_of(exc: BaseException, arguments: Any = None, now_ms: int | None = None) -> Outcome:
@@ -56,135 +48,103 @@ def failure_of(exc: BaseException, arguments: Any = None, now_ms: int | None = N
     Returns the failure that *exc* is, of the kind `other` if nothing speaks for one. Its message, unredacted, is the text of *exc* and of the
     exception that told the kind, each with the name of its class if that says more.
 
-    Codes, statuses and class names come first, of the exception and then of its causes; then their texts, and last what was being
-    handled. The *arguments* are those of the call: a fault in something else is not the caller's to correct. Dates of a wait count from
+    The kind is that of the first that tells one, of the exception, its causes and what was being handled: by its code, its status, its class
+    or its text. The *arguments* are those of the call: a fault in something else is not the caller's to correct. Dates of a wait count from
     *now_ms*, milliseconds since 1970, and not without it.
     """
     try:
-        return _failure(exc, arguments, now_ms)
+        return _failure(exc, arguments if isinstance(arguments, Mapping) else None, now_ms)
     except Exception:  # noqa: BLE001 - whatever its own code does while it is looked at
         return Outcome(None, "other", type(exc).__name__)
 
 
-def _failure(exc: BaseException, arguments: Any, now_ms: int | None) -> Outcome:
-    causes, handled = _chain(exc)
-    told = [(kind, link) for link in causes if (kind := _own_kind(link, arguments)) is not None]
+def _failure(exc: BaseException, arguments: Mapping[str, Any] | None, now_ms: int | None) -> Outcome:
+    links = _chain(exc)
+    told = [(kind, one) for one in links if (kind := _own_kind(one, arguments) or kind_of_text(one.text)) is not None]
     # Where one of a group fails, the others are cancelled: that is no cause.
     told.sort(key=lambda one: one[0] == "cancelled")
-    told = told or [(kind, link) for link in causes if (kind := kind_of_text(link.text)) is not None]
-    told = told or [(kind, link) for link in handled if (kind := _own_kind(link, arguments)) is not None]
-    kind, teller = told[0] if told else ("other", causes[0])
-    message = status = wait = None
-    for link in causes + handled:
+    kind, teller = told[0] if told else ("other", links[0])
+    message, status, wait = _words(links[0], kind), None, None
+    for link in links:
         status = link.status if status is None else status
-        if wait is None and link.fields:
-            wait = wait_in_fields(link.fields, link.status, now_ms)
+        wait = wait_in_fields(link.fields, link.status, now_ms) if wait is None and link.fields else wait
         wait = wait_in_text(link.text, now_ms) if wait is None else wait
-    for link in (causes[0],) if teller is causes[0] else (causes[0], teller):
-        text, name = link.text.strip(), type(link.exc).__name__
-        words = f"{name}: {text}".rstrip(": ") if kind in ("code_error", "other") or " " not in text else text
-        message = words if message is None else message if words in message else f"{message}: {words}"
-    return Outcome(None, kind, message or "", status, wait)
+    if teller is not links[0] and (words := _words(teller, kind)) not in message:
+        message = f"{message}: {words}"
+    return Outcome(None, kind, message, status, wait)
 
 
-def _chain(exc: BaseException) -> tuple[list[Link], list[Link]]:
+def _words(link: Link, kind: ErrorType) -> str:
+    text, name = link.text.strip(), type(link.exc).__name__
+    return f"{name}: {text}".rstrip(": ") if kind in ("code_error", "other") or " " not in text else text
+
+
+def _chain(exc: BaseException) -> list[Link]:
     """
-    Returns *exc* with its explicit causes, and what was being handled; at most 12, each once.
+    Returns *exc* with its causes, explicit ones first; at most 12, each once.
     """
-    causes: list[Link] = []
-    handled: list[Link] = []
-    seen: set[int] = set()
+    links: list[Link] = []
     waiting: list[Any] = [exc]
-    later: list[Any] = []
-    for place, links in ((waiting, causes), (later, handled)):
-        for one in place:
-            if id(one) in seen or len(seen) >= LINKS or not issubclass(type(one), BaseException):
-                continue
-            seen.add(id(one))
+    for one in waiting:
+        if len(links) < 12 and issubclass(type(one), BaseException) and all(one is not link.exc for link in links):
             links.append(link := _link(one))
-            place.extend([one.__cause__] if link.bare else [at(one, name) for name in _CAUSES])
-            if issubclass(type(one), BaseExceptionGroup):
-                place.extend(list(at(one, "exceptions") or ())[:LINKS])
-            if not at(one, "__suppress_context__"):
-                later.append(at(one, "__context__"))
-    return causes, handled
+            waiting += [one.__cause__] if link.fields is None else [at(one, name) for name in _CAUSES]
+            waiting += at(one, "exceptions") or () if issubclass(type(one), BaseExceptionGroup) else ()
+            waiting.append(None if at(one, "__suppress_context__") else at(one, "__context__"))
+    return links
 
 
 def _link(exc: BaseException) -> Link:
-    bare, status, fields = type(exc) in _OWN and not exc.__dict__, None, None
-    try:
-        text = str.__str__(str(exc))
-    except Exception:  # noqa: BLE001
-        text = ""
-    if not bare:
-        # A failed command speaks through what it wrote.
-        written = at(exc, "stderr") or (at(exc, "output") if at(exc, "returncode") else None)
-        written = written.decode(errors="replace") if isinstance(written, bytes) else written
-        text = f"{text}\n{written.strip()}" if isinstance(written, str) and written.strip() else text
-        status, fields = first(exc, _STATUSES, http_error), first(exc, _HEADERS, _lowered) or {}
-        for name in ("retry_after_ms", "retry_after"):
-            fields.setdefault(name.replace("_", "-"), at(exc, name))
-    text = text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS // 2] + text[-TEXT_CHARS // 2 :]
-    return Link(exc, text, bare, status, fields)
+    text = str.__str__(str(exc))[:65_536]
+    if type(exc) in _OWN and not exc.__dict__:
+        return Link(exc, text)
+    waits = {name.replace("_", "-"): at(exc, name) for name in ("retry_after_ms", "retry_after")}
+    headers = first(exc, "response.ResponseMetadata.HTTPHeaders response.headers headers resp", _lowered) or {}
+    return Link(exc, text, first(exc, _STATUSES, http_error), waits | headers)
 
 
-def _lowered(headers: Any) -> dict[str, Any] | None:
-    with suppress(Exception):
-        return {str(name).lower(): str(value) for name, value in islice(headers.items(), 200)} or None
-    return None
+def _lowered(headers: Any) -> dict[str, Any]:
+    return {str(name).lower(): str(value) for name, value in islice(headers.items(), 200)}
 
 
-def _own_kind(link: Link, arguments: Any) -> ErrorType | None:
+def _own_kind(link: Link, arguments: Mapping[str, Any] | None) -> ErrorType | None:
     """
     Returns the kind that an exception itself says, by a code, a status or its class; None for a wrapper that says nothing.
     """
-    kind: ErrorType | None = None
-    status, fields = link.status, link.fields
-    if not link.bare:
-        kind = first(link.exc, "code error.code response.Error.Code", _coded)
-    if kind is not None:
-        return kind
-    if status is not None and status != 400:
-        if status == 403 and fields and (fields.get("retry-after") or fields.get("x-ratelimit-remaining") == "0"):
-            # GitHub says 403 where others say 429.
-            return "rate_limit"
-        return "permission" if status == 429 and unpaid(link.text) else kind_of_status(status)
-    for cls in type(link.exc).__mro__:
-        if kind is None:
-            kind = _of_class(link, cls, arguments)
+    exc, text, status, fields = link
+    kind = None if fields is None else first(exc, "code error.code response.Error.Code", _coded)
+    if kind is None and status is not None and status != 400:
+        # GitHub says 403 where others say 429.
+        limited = status == 403 and fields and (fields.get("retry-after") or fields.get("x-ratelimit-remaining") == "0")
+        return "rate_limit" if limited else kind_of_text(text, status)
+    for cls in type(exc).__mro__ if kind is None else ():
+        kind = _of_class(cls, exc, text, arguments) if kind is None else kind
     return "validation" if status is not None and kind in {None, "code_error"} else kind
 
 
 def _coded(code: Any) -> ErrorType | None:
-    with suppress(Exception):
-        code = code() if callable(code) else code
-    negative = type(code) is int and code < 0
-    return kind_of_code(code) if negative else kind_of_name(code if isinstance(code, str) else at(code, "name"))
+    code = code() if callable(code) else code
+    return None if http_error(code) else kind_of(code if isinstance(code, str | int) else at(code, "name"))
 
 
-def _of_class(link: Link, cls: type, arguments: Any) -> ErrorType | None:
+def _of_class(cls: type, exc: BaseException, text: str, arguments: Mapping[str, Any] | None) -> ErrorType | None:
     """
     Returns the kind that *cls*, a class of an exception, stands for. A `ValueError` is raised for anything that is wrong with a value: its text
     may say the fault, and the arguments whose it was.
     """
-    exc, text = link.exc, link.text
-    kind, given = kind_of_name(cls.__name__), arguments if isinstance(arguments, Mapping) else {"": arguments or ""}
+    kind = kind_of(cls.__name__)
     if cls is OSError:
-        return kind_of_name(errno.errorcode.get(at(exc, "errno") or 0, ""))
-    if cls is TypeError:
-        found = re.search(_BAD_CALL, text)
+        return kind_of(errno.errorcode.get(at(exc, "errno") or 0, ""))
+    if cls is TypeError and (found := re.search(_BAD_CALL, text)) is not None:
         # A function within the tool may be called wrongly too, by the tool.
-        inner = found is not None and found[1] is not None and arguments is not None and found[1] not in given
-        return kind if found is None or inner else "validation"
+        return "validation" if None in (found[1], arguments) or found[1] in arguments else kind  # type: ignore[operator]
     if cls is not ValueError:
         return kind
-    decodes = issubclass(type(exc), UnicodeDecodeError)
-    document = at(exc, "object") if decodes else at(exc, "doc")
-    if document is None:
-        told = None if issubclass(type(exc), UnicodeError) else kind_of_text(text)
-        return kind if told in _NOT_BY_VALUE else told
-    # A decoder got what is no JSON, or no text: the fault of who sent it, unless that was the caller, who may have given nothing.
-    text = (document.decode(errors="replace") if isinstance(document, bytes) else str(document)).strip()
-    texts = [one for one in given.values() if isinstance(one, str)] or ([] if given else [""])
-    own = arguments is not None and any(text in one if text else not one.strip() for one in texts)
-    return kind if own else "other" if decodes else "server_error"
+    if isinstance(document := at(exc, "doc"), str):
+        # A decoder got what is no JSON: the fault of who sent it, unless that was the caller, who may have given nothing.
+        sent = [*map(str, (arguments or {"": ""}).values())] if arguments is not None else []
+        own = any(document.strip() in one if document.strip() else not one.strip() for one in sent)
+        return kind if own else "server_error"
+    told = "other" if issubclass(type(exc), UnicodeError) else kind_of_text(text)
+    # `invalid token` and `value not allowed` are of the value.
+    return kind if told in (None, "auth", "permission", "code_error", "exec_nonzero") else told

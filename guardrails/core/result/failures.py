@@ -14,7 +14,7 @@ from guardrails.core.text.truncation import render
 from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import Carried, at, first, http_error, may_carry
-from .kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, status_in, unpaid
+from .kinds import REASONS, kind_of, kind_of_text, status_in
 from .names import ERRORS, EXITS, STATUS, TELLS, Form, flat, form_of
 
 
@@ -25,24 +25,22 @@ FAILED: Final = frozenset("error failed failure fail fatal denied unauthorized t
 _SAYS: Final = "error.message error_message errorMessage error message detail errors reason msg stderr title output"
 _KINDS: Final = "error_type errorType error.type error.code error_code code type name error"
 _ABOUT: Final = r"""(?x)(?:^|_)(?:err|mess|msg|detail|reason|cause|code|type|kind|title|desc|hint|help|sugg|trace|stack|exception|warn|time|at$|date|elapsed|duration
-|took|inst|ur[li]|href|path|doc|retr|attempt|status|state|ok|success|fail|limit|remain|reset|quota|categ|sever|level|domain|field|param|version|jsonrpc|http|exit|return)"""
+|took|inst|ur[li]|href|path|doc|retr|attempt|status|state|ok|success|fail|limit|remain|reset|quota|categ|sever|level|domain|field|param|version|jsonrpc|http|exit|return|id$)"""
 """Names of scalars that say more of a failure, or of the call; and of the objects and lists that do."""
 _HOLDS: Final = "err|detail|head|warn|exten|locat|trace|stack|param|field|meta|cause"
-_NO_ERROR: Final = "(?i)none|null|nil|no|false|0|ok|success|n/a|no error"
+_NO_ERROR: Final = r"(?i)\s*(?:none|null|nil|no|false|0|ok|success|n/a|no error)?[\s.!]*"
 _OUTPUT: Final = "stdout|stderr|output|command|cmd|cwd|pid|signal|body|headers|text|content|html|response"
 """Members of a command's end, or of an HTTP response, beside its status."""
 _PLACES: Final = frozenset({"line", "row", "column", "file", "severity", "rule"})
 """Members of a finding: an error at a place of what was looked at is what was asked for."""
-_LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?|network|database|system|request|execution|connection|runtime|syntax
-|internal(?:\ server)?|(?:input\ |output\ )?validation)\ )?error(?:\ (?!handl|logg|report|track|monitor)\w{3,20}ing\b[^\n:]{0,100}|\ ?[(\[][^\n:]{1,40}[)\]])?:\ *(?=\S)
-|(?:[a-z_]\w{0,60}\.){0,6}[a-z]\w{0,60}(?-i:Error|Exception):\ *(?=\S))(?![-+]?\d*\.\d|(?![45]\d\d$)[-+\d,%\ ]{0,40}$|(?:none|null|nil|no|n/a)\b[.\ ]*$)
-|http(?:/\d(?:\.\d)?)?[\ :]{1,2}(?:error:?\ ?|status:?\ ?)?[45]\d\d\b|[45]\d\d[\ :-]{1,3}(?:page\ |resource\ )?(?:bad\ request|unauthorized|forbidden|not\ found
-|conflict|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|(?:gateway|request)\ time-?out)\b"""
+_LINE: Final = rf"""(?ix)\W{{0,4}}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?|network|database|system|request|execution|connection|runtime|syntax
+|internal(?:\ server)?|(?:input\ |output\ )?validation)\ )?error(?:\ (?!handl|logg|report|track|monitor)\w{{3,20}}ing\b[^\n:]{{0,100}}|\ ?[(\[][^\n:]{{1,40}}[)\]])?:\ *(?=\S)
+|(?:[a-z_]\w{{0,60}}\.){{0,6}}[a-z]\w{{0,60}}(?-i:Error|Exception):\ *(?=\S))(?![-+]?\d*\.\d|(?![45]\d\d$)[-+\d,%\ ]{{0,40}}$|(?:none|null|nil|no|n/a)\b[.\ ]*$)
+|http(?:/\d(?:\.\d)?)?[\ :]{{1,2}}(?:error:?\ ?|status:?\ ?)?[45]\d\d\b|[45]\d\d{REASONS}"""
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
+_ID: Final = re.compile("(?:.*_)?(?<!request_)id")
 _MAY: Final = re.compile(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
-_STATUSES: Final = frozenset((*STATUS.split(), "state"))
-_ENDS: Final = frozenset(EXITS.split())
 
 
 class Sign(NamedTuple):
@@ -101,23 +99,22 @@ def failure_in(value: Any, content: Carried, source: Source, given: Set[str], no
         return None
     told = first(view, source.says or _SAYS, lambda said: short(said) if brings(said) else None)
     message = (view.strip() if isinstance(view, str) else (text if flagged else None) or told) or sign.words
-    return _told(sign, view, message, source, now_ms)
+    return _told(sign, view, message, source.waits, now_ms)
 
 
-def _told(sign: Sign, view: Any, message: str, source: Source, now_ms: int | None) -> Outcome:
+def _told(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int | None) -> Outcome:
     from .waits import wait_in_fields, wait_in_text, wait_ms
 
     status = sign.status or first(view, "error.code error.status code", http_error) or status_in(message)
-    kind = sign.kind or first(view, _KINDS, kind_of_name) or first(view, "error.code code", kind_of_code)
-    kind = kind or (kind_of_status(status) if status and not unpaid(message) else None)
-    kind = kind or kind_of_text(f"{sign.words}\n{message}" if sign.words.startswith("exit") else message)
-    made = Outcome(None, kind or "other", message, status)
-    made.retry_after_ms = wait_ms(at(view, source.waits), now_ms) if source.waits else None
+    # What a command wrote is judged as the text of one that failed.
+    text = f"{sign.words}\n{message}" if sign.words.startswith("exit") else message
+    kind = sign.kind or first(view, _KINDS, kind_of) or kind_of_text(text, status) or "other"
+    wait = wait_ms(at(view, waits), now_ms) if waits else None
     for place in (view, at(view, "error"), at(view, "headers")):
-        if made.retry_after_ms is None and isinstance(place, Mapping):
+        if wait is None and isinstance(place, Mapping):
             named = {flat(str(name)).replace("_", "-"): said for name, said in place.items()}
-            made.retry_after_ms = wait_in_fields(named, status or (429 if kind == "rate_limit" else None), now_ms)
-    made.retry_after_ms = wait_in_text(message, now_ms) if made.retry_after_ms is None else made.retry_after_ms
+            wait = wait_in_fields(named, status or (429 if kind == "rate_limit" else None), now_ms)
+    made = Outcome(None, kind, message, status, wait_in_text(message, now_ms) if wait is None else wait)
     made.retryable = claim if isinstance(claim := at(view, "retryable"), bool) else None
     made.retries = left if type(left := at(view, "max_retries_remaining")) is int and left >= 0 else None
     return made
@@ -138,48 +135,53 @@ def _of_object(value: Any, given: Set[str]) -> Sign | None:
     Returns the sign of a failure in an object that brings nothing beside it. One that is called unsuccessful and names its error may bring
     anything.
     """
-    tells = value.keys() & TELLS if isinstance(value, Mapping) else set()
-    if tells <= {"state"} or all(_is_well(name, value[name]) for name in tells):
+    if not isinstance(value, Mapping) or all(_is_well(name, value[name]) for name in value.keys() & TELLS):
         return None
-    error = next((value[name] for name in ERRORS if name in value), None)
-    one = error[0] if isinstance(error, list) and error and value.get("data", 0) is not None else ""
-    finding = re.match(r"(?i)line \d|\S+:\d", one) if isinstance(one, str) else not _PLACES.isdisjoint(one)
-    none = not brings(error) or re.fullmatch(_NO_ERROR, str(error)[:20].strip())
-    told, code = not (none or finding or type(error) in (int, float)), value.get("code")
-    explained = first(value, "message msg error detail title reason", lambda said: isinstance(said, str) or None)
-    status = first(value, f"{STATUS} code" if explained else STATUS, http_error)
+    explained = first(value, "message msg error detail title reason", _sentence)
+    status = first(value, (*STATUS, "code") if explained else STATUS, http_error)
     ended = first(value, EXITS, lambda number: number if type(number) is int and number else None)
-    coded = value.get("data", 0) is None and type(code) is int and code != 0 and not 200 <= code < 300
-    coded = (
-        coded
-        and explained
-        and not re.fullmatch(_NO_ERROR, str(value.get("msg", value.get("message")))[:20].strip(" .!"))
-    )
+    code, empty = value.get("code"), value.get("data", 0) is None
+    coded = empty and explained and type(code) is int and code != 0 and not 200 <= code < 300
+    error = _is_error(next((value[name] for name in ERRORS if name in value), None), listed=not empty)
     false = value.get("ok") is False or value.get("success") is False
     word = str(value.get("status", value.get("state", ""))).lower()
-    sure = True in (value.get("isError"), value.get("is_error")) or (told and false)
-    plain = told or status or ended or coded or word in FAILED
-    if not (sure or plain or false) or (type(error) in (int, float) and error and not status):
-        return None
-    # What has a state of its own and an id is told of: a job that failed was looked up all the same.
+    plain = bool(error or status or ended or coded or word in FAILED)
+    sure = True in (value.get("isError"), value.get("is_error")) or (error and false)
+    # What has a state of its own is told of, also if it has an id: a job that failed was looked up all the same.
     thing = word not in ("", "error", "fail") and not word.isdecimal()
-    for key, member in {} if sure else value.items():
-        name = flat(str(key))
-        output = (status or ended) and re.fullmatch(_OUTPUT, name)
-        if name == "id" or (name.endswith("_id") and name != "request_id"):
-            news = thing
-        elif name in ("status", "state"):
-            news = thing and word not in FAILED and not status
-        elif isinstance(member, Mapping | list | tuple):
-            news = brings(member) and not output and not re.search(_HOLDS, name)
-        elif re.search(_ABOUT, name) or output or ((status or ended) and explained):
-            news = False
-        else:
-            # Who says no more than `false` may answer a question: a number or a flag is the answer.
-            news = (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain)
-        if news:
-            return None
+    thing = thing and ((word not in FAILED and not status) or any(map(_ID.fullmatch, map(flat, map(str, value)))))
+    if not sure and (thing or not (plain or false) or _brings_more(value, given, status or ended, explained, plain)):
+        return None
     return Sign(None, status, f"exit code {ended}" if ended else f"status {status}" if status else Sign().words)
+
+
+def _brings_more(value: Mapping[Any, Any], given: Set[str], number: Any, explained: Any, plain: bool) -> bool:
+    """
+    Returns whether a failure brings more than words on itself. Beside a status or an exit code, output says no more, and beside one that is
+    explained no scalar does.
+    """
+    for key, member in value.items():
+        name, holds = flat(str(key)), isinstance(member, Mapping | list | tuple)
+        if re.search(_HOLDS if holds else _ABOUT, name) or (number and re.fullmatch(_OUTPUT, name)):
+            continue
+        # Who says no more than `false` may answer a question: a number or a flag is the answer.
+        more = (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain)
+        if more and (holds or not (number and explained)):
+            return True
+    return False
+
+
+def _sentence(said: Any) -> str | None:
+    return said if isinstance(said, str) and not re.fullmatch(_NO_ERROR, said) else None
+
+
+def _is_error(error: Any, *, listed: bool) -> bool:
+    """
+    Returns whether the value of an `error` tells of one. A *listed* one at a place of what was looked at is what was asked for.
+    """
+    one = error[0] if listed and isinstance(error, list) and error else None
+    place = re.match(r"(?i)line \d|\S+:\d", one) if isinstance(one, str) else one and not _PLACES.isdisjoint(one)
+    return not place and (_sentence(error) is not None or (type(error) not in (str, int, float) and brings(error)))
 
 
 def _is_well(name: str, said: Any) -> bool:
@@ -189,10 +191,8 @@ def _is_well(name: str, said: Any) -> bool:
     if type(said) is bool:
         return said is (name in ("ok", "success"))
     if type(said) is int:
-        return said == 0 or (200 <= said < 300 and name not in _ENDS)
-    return not said or (
-        type(said) is str and name in _STATUSES and said.lower() not in FAILED and not said[0].isdecimal()
-    )
+        return said == 0 or (200 <= said < 300 and name not in EXITS)
+    return not said or (type(said) is str and name in STATUS and said.lower() not in FAILED and not said[0].isdecimal())
 
 
 def brings(value: Any, depth: int = 4) -> bool:
@@ -216,8 +216,6 @@ def number_of(value: Any) -> float | None:
 
 def short(value: object) -> str:
     """
-    Returns a text as it is, texts joined, and a bounded picture of anything else.
+    Returns a text as it is, and a bounded picture of anything else.
     """
-    texts = value if isinstance(value, list) else [value]
-    said = "; ".join(text for text in texts if isinstance(text, str))
-    return said if all(isinstance(text, str) for text in texts) else render(value, 512).payload.decode()
+    return value if isinstance(value, str) else render(value, 512).payload.decode()

@@ -18,19 +18,15 @@ MAX_WAIT_MS: Final = 86_400_000
 """A day, in milliseconds."""
 _DATE: Final = r"""(?:\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)? ?(?:z|utc|gmt|[+-]\d\d:?\d\d)?|[a-z]{3} [a-z]{3} +\d{1,2} \d\d:\d\d:\d\d \d{4}
 |(?:[a-z]{3,9}, ?)?\d{1,2}[ -][a-z]{3}[ -]\d{2,4} \d\d:\d\d:\d\d(?: (?:gmt|utc|[+-]\d{4}))?)""".replace("\n", "")
-_AMOUNT: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])"
-_UNITS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-_FIELD: Final = rf"""(?:(?:x-ms-)?retry[-_ ]?after|limit-reset(?:-[a-z]{{1,20}})?|retry[-_ ]?delay)(?:[-_](ms|s|seconds))?["']?(?: ?[:=] ?["']?|\ )
-({_DATE}|[\d.]{{1,16}}[dhms][\ddhms]{{0,15}}|[\d.]{{0,16}}\d)(?=[.,;]?\s*$|[.,;]?[\r\n]|["',;)}}\]])""".replace(
-    "\n", ""
+_UNITS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1, "mil": 1}
+_AMOUNTS: Final = r"""(?:(?:\d{1,9}(?:\.\d{1,9})? ?|an? )(?:ms|milliseconds?|d(?:ays?)?|h(?:(?:ou)?rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z]) ?){1,8}"""
+_ASKS: Final = re.compile(
+    rf"""(?:retry[-_ ]?(?:after|delay)(?:[-_](?P<unit>ms|s|seconds))?|limit-reset(?:-[a-z]{{1,20}})?|ratelimit["']?:[^\n]{{0,200}}?[;,] ?(?:t|reset)(?==))
+["']?(?: ?[:=] ?["']?|\ )(?P<field>{_DATE}|{_AMOUNTS}|[\d.]{{0,16}}\d)(?=[.,;]?\s*$|[.,;]?[\r\n]|["',;)}}\]])
+|(?:\b(?:re)?try(?: it)?(?: again)?|\bavailable(?: again)?|\b(?:resets?|renews?)|(?:^|please |must |should |to |and |then |[,.;:] )wait)
+(?: (?:in|after|for|about|at|on|until|at least|another))*:? (?P<words>{_DATE}|{_AMOUNTS})""".replace("\n", "")
 )
-"""A header, or a field, as text."""
-_LIMIT: Final = r"""ratelimit["']?:[^\n]{0,200}?[;,] ?(?:t|reset)=(\d{1,9})"""
-_ASKS: Final = r"""(?:\b(?:re)?try(?: it)?(?: again)?|\bavailable(?: again)?|\bresets?|(?:^|please |must |should |to |and |then |[,.;:] )wait)
-(?: (?:in|after|for|about|at least|another))* (an? (?=[hms])|(?=\d))""".replace("\n", "")
-_WORDS: Final = ("try", "wait", "reset", "available", "ratelimit", "renew")
-"""One of them is in every text that says a wait."""
-_RESETS: Final = rf"\b(?:resets?|renews?|wait|available|(?:re)?try)(?: (?:again|at|on|after|until))+:? ({_DATE})"
+"""A header or a field as text, else words."""
 
 
 def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | None = None) -> int | None:
@@ -39,10 +35,9 @@ def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | 
     counts.
     """
     for name in ("retry-after-ms", "x-ms-retry-after-ms", "retry-after", "retry-after-seconds", "retry-delay"):
-        said = fields.get(name)
-        if said is not None and (wait := wait_ms(said, now_ms, 1 if name.endswith("ms") else 1000)) is not None:
+        if (wait := wait_ms(fields.get(name), now_ms, 1 if name.endswith("ms") else 1000)) is not None:
             return wait
-    waits = [wait_in_text(f"ratelimit: {fields['ratelimit']}", now_ms)] if "ratelimit" in fields else []
+    waits = [wait_in_text(f"ratelimit: {fields.get('ratelimit')}", now_ms)]
     for name, value in fields.items():
         left = str(fields.get(name.replace("reset", "remaining"), "0" if status in (403, 429, 503) else ""))
         if "reset" in name and "ratelimit" in name.replace("-limit", "limit") and left == "0":
@@ -54,50 +49,31 @@ def wait_ms(value: Any, now_ms: int | None = None, unit: int = 1000) -> int | No
     """
     Returns *value* in milliseconds: a number of so many *unit*s, as text too, a duration, a date, or a time since 1970.
     """
-    value = value.total_seconds() if hasattr(value, "total_seconds") else value
-    text = value.strip().lower() if isinstance(value, str) else str(value) if type(value) in (int, float) else ""
-    if len(text) > 64 or re.fullmatch(_DATE, text):
-        return _until(text, now_ms)
-    if re.fullmatch(r"\d+(?:\.\d*)?(?:e\+?\d{1,3})?", text) is None:
-        return _lasting(text)
-    number = float(text)
-    if 1e9 <= number < 1e14 and (unit == 1000 or number >= 1e12):
-        # Seconds or milliseconds since 1970, which are no duration.
-        return None if now_ms is None else _capped(number * (1 if number >= 1e11 else 1000) - now_ms)
-    return _capped(number * unit)
+    text = value.strip().lower()[:65] if isinstance(value, str) else str(value) if type(value) in (int, float) else ""
+    if re.fullmatch(_AMOUNTS, text):
+        amounts = re.findall(r"([\d.]+|a)n? ?(ms|mil|[a-z])[a-z]*", text)
+        return _capped(sum(float(number.replace("a", "1")) * _UNITS[unit] for number, unit in amounts))
+    number = float(text) if re.fullmatch(r"\d{1,20}(?:\.\d{0,20})?(?:e\+?\d{1,3})?", text) else None
+    if number is not None and not (1e9 <= number < 1e14 and (unit == 1000 or number >= 1e12)):
+        return _capped(number * unit)
+    # Seconds or milliseconds since 1970 are no duration.
+    until = _moment(text) if number is None else number * (1 if number >= 1e11 else 1000)
+    return None if until is None or now_ms is None else _capped(until - now_ms)
 
 
 def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     """
     Returns the wait that a failure asks for in words, or as a field that its text shows.
     """
-    head = text[:4096].lower()
-    if not any(map(head.__contains__, _WORDS)):
-        return None
-    if (found := re.search(_FIELD, head)) is not None:
-        return wait_ms(found[2] + ("ms" if found[1] == "ms" else ""), now_ms)
-    if (found := re.search(_LIMIT, head)) is not None:
-        return wait_ms(found[1])
-    if (found := re.search(_RESETS, head)) is not None:
-        return _until(found[1], now_ms)
-    if (found := re.search(_ASKS, head)) is None:
-        return None
-    amount = re.match(rf"(?:{_AMOUNT} ?)+", f"{'1 ' if found[1] else ''}{head[found.end() : found.end() + 64]}")
-    return None if amount is None else _lasting(amount[0])
+    found = _ASKS.search(text[:4096].lower())
+    return found and wait_ms(found["field"] or found["words"], now_ms, 1 if found["unit"] == "ms" else 1000)
 
 
-def _lasting(text: str) -> int | None:
-    parts = re.findall(_AMOUNT, text) if re.fullmatch(rf"(?:{_AMOUNT} ?)+", text) else []
-    waits = [float(number) * _UNITS["ms" if unit[:3] in ("ms", "mil") else unit[0]] for number, unit in parts]
-    return _capped(sum(waits)) if waits else None
-
-
-def _until(text: str, now_ms: int | None) -> int | None:
+def _moment(date: str) -> float | None:
     with suppress(ValueError, OverflowError):
-        iso = text.replace("utc", "z").replace("gmt", "z").replace(" z", "z").upper()
-        then = datetime.fromisoformat(iso) if text[:4].isdecimal() else parsedate_to_datetime(text)
-        at_ms = then.replace(tzinfo=then.tzinfo or UTC).timestamp() * 1000
-        return None if now_ms is None else _capped(at_ms - now_ms)
+        iso = date.replace("utc", "z").replace("gmt", "z").replace(" z", "z").upper()
+        then = datetime.fromisoformat(iso) if date[:4].isdecimal() else parsedate_to_datetime(date)
+        return then.replace(tzinfo=then.tzinfo or UTC).timestamp() * 1000 if re.fullmatch(_DATE, date) else None
     return None
 
 

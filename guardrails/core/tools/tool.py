@@ -12,8 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, Self
 
 from guardrails.core.arguments import Arguments, arguments_of
-from guardrails.core.result import Source
-from guardrails.core.result.failures import Words
+from guardrails.core.result.failures import Source, Words
 from guardrails.core.tools.failure_rules import ResultClassifier
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.names import TOKEN, own_name

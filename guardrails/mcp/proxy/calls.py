@@ -13,7 +13,7 @@ from typing import Any, Final
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.truncate import Truncate
-from guardrails.core.result.kinds import kind_of_code
+from guardrails.core.result.kinds import kind_of
 from guardrails.core.text.truncation import render
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.logs import log
@@ -196,7 +196,7 @@ class Calls:
         """
         said = error if isinstance(error, dict) else {}
         code, message = said.get("code"), str(said.get("message") or "the server failed")
-        kind = kind_of_code(code) if type(code) is int else None
+        kind = kind_of(code) if type(code) is int else None
         listed = self._tools.of(call.name)
         schema = None if listed is None else listed.input_schema
         failed = Failed(message, error_type=kind)

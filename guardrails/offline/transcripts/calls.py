@@ -270,7 +270,7 @@ def _end(call: RecordedCall, came: Came) -> None:
     failed, kind = came.failed, call.error_type
     # A failure that the format tells is read only for the kind that an envelope of this library names.
     read = reading_of(told) if failed is None or (failed and kind is None and '"error_type"' in told) else None
-    failed = flagged or read.failed if failed is None and read is not None else failed
+    failed = flagged or not read.ok if failed is None and read is not None else failed
     call.has_result, call.is_error, call.result = True, failed, None if came.content is None else told
     if failed and kind is None:
         found = (read and read.error_type) or kind_of_text(told) or "other"

@@ -140,7 +140,7 @@ def _read(came: Came, pieces: list[str], failing: bool) -> None:
         came.failed = int(code) != 0
     elif header["output"] or header["runs"]:
         # A program that still runs has not failed.
-        came.failed = not header["runs"] and reading_of(below.lstrip()).failed
+        came.failed = not header["runs"] and not reading_of(below.lstrip()).ok
     else:
         came.failed = True if _FAILED.match(came.content) else None
     came.kind = "cancelled" if came.content.startswith(_ABORTED) else "other"
@@ -156,7 +156,7 @@ def _shows_failure(piece: str) -> bool:
         header = next(_HEADER.finditer(piece))
         return (header["exit"] or header["code"] or "0") != "0"
     ends = (mapping(end.get("value")) or end for end in objects(value if type(value) is list else [value]))
-    return any(_failed(end) or reading_of(end).failed for end in ends)
+    return any(_failed(end) or not reading_of(end).ok for end in ends)
 
 
 def _prints(value: Any) -> bool:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.result.kinds import kind_of_name, kind_of_status
+from guardrails.core.result.kinds import kind_of
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
 from .fields import ERRORS, arguments_of, at, json_in, listed, mapping, objects, text, text_of, time_ms
@@ -125,8 +125,8 @@ def _call(span: Span, session: str, asked: list[Mapping[str, Any]], response: Re
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
     failed = span.failed or error is not None or raised or (None if status is None else False)
     if type(error) is str:
-        known = kind_of_status(int(error)) if error.isdecimal() and len(error) == 3 else ERRORS.get(error)
-        call.error_type = known or kind_of_name(error.rsplit(".", 1)[-1])
+        known = kind_of(int(error)) if error.isdecimal() and len(error) == 3 else ERRORS.get(error)
+        call.error_type = known or kind_of(error.rsplit(".", 1)[-1])
     yield Made(call, id(span), response, span.start_ns // _MS or None)
     if (failed or span.end_ns or content is not None) and call.decision != "deny" and status in _ENDED:
         ms = (span.end_ns - span.start_ns) // _MS if span.end_ns and span.start_ns else None

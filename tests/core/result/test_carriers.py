@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.guards.similarity import news_hash
-from guardrails.core.result import Reading, Source, reading_of
+from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import content_of, read_mcp
+from guardrails.core.result.failures import Source
 from guardrails.core.values.types import Failed
 from tests.core.result.carriers import block, carried
 from tests.tables import table
@@ -35,11 +36,11 @@ def facts(read: Reading) -> dict[str, Any]:
     """
     failure = (read.error_type, read.http_status, read.retry_after_ms, read.retryable, read.retries)
     return {
-        "content": None if read.failed else read.content.strip() if isinstance(read.content, str) else read.content,
+        "content": None if not read.ok else read.content.strip() if isinstance(read.content, str) else read.content,
         "failure": failure,
         "news": read.news,
-        "complete": None if read.failed else extent_of(read).complete,
-        "total": None if read.failed else extent_of(read).total,
+        "complete": None if not read.ok else extent_of(read).complete,
+        "total": None if not read.ok else extent_of(read).total,
     }
 
 
@@ -96,7 +97,7 @@ def test_what_is_no_carrier_stays_as_it_is(value: Any) -> None:
 
 def test_nothing_is_read_of_a_text_that_is_too_long_to_be_data() -> None:
     assert content_of('{"error": "x", "pad": "' + "y" * 300_000 + '"}').text is not None
-    assert not reading_of('{"error": "x", "pad": "' + "y" * 300_000 + '"}').failed
+    assert reading_of('{"error": "x", "pad": "' + "y" * 300_000 + '"}').ok
 
 
 def test_what_is_declared_of_a_tool_is_asked_first() -> None:

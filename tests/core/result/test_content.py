@@ -23,7 +23,7 @@ HITS = [{"id": "h1", "price": 100}, {"id": "h2", "price": 120}, {"id": "h3", "pr
     ("waiting", ["in_progress", "IN PROGRESS", "queued", "Status: pending", "not ready yet", "Not finished", "Job is running", "progress: 12.5 %"]),
     ("waiting", ["running (3/10)", "processing (45%)", "Выполняется...", "En cours…", "Almost there..."]),
     ("done", ["ok", "OK.", "Done", "Saved.", "Message sent", "Pressed Tab", "File was saved to disk", "Item added to cart", "success", "Successfully logged in"]),
-    ("nothing", ["No results", "no matches found", "0 results", "Nothing found.", "none", "No hotels found", "Sorry, no records found"]),
+    ("nothing", ["No results", "no matches found", "0 results", "Nothing found.", "none", "No hotels found"]),
     (None, ["not running", "No errors found", "no issues found in 3 files", "100 %", "3 results", "No table is free at 10:30", "Tokyo", "7", "not updated", "battery 80 %"]),
     (None, ["failed", "expired", "Could not be saved", "the deployment of the shop is still running in the second region", "a\nrunning", "No"]),
 ])  # fmt: skip

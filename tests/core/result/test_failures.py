@@ -58,8 +58,8 @@ TRACED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\nTimeo
     (f"\n{TRACED}", f"The log says: {TRACED}"),
 ])  # fmt: skip
 def test_a_failure_is_one_in_every_carrier_and_its_twin_in_none(failure: Any, honest: Any) -> None:
-    assert {name for name, carrier in carried(failure) if not reading_of(carrier).failed} == set()
-    assert {name for name, carrier in carried(honest) if reading_of(carrier).failed} == set()
+    assert {name for name, carrier in carried(failure) if reading_of(carrier).ok} == set()
+    assert {name for name, carrier in carried(honest) if not reading_of(carrier).ok} == set()
 
 
 @table(("value", "kind", "message", "status", "wait"), [
@@ -71,7 +71,7 @@ def test_a_failure_is_one_in_every_carrier_and_its_twin_in_none(failure: Any, ho
     ({"error": {"code": -32602, "message": "no"}}, "validation", "no", None, None), ({"error": {"code": 404, "message": "no"}}, "not_found", "no", 404, None),
     ({"error": "x", "error_type": "auth"}, "auth", "x", None, None),
     ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "unavailable", "Overloaded", None, None),
-    ({"exit_code": 1, "stderr": "boom"}, "exec_nonzero", "boom", None, None), ({"errors": ["a", "b"]}, "other", "a; b", None, None),
+    ({"exit_code": 1, "stderr": "boom"}, "exec_nonzero", "boom", None, None), ({"errors": ["a", "b"]}, "other", '["a","b"]', None, None),
     ({"isError": True, "content": [block("hm")]}, "other", "hm", None, None),
     ({"isError": True, "content": []}, "other", "the tool reported an error and said nothing of it", None, None),
     ({"status": "error", "error_type": "rate_limit", "error_message": "slow", "retry_after_ms": 2000}, "rate_limit", "slow", None, 2000),
@@ -117,9 +117,9 @@ def test_a_failure_that_is_found_keeps_what_the_tool_said() -> None:
 def test_an_echo_of_the_arguments_brings_nothing() -> None:
     value = {"error": "cannot ship there", "city": "Rome", "weight": 3}
 
-    assert reading_of(value, arguments={"city": "Rome", "weight": 3}).failed
-    assert not reading_of(value, arguments={"city": "Rome", "weight": 4}).failed
-    assert not reading_of("Error: it broke", arguments={"text": "say `Error: it broke`"}).failed
+    assert not reading_of(value, arguments={"city": "Rome", "weight": 3}).ok
+    assert reading_of(value, arguments={"city": "Rome", "weight": 4}).ok
+    assert reading_of("Error: it broke", arguments={"text": "say `Error: it broke`"}).ok
 
 
 @table(("tool", "words", "line", "exit_code", "data"), [
@@ -132,8 +132,8 @@ def test_whose_words_a_text_is_decides(tool: str, words: str, line: bool, exit_c
     texts = "Error: it broke", "Exit code: 1", '{"error": "it broke"}'
 
     assert speaker(tool) == words
-    assert [reading_of(text, source).failed for text in texts] == [line, exit_code, data]
-    assert reading_of({"error": "it broke"}, source).failed
+    assert [not reading_of(text, source).ok for text in texts] == [line, exit_code, data]
+    assert not reading_of({"error": "it broke"}, source).ok
 
 
 def test_a_failure_that_a_host_reports_has_its_kind_its_message_and_its_cost() -> None:

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.result import reading_of
 from guardrails.core.result.exceptions import failure_of
-from guardrails.core.result.kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, status_in
+from guardrails.core.result.kinds import kind_of, kind_of_text, status_in
 from guardrails.core.values.errors import INSTEAD
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
@@ -50,7 +50,7 @@ REQUEST = httpx2.Request("GET", "https://example.com")
     *(("unavailable", (502, 503, 529)), ("connection", (526,)), (None, (200, 302, 0, 600, -1))),
 ])  # fmt: skip
 def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) -> None:
-    assert {kind_of_status(status) for status in statuses} == {kind}
+    assert {kind_of(status) for status in statuses} == {kind}
 
 
 @table(("kind", "names"), [
@@ -70,13 +70,13 @@ def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) 
     ("code_error", "KeyError ZeroDivisionError code_error"), (None, "Exception RuntimeError OSError Surprise Unknown E1"),
 ])  # fmt: skip
 def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str | None, names: str) -> None:
-    assert {name: kind_of_name(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
+    assert {name: kind_of(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
 
 
 def test_a_code_of_json_rpc_has_a_kind() -> None:
     codes = {-32601: "tool_missing", -32602: "validation", -32603: "server_error", 404: "not_found", -1: None}
 
-    assert {code: kind_of_code(code) for code in codes} == codes
+    assert {code: kind_of(code) for code in codes} == codes
 
 
 @table(("kind", "texts"), [

@@ -4,7 +4,7 @@ How long the other side asked to wait.
 
 import sqlite3
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
@@ -88,7 +88,7 @@ def test_headers_say_it_in_any_case(headers: dict[str, str], wait: int | None) -
 
 
 @table(("attributes", "wait"), [
-    ({"retry_after": 2}, 2000), ({"retry_after": timedelta(minutes=1)}, 60_000), ({"retry_after_ms": 1200}, 1200), ({"retry_after": None}, None),
+    ({"retry_after": 2}, 2000), ({"retry_after_ms": 1200}, 1200), ({"retry_after": None}, None),
     ({"headers": {"Retry-After": "3"}}, 3000), ({"response": {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "4"}}}}, 4000),
     ({"response": {"ResponseMetadata": None}}, None), ({"response": SimpleNamespace(headers=None)}, None), ({"resp": {"retry-after": "5"}}, 5000),
     ({"headers": [("Retry-After", "3")]}, None),
