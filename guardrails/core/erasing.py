@@ -18,6 +18,8 @@ from guardrails.core.text.redaction import secrets_out
 
 Record = dict[str, Any]
 Stays = Literal["full", "hash", "off"]
+Paths = str | tuple[str, ...]
+"""A dotted path, or several."""
 Erased = list[tuple[str, Any]]
 """Where each value was, as a dotted path, and the value."""
 PAYLOADS: Final = {"arguments": ("sig", "near_sig"), "result": ("result_hash", "result_hash_masked")}
@@ -42,12 +44,7 @@ class Erasing:
     """
 
     def __init__(
-        self,
-        redact: str | tuple[str, ...] = (),
-        arguments: Stays = "full",
-        results: Stays = "full",
-        *,
-        redact_secrets: bool = True,
+        self, redact: Paths = (), arguments: Stays = "full", results: Stays = "full", *, redact_secrets: bool = True
     ) -> None:
         paths = (redact,) if isinstance(redact, str) else redact
         if not all(key for path in paths for key in path.split(".")):
@@ -107,8 +104,8 @@ class Erasing:
         unknown = "arguments" not in record and "arguments" in (*self._withheld, *self._opened)
         texts = {""} if unknown else {text for at, value in gone if _is_argument(at) for text in _texts(plain(value))}
         for key in MESSAGES if texts else ():
-            if (said := shown.get(key)) and (left := _cleared(said, texts)) != said:
-                shown[key] = left
+            if (message := shown.get(key)) and (cleared := _cleared(message, texts)) != message:
+                shown[key] = cleared
                 gone.append((key, None))
 
 
@@ -135,12 +132,12 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _cleared(said: Any, texts: set[str]) -> Any:
+def _cleared(message: Any, texts: set[str]) -> Any:
     """
-    Returns what was *said* with `[erased]` for each text that repeats one of *texts*.
+    Returns *message* with `[erased]` for each text that repeats one of *texts*.
     """
-    if isinstance(said, list | tuple):
-        return [_cleared(one, texts) for one in said]
-    letters = _letters(said) if isinstance(said, str) else ""
+    if isinstance(message, list | tuple):
+        return [_cleared(one, texts) for one in message]
+    letters = _letters(message) if isinstance(message, str) else ""
     runs = {letters[at : at + REPEATED] for at in range(len(letters) - REPEATED + 1)}
-    return ERASED if any(text in letters or any(run in text for run in runs) for text in texts) else said
+    return ERASED if any(text in letters or any(run in text for run in runs) for text in texts) else message

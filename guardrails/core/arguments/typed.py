@@ -339,10 +339,10 @@ def descriptions(docstring: str | None) -> dict[str, str]:
     """
     lines = inspect.cleandoc(docstring or "").splitlines()
     depths = [len(line) - len(line.lstrip()) if line else 1_000 for line in lines]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for at, line in enumerate(lines):
         if match := _ENTRY.fullmatch(line.strip()):
             end = next((n for n in range(at + 1, len(lines)) if depths[n] <= depths[at]), len(lines))
-            if said := " ".join(" ".join([match[2] or "", *lines[at + 1 : end]]).split()):
-                found.setdefault(match[1], said)
-    return found
+            if text := " ".join(" ".join([match[2] or "", *lines[at + 1 : end]]).split()):
+                texts.setdefault(match[1], text)
+    return texts

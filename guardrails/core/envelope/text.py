@@ -194,14 +194,14 @@ def with_fields(text: str, added: Mapping[str, Any]) -> str:
     new = json.dumps(added, ensure_ascii=False)[1:-1]
     try:
         value = _decode(text)
-        known = isinstance(value, tuple) and not added.keys().isdisjoint(dict(value))
-        kept = {name: said for name, said in json.loads(text).items() if name not in added} if known else {}
+        clashes = isinstance(value, tuple) and not added.keys().isdisjoint(dict(value))
+        others = {name: content for name, content in json.loads(text).items() if name not in added} if clashes else {}
     except (ValueError, RecursionError):
-        value, text, known = None, json.dumps(text, ensure_ascii=False), False
+        value, text, clashes = None, json.dumps(text, ensure_ascii=False), False
     if not isinstance(value, tuple):
         return f'{{"result": {text.strip(_SPACE)}, {new}}}'
-    if known:
-        return json.dumps({**kept, **added}, ensure_ascii=False)
+    if clashes:
+        return json.dumps({**others, **added}, ensure_ascii=False)
     head, brace, rest = text.rpartition("}")
     body = head.rstrip(_SPACE)
     return f"{body}{', ' if value else ''}{new}{head[len(body) :]}{brace}{rest}"

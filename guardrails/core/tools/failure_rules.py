@@ -52,10 +52,10 @@ class FailureRule:
         """
         Returns whether the rule finds its sign in one of *views* of a result.
         """
-        said = [value for view in views if (value := at(view, self.field)) is not None]
+        values = [value for view in views if (value := at(view, self.field)) is not None]
         if self.present is not None:
-            return bool(views) and any(said) is self.present
-        return any(map(self._fits, said))
+            return bool(views) and any(values) is self.present
+        return any(map(self._fits, values))
 
     def _fits(self, value: Any) -> bool:
         if self.matches is not None:
@@ -88,15 +88,15 @@ class ResultClassifier:
         """
         Returns the first declared sign of a failure in the *views* of a result, and its *text*; None if there is none.
         """
-        said = None if self.status_field is None else _first(views, self.status_field)
-        if said is not None and self._is_bad(said):
-            status = int(number_of(said) or 0)
-            return Sign(None, status if 400 <= status < 600 else None, f"{self.status_field}: {short(said)}")
+        status = None if self.status_field is None else _first(views, self.status_field)
+        if status is not None and self._is_bad(status):
+            http = int(number_of(status) or 0)
+            return Sign(None, http if 400 <= http < 600 else None, f"{self.status_field}: {short(status)}")
         for rule in self.error_when:
             seen: tuple[Any, ...] = views if rule.field or text is None else (text, *views)
             if rule.applies(seen):
-                said = f"{rule.field}: {short(_first(seen, rule.field))}" if rule.field or text is None else text
-                return Sign(rule.error_type, None, said)
+                message = f"{rule.field}: {short(_first(seen, rule.field))}" if rule.field or text is None else text
+                return Sign(rule.error_type, None, message)
         return None
 
     def _is_bad(self, status: Any) -> bool:

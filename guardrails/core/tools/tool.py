@@ -245,16 +245,16 @@ def named(arguments: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
     """
     if names and not isinstance(arguments, Mapping):
         return [("", arguments)]
-    found: list[tuple[str, Any]] = []
+    matches: list[tuple[str, Any]] = []
     level = [("", arguments)] if names else []
     for _ in range(MAX_DEPTH):
         inside = [member for name, value in level for member in _members(name, value)]
         level = []
         for member in inside:
-            (found if any(fnmatchcase(member[0], name) for name in names) else level).append(member)
-    if level or len(found) > MAX_VALUES:
+            (matches if any(fnmatchcase(member[0], name) for name in names) else level).append(member)
+    if level or len(matches) > MAX_VALUES:
         raise TooManyError(f"more than {MAX_VALUES:,} values, or more than {MAX_DEPTH} levels of them")
-    return found
+    return matches
 
 
 def _members(name: str, value: Any) -> list[tuple[str, Any]]:

@@ -133,16 +133,16 @@ def read_usage(usage: object) -> Usage:
     if answer or isinstance(usage, (str, bytes, int, float, list, tuple)):
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
-    asked, said, total, more_asked, more_said, read, written = (_count([usage], names) for names in _SUMS.values())
-    asked, said, total = _sum(asked, more_asked), _sum(said, more_said), total or 0
+    inputs, outputs, total, more_in, more_out, read, written = (_count([usage], names) for names in _SUMS.values())
+    inputs, outputs, total = _sum(inputs, more_in), _sum(outputs, more_out), total or 0
     beside = 0 if _get(usage, "prompt_tokens") is not None else (read or 0) + (written or 0)
-    if beside and not 0 < total < (asked or 0) + (said or 0) + beside:
-        asked = (asked or 0) + beside
-    if asked is None:
-        asked = 0 if said is None else max(0, total - said)
+    if beside and not 0 < total < (inputs or 0) + (outputs or 0) + beside:
+        inputs = (inputs or 0) + beside
+    if inputs is None:
+        inputs = 0 if outputs is None else max(0, total - outputs)
     # Of a sum, what nobody tells apart (reasoning that the completion leaves out) counts as what costs more.
-    output = max(said or 0, total - asked)
-    return Usage(asked, output, **_parts(usage), cost=_own_cost(usage), known=_is_known(usage))
+    output = max(outputs or 0, total - inputs)
+    return Usage(inputs, output, **_parts(usage), cost=_own_cost(usage), known=_is_known(usage))
 
 
 def _sum(one: int | None, more: int | None) -> int | None:
@@ -168,9 +168,9 @@ def _is_known(usage: object) -> bool:
     Returns whether *usage* says in numbers how much was used. A sum over no request, or over one that nobody measured, does not.
     """
     names = f"{_SUMS['input']} {_SUMS['output']} {_SUMS['total']}".split()
-    said = [value for name in names if (value := _get(usage, name)) is not None]
-    none_asked = not any(said) and 0 in (_get(usage, "requests"), _get(usage, "successful_requests"))
-    return bool(said) and all(map(_is_count, said)) and not none_asked and not _get(usage, "unmeasured_requests")
+    values = [value for name in names if (value := _get(usage, name)) is not None]
+    no_request = not any(values) and 0 in (_get(usage, "requests"), _get(usage, "successful_requests"))
+    return bool(values) and all(map(_is_count, values)) and not no_request and not _get(usage, "unmeasured_requests")
 
 
 def _own_cost(usage: object) -> int | None:
@@ -189,10 +189,10 @@ def _count(places: Iterable[Any], names: str) -> int | None:
     Returns the first number above 0 that one of *places* says by one of *names*, else 0. Returns None if none says a number.
     """
     words = names.split()
-    said = [
+    counts = [
         value for place in places for name in words if (value := _get(place, name)) is not None and _is_count(value)
     ]
-    return next((int(count) for count in said if count), 0) if said else None
+    return next((int(count) for count in counts if count), 0) if counts else None
 
 
 def _is_count(value: object) -> bool:
@@ -289,8 +289,10 @@ def price_of(usage: Usage, model: str, own: Mapping[str, Price], provider: str |
         return Priced(usage.cost, "response")
     if priced.cost is None:
         hint = "; set its price in the policy's `prices:`" if usage.known else ""
-        said = f"no price is known for a response of `{model}` ({priced.unknown}), so no cost limit can be held{hint}"
-        warn_once(f"price {model} {usage.known}", "%s", said)
+        message = (
+            f"no price is known for a response of `{model}` ({priced.unknown}), so no cost limit can be held{hint}"
+        )
+        warn_once(f"price {model} {usage.known}", "%s", message)
     return priced
 
 
