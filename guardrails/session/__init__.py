@@ -2,7 +2,8 @@
 The front door of a running agent: it locks, waits, tells the time, runs tools.
 
 `Session` is what a user holds. It is made of two parts: its `ledger` (the state behind a store, the clock, the chain, the
-records, what was used and what ended it) and its `calls` (their tools; decided, answered by a person, settled). A host's loop and a child of the session are copies with parts of their own.
+records, what was used and what ended it) and its `calls` (their tools; decided, answered by a person, settled). A host's
+loop and a child of the session are copies with parts of their own.
 
 A call goes one way (`steps`): decide, ask a person if it waits for one, run, read the result where it was made, close. The
 way is a generator; each step that waits is yielded to a driver, which takes it at once or awaits it. So sync and async

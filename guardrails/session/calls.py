@@ -42,6 +42,7 @@ from .steps import Execute, Limit, Steps, Store, Wait, drive, is_cancellation, l
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
 
+Passes = Iterable[type[BaseException]]
 UNKNOWN_ENDS: Final = frozenset({"timeout", "cancelled"})
 """Failures that, if they are raised, do not say whether the work goes on."""
 REASON_CHARS: Final = 1_000
@@ -122,15 +123,13 @@ class Calls:
         self._policy_tools = self.ledger.chain.tools
         """The declarations of the policy, and of whoever made the session."""
 
-    def of(
-        self, ledger: Ledger, specs: "Mapping[str, Arguments] | None" = None, passes: Iterable[type[BaseException]] = ()
-    ) -> "Calls":
+    def of(self, ledger: Ledger, specs: "Mapping[str, Arguments]", passes: Passes = ()) -> "Calls":
         """
         Returns the same of another *ledger*: a child's, or with *specs*, its own for one loop, with more exceptions that
         it *passes*.
         """
         own = copy(self)
-        own.ledger, own.specs, own.passes = ledger, {**self.specs, **(specs or {})}, (*self.passes, *passes)
+        own.ledger, own.specs, own.passes = ledger, {**self.specs, **specs}, (*self.passes, *passes)
         return own
 
     # Tools
@@ -150,12 +149,14 @@ class Calls:
             return
         with self.ledger.lock:
             # Another tool of a known name has other arguments, maybe such as nobody can check.
-            kept = {name: spec for name, spec in self.specs.items() if name not in new or name in self._functions}
+            gone = new.keys() & self._host_tools.keys() - self._functions.keys()
+            kept = {name: spec for name, spec in self.specs.items() if name not in gone}
             # New ones, as a copy for one loop may have these.
             self.specs = kept | {name: spec for name, spec in specs.items() if spec is not None}
             self._host_tools = {**self._host_tools, **new}
             chain, names = self.ledger.chain, frozenset(new)
-            hints = [_below(replace(tool, parameters=None), self._policy_tools.get(name)) for name, tool in new.items()]
+            plain = [replace(tool, parameters=None) for tool in new.values()]
+            hints = [_below(tool, self._policy_tools.get(tool.name, tool)) for tool in plain]
             hints = [tool for tool in hints if tool != chain.tools.get(tool.name, Tool(name=tool.name))]
             if hints or (chain.known is not None and not names <= chain.known):
                 self.ledger.lay(partial(_knowing, tools=hints, names=names))
@@ -166,9 +167,7 @@ class Calls:
         whether something else checks them already. Raises SessionError if another function has it.
         """
         if self._functions.get(name, code) != code:
-            raise SessionError(
-                f"`{name}` is another function in this session already; give this one a `name` of its own"
-            )
+            raise SessionError(f"`{name}` is another function in this session already: give this one a `name`")
         if self.defines(name):
             return True
         self._functions = {**self._functions, name: code}
@@ -234,10 +233,9 @@ class Calls:
         """
         Tell the host's hook of a decision.
         """
-        if self.on_decision is None:
-            return
         try:
-            self.on_decision(decision)
+            if self.on_decision is not None:
+                self.on_decision(decision)
         except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
             warn_once("on_decision", "`on_decision` raised: %r", error)
 
@@ -430,12 +428,9 @@ class Calls:
             waiting = [one for one in waiting if (one.session, one.n) == (which.session, which.n)]
             which = which.id
         waiting = [one for one in waiting if one.id == which]
-        if not waiting:
-            raise SessionError(f"no call `{which}` waits for an answer")
-        if len(waiting) > 1:
-            raise SessionError(
-                f"{len(waiting)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
-            )
+        if len(waiting) != 1:
+            many = f"{len(waiting)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
+            raise SessionError(many if waiting else f"no call `{which}` waits for an answer")
         words = " ".join(sanitise(str(reason)).split())[:REASON_CHARS]
         values = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
         self.ledger.event("unpark", {**identity(waiting[0]), **values}, needed=True)
@@ -446,8 +441,6 @@ class Calls:
         decides the call if it is decided again. The call *which* and its *arguments* are as for `complete`, and raise
         as there.
         """
-        if self.approver is None:
-            return False
         return await drive(self.ask(await self.ledger.off_loop(self.open_call, which, arguments)))
 
     def ask(self, decision: Decision) -> Steps[bool]:
@@ -492,12 +485,10 @@ def _arguments_of(tool: Tool) -> "Arguments | None":
     return foreign_arguments(tool.name, tool.parameters) if foreign else tool.arguments()
 
 
-def _below(tool: Tool, own: Tool | None) -> Tool:
+def _below(tool: Tool, own: Tool) -> Tool:
     """
     *tool* with what its *own* declaration says on top.
     """
-    if own is None:
-        return tool
     declared = {each.name: value for each in fields(Tool) if (value := getattr(own, each.name)) != each.default}
     return replace(tool, **declared)
 

@@ -43,8 +43,7 @@ class Ending:
         """
         Ask for the final answer from now on because of *code*, unless that is None. Returns whether it is asked for.
         """
-        if self.code is None:
-            self.code = code
+        self.code = self.code or code
         return self.code is not None
 
     def over(self) -> Denial:

@@ -134,8 +134,7 @@ class Ledger:
         """
         The message to the model about the limit that exhausted the session. None while it goes on.
         """
-        cause = self.look(self.cause)
-        return None if cause is None else cause[1]
+        return (self.look(self.cause) or (None, None))[1]
 
     @property
     def limits(self) -> Limits:
@@ -159,10 +158,8 @@ class Ledger:
         refusals have, they are forgiven. Earlier calls are no evidence any more, since a user does things too. No other
         limit is raised, and nothing of a child.
         """
-        if self.parent is not None:
-            return False
         frees, end = self.look(lambda state, now, scopes: (_frees(state), self.cause(state, now, scopes)))
-        if not frees:
+        if self.parent is not None or not frees:
             return False
         limits, fresh = self.limits, SessionState()
         opens = {name: more for name, more in limits.budget.go_on.items() if limits.limit(fresh, name) is not None}
@@ -288,10 +285,8 @@ class Ledger:
         step = partial(self.engine.apply, event(name, {**values, **hidden}, now), now)
         try:
             made = self.store.update(self.all_keys if is_shared(name, values) else self.keys, step)
-        except Exception as error:
-            if needed:
-                raise
-            self._go_without(error)
+        except Exception as error:  # noqa: BLE001
+            self._go_without(error, needed=needed)
             return None
         if self.records is not None and made.n:
             least = {"least": chain.least} if chain.least else {}
@@ -345,9 +340,9 @@ class Ledger:
         """
         log.error("store failed: %s", error, extra={"session": self.id})
 
-    def _go_without(self, error: Exception) -> None:
+    def _go_without(self, error: Exception, *, needed: bool = False) -> None:
         refusal = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)
-        if self.chain.on_error != "allow" or refusal or isinstance(error, StateUnreadable):
+        if needed or self.chain.on_error != "allow" or refusal or isinstance(error, StateUnreadable):
             raise error
         self.log_fault(error)
 
@@ -438,8 +433,7 @@ def reserve(child: Ledger, amounts: dict[str, int], share: float, *, again: bool
         part = {} if share == 1 else {"share": share}
         made = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
         held = made.limits if made is not None else None
-    settings = units.settings_of(held or {})
-    child.lay(lambda chain: chain.with_limits(**settings))
+    child.lay(partial(Chain.with_limits, **units.settings_of(held or {})))
     if not runs:
         child.event("open", {"limits": held or {}})
 

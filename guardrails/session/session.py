@@ -24,7 +24,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import Priced, price_of, public, read_usage
 
-from .calls import Approver, Calls, ParkedCall
+from .calls import Calls, ParkedCall, Passes
 from .ledger import Ledger, grow, reserve, take
 from .results import digest
 from .steps import Execute, Step, drive, steps
@@ -123,19 +123,11 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     _kinds: ClassVar[tuple[type[Ledger], type[Calls]]] = Ledger, Calls
     """The types of its parts."""
 
-    def __init__(
-        self,
-        policy: "Policy",
-        name: str,
-        *,
-        on_decision: Callable[[Decision], object] | None = None,
-        approver: Approver | None = None,
-        sleep: Callable[[float], object] | None = None,
-        **ledger: Any,
-    ) -> None:
+    def __init__(self, policy: "Policy", name: str, **options: Any) -> None:
         account, calls = self._kinds
-        self.ledger = account(checked_id(name), policy, **ledger)
-        self.calls = calls(self.ledger, approver, on_decision, sleep)
+        own = {each: options.pop(each, None) for each in ("approver", "on_decision", "sleep")}
+        self.ledger = account(checked_id(name), policy, **options)
+        self.calls = calls(self.ledger, **own)
         self.id = name
 
     # Calls that run here
@@ -368,8 +360,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         The code of the limit that exhausted the session first: tools are off, the model is to write its final answer.
         None while it goes on.
         """
-        cause = self.ledger.look(self.ledger.cause)
-        return None if cause is None else cause[0]
+        return (self.ledger.look(self.ledger.cause) or (None, None))[0]
 
     def digest(self) -> str:
         """
@@ -426,7 +417,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         child = copy(self)
         child.ledger = self.ledger.child(checked_id(name))
         child.id = child.ledger.id
-        child.calls = self.calls.of(child.ledger)
+        child.calls = self.calls.of(child.ledger, {})
         reserve(child.ledger, units.internal(amounts), share, again=again)
         return child
 
@@ -447,16 +438,9 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
         await asyncio.to_thread(self.close)
 
-    def __repr__(self) -> str:
-        return f"Session({self.id!r})"
-
 
 def scoped(
-    session: S,
-    specs: "Mapping[str, Arguments]",
-    tools: Iterable[Tool] | None = None,
-    *,
-    passes: Iterable[type[BaseException]] = (),
+    session: S, specs: "Mapping[str, Arguments]", tools: Iterable[Tool] | None = None, *, passes: Passes = ()
 ) -> S:
     """
     Returns the very *session* as one function or one loop calls it. The *specs* check the arguments of tools whose
@@ -485,13 +469,10 @@ def _offering(chain: Chain, offers: Mapping[str, Tool]) -> Chain:
     return chain.with_tools(more).knowing(frozenset(offers))
 
 
-def key_hash(key: object) -> bytes | None:
+def key_hash(key: object) -> bytes:
     """
-    Returns the hash that is kept of the *key* of a response. Returns None if it has none. Raises SessionError if the
-    key is empty or no text.
+    Returns the hash that is kept of the *key* of a response. Raises SessionError if the key is empty or no text.
     """
-    if key is None:
-        return None
     if not isinstance(key, str) or not key:
         raise SessionError(f"`key` is the id of a response, text that is not empty, not `{key!r:.40}`")
     from hashlib import blake2b  # and with it OpenSSL: 5 ms
@@ -505,5 +486,4 @@ def _key_of(key: object) -> dict[str, str]:
     """
     Returns the value by which an event names the response of that *key*. Raises as `key_hash` does.
     """
-    hashed = key_hash(key)
-    return {} if hashed is None else {"key": hashed.hex()}
+    return {} if key is None else {"key": key_hash(key).hex()}

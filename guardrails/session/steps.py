@@ -17,7 +17,6 @@ from concurrent.futures import Future, InvalidStateError
 from dataclasses import replace
 from functools import partial
 from logging import INFO
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from guardrails.core.chain import Plan
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 Execute = Callable[[str, Any], Any]
 Late = Callable[[object], object]
 T = TypeVar("T")
-PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
+PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, type(None)})
 IN_A_THREAD_MS: Final = 600_000
 """How little time a session has left where a synchronous tool without a timeout is held to it, which takes a thread."""
 JITTER: Final = 0.2
@@ -364,8 +363,7 @@ def steps(
                 CALLER.set(before)
         step = partial(calls.close, decision, plan, outcome)
         envelope = (yield Store(ledger, step)) if away else step()
-        if attempt > 1:
-            envelope.tries = attempt
+        envelope.tries = attempt if attempt > 1 else None
         wait_s = None if plan.auto_ms is None else _wait_s(calls, envelope, plan.auto_ms, attempt, awaits=awaits)
         if wait_s is None:
             return envelope
