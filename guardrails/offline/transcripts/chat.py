@@ -29,6 +29,7 @@ _LISTS: Final = ("messages", "input", "items", "data", "output")
 _IDS: Final = ("session_id", "sessionId", "conversation_id", "thread_id", "chat_id")
 _TIMES: Final = ("timestamp", "completed_at", "created_at", "created", "ts")
 _ANSWER: Final = re.compile(r"^\[(\w{1,60})(?: for (?s:.{1,2000}?))?\] Result:\s?", re.MULTILINE)
+_TAG: Final = re.compile(r"<(\w{1,60})>")
 _ASIDE: Final = "<environment_details>"
 _DENIED: Final = "The user denied this operation"
 _WORDS: Final = ("The tool execution failed", _DENIED)
@@ -144,13 +145,18 @@ def _tagged(message: Part, tool: Any) -> dict[str, str] | None:
     """
     Returns the arguments of a call of *tool* that stands as tags in the text of a *message*, as Cline and Roo wrote it until 2025.
     """
-    content = message.get("content")
-    texts = [text(content), *(text(block.get("text")) for block in objects(content))]
-    name = re.escape(str(tool))
-    found = re.search(f"<{name}>(.*?)</{name}>", "\n".join(filter(None, texts)), re.DOTALL)
-    if found is None:
+    inner, closed, _ = _text_in(message).partition(f"<{tool}>")[2].partition(f"</{tool}>")
+    if not closed:
         return None
-    return {key: value.strip("\n") for key, value in re.findall(r"<(\w{1,60})>(.*?)</\1>", found[1], re.DOTALL)}
+    values, start = {}, 0
+    while (tag := _TAG.search(inner, start)) and (end := inner.find(f"</{tag[1]}>", tag.end())) >= 0:
+        values[tag[1]], start = inner[tag.end() : end].strip("\n"), end
+    return values
+
+
+def _text_in(part: Part) -> str:
+    content = part.get("content")
+    return "\n".join(filter(None, (text(content), *(text(block.get("text")) for block in objects(content)))))
 
 
 def _time(part: Part) -> int | None:
@@ -197,8 +203,7 @@ def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
                 told, failed = block.get("content") or "", block.get("is_error")
                 failed = failed if type(failed) is bool else text_of(told).startswith(_WORDS) or None
                 yield text(block.get("tool_use_id")) or block.get("name"), told, failed
-        texts = (text(content), *(text(block.get("text")) for block in objects(content)))
-        said = _ANSWER.split("\n".join(filter(None, texts)))
+        said = _ANSWER.split(_text_in(part))
         for tool, answer in zip(said[1::2], said[2::2], strict=True):
             told = answer.partition(_ASIDE)[0].strip()
             yield tool, told, told.startswith(_WORDS) or None

@@ -7,7 +7,6 @@ if a file is in none of the library's formats.
 """
 
 import gzip
-import re
 import sys
 import zlib
 
@@ -129,7 +128,10 @@ def _name(file: str) -> str:
     """
     The file's name without its folder and the endings that say how it is kept.
     """
-    return re.sub(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json))+\Z", "", Path("stdin" if file == STDIN else file).name)
+    path = Path("stdin" if file == STDIN else file)
+    while path.suffix in (".gz", ".jsonl", ".ndjson", ".json"):
+        path = path.with_suffix("")
+    return path.name
 
 
 def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
