@@ -32,7 +32,7 @@ undone no not none cannot failed rejected denied expired refused cancelled cance
 done ok okay done success successful successfully sent set true
 """
 """
-Words of a status, or of a short line. waits: its last word, the work goes on; ready: it does so behind a `not`; things: behind a `no` nothing was
+Words of a status, or of a short line. waits: its last word, the work goes on, as by a `waiting` at its beginning; ready: it does so behind a `not`; things: behind a `no` nothing was
 found; done: it was done, as with any word in `-ed`, unless one of undone stands there.
 """
 _WORDS: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().split("\n"))}
@@ -194,7 +194,7 @@ def state_of(line: str) -> str | None:
     waits = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
     if words[0] in ("no", "not"):
         waits = not _WORDS["ready"].isdisjoint(words)
-    if waits or "still" in words or _PART.fullmatch(line):
+    if waits or "still" in words or words[0] == "waiting" or _PART.fullmatch(line):
         return "waiting"
     none = none and not _WORDS["things"].isdisjoint(words[1:5]) and not FAULTS.search(line)
     if none or words[0] in ("nothing", "empty") or words == ["none"]:

@@ -19,7 +19,7 @@ HITS = [{"id": "h1", "price": 100}, {"id": "h2", "price": 120}, {"id": "h3", "pr
 
 
 @table(("state", "lines"), [
-    ("waiting", ["running", "Process still running.", "(no output yet)", "Deploying...", "45 %", "45% complete", "Progressing"]),
+    ("waiting", ["running", "Process still running.", "(no output yet)", "Deploying...", "45 %", "45% complete", "Progressing", "Waiting for approval"]),
     ("waiting", ["in_progress", "IN PROGRESS", "queued", "Status: pending", "not ready yet", "Not finished", "Job is running", "progress: 12.5 %"]),
     ("waiting", ["running (3/10)", "processing (45%)", "Выполняется...", "En cours…", "Almost there..."]),
     ("done", ["ok", "OK.", "Done", "Saved.", "Message sent", "Pressed Tab", "File was saved to disk", "Item added to cart", "success", "Successfully logged in"]),

@@ -67,7 +67,7 @@ def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) 
     ("connection", "ConnectError RemoteDisconnected SSLError RemoteProtocolError ECONNRESET EAI_AGAIN"),
     ("cancelled", "CancelledError KeyboardInterrupt AbortError"),
     ("tool_missing", "ToolNotFoundError UnknownTool Unimplemented"),
-    ("code_error", "KeyError ZeroDivisionError code_error"), (None, "Exception RuntimeError OSError Surprise Unknown E1"),
+    ("code_error", "KeyError ZeroDivisionError code_error"), (None, "EOFError Exception RuntimeError OSError Surprise Unknown E1"),
 ])  # fmt: skip
 def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str | None, names: str) -> None:
     assert {name: kind_of(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
