@@ -17,7 +17,7 @@ from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLi
 from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
 from guardrails import Duplicates, Loops, LoopScore, Policy
 from guardrails.offline.learning.facts import Facts
-from guardrails.offline.learning.loops import read_loops
+from guardrails.offline.learning.rows import read
 from guardrails.offline.learning.train import learn, write
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
@@ -59,14 +59,14 @@ def policies() -> dict[str, Policy]:
     return made
 
 
-LEARNED: Final = "our `loop_score`, nudge .5, deny .9"
+LEARNED: Final = "our `loop_score`"
 
 
 def learned(files: Sequence[Input], folder: Path) -> tuple[Policy, Judgement]:
     """
     The learned score: of all *files* for the stories, and what a model of all other files does on each. Models go into *folder*.
     """
-    facts = {file.path: read_loops([file.path]).facts for file in files}
+    facts = {file.path: read([file.path], loops=True).facts for file in files}
     judged = Judgement(LEARNED, [])
     for path in ("", *facts):
         rest = Facts()
@@ -75,7 +75,7 @@ def learned(files: Sequence[Input], folder: Path) -> tuple[Policy, Judgement]:
                 rest.add(fact, *count)
         model = folder / f"{len(list(folder.iterdir()))}.json"
         write(model, learn(rest, loops=True, force=True).text)
-        policy = Policy([LoopScore(model=str(model), deny=0.9)], by_name=True)
+        policy = Policy([LoopScore(model=str(model))], by_name=True)
         if not path:
             of_all = policy
         else:

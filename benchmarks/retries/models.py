@@ -128,8 +128,8 @@ def regression(rows: Sequence[Failure], *, leave_out: str | None = None) -> Mode
         if row.tool != leave_out:
             n, s = counts.get(row.situation, (0.0, 0.0))
             counts[row.situation] = Count(n + 1, s + row.worked)
-    intercept, weights, tools = fit(counts, known_tools(counts), believed(RETRIES if rows else ALONE))
-    return served(RetryModel(intercept, weights, tools, {}, {}, "", {}))
+    fitted = fit(counts, known_tools(counts), believed(RETRIES if rows else ALONE))
+    return served(RetryModel(**fitted, evidence={}, corrections={}, sha256="", body={}))
 
 
 def served(model: RetryModel) -> Model:

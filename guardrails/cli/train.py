@@ -61,7 +61,7 @@ def train(
             dry_run=dry_run,
             force=force,
             loops=loops,
-            progress=lambda done, what: tell and tell(f"{done:,} {what} read"),
+            progress=lambda done: tell and tell(f"{done:,} calls read"),
         )
     if as_json:
         print_json(made.to_dict())
@@ -87,7 +87,7 @@ def _text(made: "Learned", *, dry_run: bool, loops: bool) -> Iterator[str]:
         yield table(rows, figures=True)
         yield "\n".join(paragraph(f"Gate, {what}: {verdict.reason}.") for what, verdict in verdicts.items())
     else:
-        yield "Nothing is held out, so nothing says how good the model is."
+        yield "Nothing is held out, for want of times or days, so nothing says how good the model is."
     yield paragraph(_outcome(made, dry_run=dry_run))
     if made.notes:
         yield "\n".join(paragraph(f"Note: {note}", hanging="  ") for note in made.notes)

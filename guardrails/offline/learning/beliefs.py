@@ -65,16 +65,14 @@ BELIEFS: Final[Mapping[ErrorType, Belief]] = {
 }
 
 
-def believed(retries: float = RETRIES) -> list[tuple[Situation, Count]]:
+def believed(retries: float = RETRIES) -> Iterator[tuple[Situation, Count]]:
     """
     Returns the beliefs about retries as counts, those about one error type adding up to *retries*; in a fixed order.
     """
-    made = []
     for error, belief in BELIEFS.items():
         rates = list(_rates(error, belief))
         each = retries / len(rates)
-        made += [(situation, Count(each, each * p)) for situation, p in rates]
-    return made
+        yield from ((situation, Count(each, each * rate)) for situation, rate in rates)
 
 
 def believed_corrections() -> dict[str, Count]:

@@ -12,8 +12,7 @@ works; after refused arguments it is good if its own arguments fit. Records do n
 
 import math
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -21,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.retries.model import Crossed
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.trail import MAX_CALLS, MAX_MS, Failure, Settled, Situation, extended, failure_of
-from guardrails.core.values.types import ERROR_TYPES, INVALID
+from guardrails.core.values.types import INVALID
 
 
 DAY_MS: Final = 86_400_000
@@ -29,8 +28,6 @@ UNDATED: Final = -1
 """Day of records without times."""
 FOLDS: Final = 16
 """Groups of sessions: a comparison on one of them has a standard error."""
-_REFUSED: Final = (INVALID, "validation")
-_KINDS: Final = frozenset((*ERROR_TYPES, INVALID))
 
 
 class CallRow(NamedTuple):
@@ -82,11 +79,17 @@ class Facts(dict[Fact, Count]):
         """
         self[fact] = self.get(fact, NONE).plus(Count(n, s))
 
+    def where(self, chosen: Callable[[Fact], bool]) -> "Facts":
+        """
+        Returns the counts of the facts that are *chosen*.
+        """
+        return Facts((fact, count) for fact, count in self.items() if chosen(fact))
+
     def of(self, kind: type) -> "Facts":
         """
         Returns the counts of one *kind* of fact, in a fixed order.
         """
-        return Facts((fact, self[fact]) for fact in sorted(fact for fact in self if isinstance(fact.what, kind)))
+        return Facts(sorted(self.where(lambda fact: isinstance(fact.what, kind)).items()))
 
     def decayed(self, half_life_days: float) -> dict[Any, Count]:
         """
@@ -112,7 +115,7 @@ class Facts(dict[Fact, Count]):
         """
         All failures, also those that were not tried again.
         """
-        return Facts((fact, count) for fact, count in self.items() if fact.what is None).total.n
+        return self.where(lambda fact: fact.what is None).total.n
 
     @property
     def days(self) -> list[int]:
@@ -129,8 +132,7 @@ class Facts(dict[Fact, Count]):
         return [self.days[0], self.days[-1]] if self.days else None
 
 
-@dataclass(slots=True)
-class Open:
+class Open(NamedTuple):
     """
     A failure of which more may come.
     """
@@ -142,27 +144,20 @@ class Open:
     """Calls that ran before it and with it."""
     changes: int
     """Those of them that worked and may have changed something."""
-    repeated: bool = False
-    followed: bool = False
-    """The tool was called again."""
 
-    def fate(self, later: CallRow, changes: int, *, ran: bool) -> Iterator[tuple[Situation | Correction, bool]]:
+    def delay_to(self, later: CallRow) -> int | None:
         """
-        Returns what a *later* call of the tool makes of it, and whether that worked.
+        Returns the milliseconds from its end to the start of a *later* call. Returns None if they are unknown.
         """
-        mine, worked = self.row, later.error_type is None
-        delay = None if later.started_ms is None or mine.ended_ms is None else later.started_ms - mine.ended_ms
-        timely = delay is None or 0 <= delay <= MAX_MS
-        same = mine.sig is not None and later.sig == mine.sig
-        if not self.followed and (ran or self.failure is None):
-            self.followed = True
-            if timely and not same:
-                fits = worked if self.failure else later.error_type not in _REFUSED
-                yield Correction(mine.tool, _kind(mine)), fits
-        if ran and same and self.failure is not None and not self.repeated:
-            self.repeated = True
-            if timely:
-                yield self.failure.retried(delay, between=changes > self.changes), worked
+        started, ended = later.started_ms, self.row.ended_ms
+        return None if started is None or ended is None else started - ended
+
+    def leads_to(self, later: CallRow, position: int) -> bool:
+        """
+        Returns whether a *later* call at *position* is within the limits.
+        """
+        delay = self.delay_to(later)
+        return position - self.position <= MAX_CALLS and (delay is None or 0 <= delay <= MAX_MS)
 
 
 def labelled(rows: Iterable[CallRow]) -> Iterator[tuple[CallRow, Failure | Situation | Correction | None, bool]]:
@@ -171,22 +166,31 @@ def labelled(rows: Iterable[CallRow]) -> Iterator[tuple[CallRow, Failure | Situa
     arguments were refused), and later what became of it, and whether that worked.
     """
     trail: dict[str, Any] | None = None
-    waiting: list[Open] = []
+    same: dict[tuple[str, int | None], Open] = {}
+    """The latest failure of each tool and signature."""
+    latest: dict[tuple[str, bool], Open] = {}
+    """That of each tool, and whether it ran: a refused call does not follow upon one that ran."""
     position = changes = 0
     for row in rows:
-        ran = row.error_type != INVALID
+        tool, sig, worked, ran = row.tool, row.sig, row.error_type is None, row.error_type != INVALID
         position += ran
-        waiting = [one for one in waiting if position - one.position <= MAX_CALLS]
-        for one in waiting:
-            if one.row.tool == row.tool:
-                for what, worked in one.fate(row, changes, ran=ran):
-                    yield one.row, what, worked
+        for kind in (True, False) if ran else (False,):
+            one = latest.pop((tool, kind), None)
+            if one and one.leads_to(row, position) and (sig is None or sig != one.row.sig):
+                good = worked if kind else row.error_type not in (INVALID, "validation")
+                yield one.row, Correction(tool, one.row.error_type or ""), good
+        failure = None
         if ran:
-            trail = extended(trail, Settled(row.tool, row.sig, row.error_type, row.ended_ms), row.retry_after_ms)
-            changes += row.error_type is None and row.changes
-        if row.error_type is not None:
-            failure = failure_of(trail, row.elapsed_ms) if ran and trail else None
-            waiting.append(Open(row, failure, position, changes))
+            one = same.pop((tool, sig), None)
+            if one and one.failure and one.leads_to(row, position):
+                yield one.row, one.failure.retried(one.delay_to(row), between=changes > one.changes), worked
+            trail = extended(trail, Settled(tool, sig, row.error_type, row.ended_ms), row.retry_after_ms)
+            changes += worked and row.changes
+            failure = None if worked else failure_of(trail, row.elapsed_ms)
+        if not worked:
+            latest[tool, ran] = made = Open(row, failure, position, changes)
+            if ran and sig is not None:
+                same[tool, sig] = made
             yield row, failure, False
 
 
@@ -197,9 +201,12 @@ def facts_of(rows: Iterable[tuple[int, CallRow]]) -> Iterator[tuple[Fact, bool]]
     """
     for session, calls in groupby(rows, key=itemgetter(0)):
         for row, what, worked in labelled(call for _, call in calls):
-            day = UNDATED if row.ended_ms is None else row.ended_ms // DAY_MS
-            yield Fact(day, session % FOLDS, what if isinstance(what, Situation | Correction) else None), worked
+            fate = what if isinstance(what, Situation | Correction) else None
+            yield Fact(day_of(row.ended_ms), session % FOLDS, fate), worked
 
 
-def _kind(row: CallRow) -> str:
-    return row.error_type if row.error_type in _KINDS else "other"
+def day_of(ms: int | None) -> int:
+    """
+    Returns the day of a time, `UNDATED` without one.
+    """
+    return UNDATED if ms is None else ms // DAY_MS

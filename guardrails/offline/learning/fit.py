@@ -27,14 +27,11 @@ MAX_TOOLS: Final = 1_000
 LONGEST: Final = 200
 """Characters of the name of such a tool, so that a file keeps within its size."""
 
-Fitted = tuple[float, dict[str, float], dict[str, dict[str, float]]]
-"""Intercept, weights that all tools share, weights of each tool's own."""
 
-
-def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tuple[Crossed, Count]]) -> Fitted:
+def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tuple[Crossed, Count]]) -> dict[str, Any]:
     """
     Fit *counts* of situations, and *beliefs* of the same form; only *tools* get weights of their own. L2 penalty, the intercept
-    unpenalised.
+    unpenalised. Returns `intercept`, the `weights` that all tools share, and by tool those of its own (`tools`).
 
     Raises TrainingError for weights that no sound records lead to.
     """
@@ -66,7 +63,7 @@ def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tu
             raise TrainingError(f"the weight of `{key}` is {value:g}, beyond {MAX_WEIGHT:g}: the records are no good")
         if rounded := round(value, DECIMALS):
             made.setdefault(tool, {})[key] = rounded
-    return round(float(regression.intercept_[0]), DECIMALS), made.pop(ANY), made
+    return {"intercept": round(float(regression.intercept_[0]), DECIMALS), "weights": made.pop(ANY), "tools": made}
 
 
 def _columns(at: Crossed, tools: frozenset[str]) -> dict[tuple[str, str], float]:

@@ -4,10 +4,11 @@ Promotion: what is new replaces what is served only if it is better, beyond nois
 
 import math
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from .facts import UNDATED, Fact, Facts
+from .facts import UNDATED, Facts
 
 
 ERRORS: Final = 2.0
@@ -65,28 +66,25 @@ def split_of(counts: Facts) -> Split:
 
     They hold a fifth of the events, at least 50 and no more than 200 if they can, and never more than what is left.
     """
-    by_day: dict[int, float] = {}
+    events: Counter[int] = Counter()
     for fact, count in counts.items():
-        if fact.day != UNDATED:
-            by_day[fact.day] = by_day.get(fact.day, 0.0) + count.n
-    if not by_day:
+        events[fact.day] += count.n  # type: ignore[assignment]
+    days = counts.days
+    if not days:
         return Split(counts, Facts(), Facts())
-    total, (newest, *before) = sum(by_day.values()), sorted(by_day, reverse=True)
-    first, held = newest, by_day[newest]
+    total, (newest, *before) = sum(events[day] for day in days), reversed(days)
+    first, held = newest, events[newest]
     for day in before:
-        if held >= max(MIN_HELD, min(HELD_SHARE * total, HELD_MOST)) or held + by_day[day] > total / 2:
+        if held >= max(MIN_HELD, min(HELD_SHARE * total, HELD_MOST)) or held + events[day] > total / 2:
             break
-        first, held = day, held + by_day[day]
-
-    def part(chosen: Callable[[Fact], bool]) -> Facts:
-        return Facts((fact, count) for fact, count in counts.items() if chosen(fact))
-
-    if first == min(by_day):
-        judging = part(lambda fact: fact.day == first and not fact.fold % 3)
-        return Split(part(lambda fact: fact not in judging), judging, Facts())
+        first, held = day, held + events[day]
+    if first == days[0]:
+        judging = counts.where(lambda fact: fact.day == first and not fact.fold % 3)
+        return Split(counts.where(lambda fact: fact not in judging), judging, Facts())
     # Bad days that agree with each other judge and are fitted on only if they lie on both sides of the first that judges.
-    older = [part(lambda fact, at=at: UNDATED < fact.day <= at - APART and fact.day < first) for at in (first, newest)]  # type: ignore[misc]
-    return Split(part(lambda fact: fact.day < first), part(lambda fact: fact.day >= first), older[0] or older[1])
+    older = counts.where(lambda fact: UNDATED < fact.day <= first - APART)
+    older = older or counts.where(lambda fact: UNDATED < fact.day <= min(first - 1, newest - APART))
+    return Split(counts.where(lambda fact: fact.day < first), counts.where(lambda fact: fact.day >= first), older)
 
 
 def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
@@ -109,7 +107,7 @@ def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
     better, reason = False, f"better by {gain:.4f} +- {error or 0:.4f} nats each"
     if n < MIN_HELD or count < MIN_GROUPS or error is None:
         reason = f"too little to judge by: {n:.0f} held out in {count} groups of sessions (at least {MIN_HELD} in {MIN_GROUPS})"
-    elif not gain > max(0.0, ERRORS * error):
+    elif gain <= ERRORS * error:
         reason = f"not better beyond noise: {gain:+.4f} +- {error:.4f} nats each"
     else:
         older = _losses(split.older, guesses, split.older) or [[0.0] * 4]

@@ -2,24 +2,18 @@
 Facts for a model of loops: what a session did before each of its recorded calls, and whether that call brought nothing new.
 """
 
-import os
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
-
-from xxhash import xxh3_64_intdigest
 
 from guardrails.core.guards import base
 from guardrails.core.guards.loop_score import LoopScore, brings_nothing, prospect_of
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import Outcome, ToolCall
-from guardrails.offline.replay.judge import Judge, sessions_of
-from guardrails.offline.transcripts import Report
-from guardrails.offline.transcripts.inputs import calls_of, inputs
+from guardrails.offline.replay.judge import Judge
+from guardrails.offline.transcripts import RecordedCall
 from guardrails.policy.policy import Policy
 
-from .facts import DAY_MS, FOLDS, UNDATED, Fact
-from .rows import Read
+from .facts import FOLDS, Fact, day_of
 
 
 @base.guard
@@ -32,29 +26,21 @@ class Watch(LoopScore):
     """By the id of a call: its prospect, and then whether it brought nothing new."""
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: base.Facts) -> None:
-        self.seen[call.id] = prospect_of(call, state, facts), None
+        self.seen[call.id] = prospect_of(call, state), None
 
-    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: base.Facts) -> Any:
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: base.Facts) -> None:
         if facts.entry is not None:
             self.seen[call.id] = self.seen[call.id][0], brings_nothing(facts.entry, state)
-        return mine
 
 
-def read_loops(paths: Iterable[str | os.PathLike[str]]) -> Read:
+def loop_facts(sessions: Iterable[tuple[int, list[RecordedCall]]]) -> Iterator[tuple[Fact, bool]]:
     """
-    Returns the facts in *paths*, transcripts or records. The same answer again after work is left out: it may be wanted.
-
-    Raises FileNotFoundError if a path is not there, OSError or ReaderError if a file cannot be read.
+    Returns a fact for each call of *sessions*, each with its number, that is over, and whether it brought nothing new. The same
+    answer again after work is left out: it may be wanted.
     """
-    made, report, watch = Read(), Report(), Watch(seen={})
-    files, judge, seen = inputs(paths), Judge(Policy([watch], by_name=True)), watch.seen
-    for calls in sessions_of(calls_of(files, report)):
-        seen.clear()
-        judge.judge(calls)
-        fold = xxh3_64_intdigest(f"{calls[0].source}\n{calls[0].session_id}".encode("utf-8", "replace")) % FOLDS
-        for number, (at, nothing) in seen.items():
-            ts_ms = calls[int(number) - 1].ts_ms
-            if nothing is not None and not (nothing and at.old):
-                made.facts.add(Fact(UNDATED if ts_ms is None else ts_ms // DAY_MS, fold, at), 1, nothing)
-    made.files, made.notices = len(files) - len(report.without), report.notices
-    return made
+    for session, calls in sessions:
+        watch = Watch(seen={})
+        Judge(Policy([watch], by_name=True)).judge(calls)
+        for call, (at, nothing) in zip(calls, watch.seen.values(), strict=True):
+            if nothing is not None and not (nothing and at.same.endswith("old")):
+                yield Fact(day_of(call.ts_ms), session % FOLDS, at), nothing

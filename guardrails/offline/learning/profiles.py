@@ -17,6 +17,8 @@ from guardrails.offline.figures import plural
 
 HOPELESS: Final = 0.05
 """Where even the upper end of the interval is below it, a retry does not resolve the failure."""
+
+
 _COUNTS: Final = ("at_wait", "repaired", "corrected")
 
 
@@ -66,27 +68,20 @@ class Profile(NamedTuple):
         if self.repaired.n >= ENOUGH:
             share = self.repaired.s / self.repaired.n
             rest.append(f"{share * 100:.0f} % worked after something was changed in between")
-        if self.corrected.n >= ENOUGH:
-            rest.append(self._correcting())
+        # After other failures the next call is seldom the same again.
+        if self.corrected.n >= ENOUGH and self.error in CORRECTABLE and self.correction is not None:
+            seen = f"{_of(self.corrected)}, {_sure(*wilson(self.corrected))}"
+            rest.append(f"the model corrects it itself {times(self.correction)} ({seen})")
         if not self.retries and rest:
             return f"after {name}, {'; '.join(rest)}"
         return "; ".join([f"{name} {self._resolving()}", *rest])
-
-    def _correcting(self) -> str:
-        share = self.corrected.s / self.corrected.n
-        if self.error not in CORRECTABLE:
-            # What comes next is seldom the same again.
-            return f"{share * 100:.0f} % of the next calls with other arguments worked ({_of(self.corrected)})"
-        chance = times(share if self.correction is None else self.correction)
-        return f"the model corrects it itself {chance} ({_of(self.corrected)}, {_sure(*wilson(self.corrected))})"
 
     def _resolving(self) -> str:
         sure, of_all = _sure(self.low, self.high), _of(Count(self.retries, self.successes))
         if self.retries < ENOUGH:
             return f"was retried {plural(round(self.retries), 'time')}: too few to say"
         if self.high < HOPELESS or not round(self.successes):
-            never = "does not resolve on retry" if self.high < HOPELESS else "has not resolved on retry so far"
-            return f"{never} ({of_all} retries worked, {sure})"
+            return f"has hardly ever resolved on retry ({of_all} retries worked, {sure})"
         if self.wait_ms is None or self.wait_rate is None:
             return f"resolves on retry {self.rate * 100:.0f} % of the time ({of_all} retries worked, {sure})"
         wait = f"after {self.wait_ms / 1000:g} s" if self.wait_ms >= 1_000 else "at once"

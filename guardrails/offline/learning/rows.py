@@ -3,35 +3,36 @@ Rows: the calls of files by session, in the order in which they settled. DuckDB 
 lines and Parquet; the readers of transcripts read the rest.
 """
 
-import os
+import gzip
 import tempfile
+import zlib
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from io import BytesIO
-from itertools import chain
+from contextlib import suppress
+from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.record import SCHEMA_VERSION
-from guardrails.core.values.errors import NothingFoundError, TrainingError, needs
+from guardrails.core.values.errors import TrainingError, needs
 from guardrails.core.values.types import INVALID
 from guardrails.offline.replay.judge import sessions_of
-from guardrails.offline.transcripts import Report, open_lines
+from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.inputs import Input, calls_of, inputs
 from guardrails.offline.transcripts.own_records import is_record
 from guardrails.sinks.rotate import parsed
 
 from .facts import CallRow, Facts, facts_of
+from .loops import loop_facts
 
 
 _KINDS: Final = {
-    "VARCHAR": "session_id run event code tool status error_type filename",
+    "STRING": "session_id run event code tool status error_type filename",
     "BIGINT": "n sig ts_ms duration_ms elapsed_ms retry_after_ms",
-    "INTEGER": "schema_version",
+    "INT": "schema_version",
     "BOOLEAN": "late mutates",
 }
 COLUMNS: Final = {name: kind for kind, names in _KINDS.items() for name in names.split()}
@@ -45,70 +46,73 @@ REFUSED: Final = "validation.arguments"
 _LINES: Final = f"event IS NULL OR schema_version <> {SCHEMA_VERSION} OR (event = 'settle' AND NOT coalesce(late, FALSE)) OR (event = 'call' AND code = '{REFUSED}')"
 """The lines that are looked at; a line that is no record has no event, and of another version nothing is known."""
 _ROW: Final = (
-    "session_id IS NULL AS nameless, event, schema_version, tool, sig, status, error_type, ts_ms, duration_ms, elapsed_ms, "
+    "session_id IS NULL OR tool IS NULL AS nameless, event, schema_version, tool, sig, status, error_type, ts_ms, duration_ms, elapsed_ms, "
     "retry_after_ms, mutates, filename"
 )
 LATEST_MS: Final = 7_258_118_400_000
 """The year 2200: later times, and negative ones, are unknown."""
-MEMORY_MB: Final = 700
-"""What DuckDB may use; sorts that are larger go to disk."""
-THREADS: Final = 4
+_SETTINGS: Final[Any] = {"memory_limit": "700MB", "threads": "4", "preserve_insertion_order": "false"}
+"""Of DuckDB; sorts that are larger than its memory go to disk."""
 LONGEST_LINE: Final = 1 << 24
 """Bytes of a record's line."""
-_JSON_LINES: Final[Any] = {"format": "newline_delimited", "ignore_errors": True, "maximum_object_size": LONGEST_LINE}
+_JSON_LINES: Final[Any] = {
+    "columns": {name: kind for name, kind in COLUMNS.items() if name != "filename"},
+    "filename": True,
+    "format": "newline_delimited",
+    "ignore_errors": True,
+    "maximum_object_size": LONGEST_LINE,
+}
 BATCH: Final = 50_000
 HASH: Final = "CAST(hash(session_id, coalesce(run, '')) >> 1 AS BIGINT)"
 _PARQUET: Final = b"PAR1"
 
-Progress = Callable[[int, str], object]
-"""Called with how many are done, and of what."""
+Progress = Callable[[int], object]
+"""Called with how many calls are read."""
+Rows = Iterator[tuple[int, CallRow]]
+"""The number of a session and a call of it."""
 Raw = Sequence[Any]
 """The number of a session, that of the call in it, and the columns of `_ROW`."""
 
 
-@dataclass(slots=True)
-class Read:
+class Read(NamedTuple):
     """
     The facts of all files, and what was met on the way.
     """
 
-    facts: Facts = field(default_factory=Facts)
-    files: int = 0
+    facts: Facts
+    files: int
     """Files that gave calls."""
-    notices: list[str] = field(default_factory=list)
+    notices: list[str]
     """Sentences for a person."""
 
 
-def read(paths: Iterable[str | os.PathLike[str]], progress: Progress = lambda done, what: None) -> Read:
+def read(paths: Iterable[str | PathLike[str]], progress: Progress = lambda done: None, *, loops: bool = False) -> Read:
     """
-    Returns the facts in *paths* (files and folders).
+    Returns the facts in *paths* (files and folders), of retries or of *loops*.
 
-    Raises TrainingError if a path is not there or cannot be read, OSError for a file.
+    Raises FileNotFoundError if a path is not there, OSError or ReaderError if a file cannot be read, TrainingError for broken
+    records.
     """
-    made = Read()
-    try:
-        found = inputs(paths)
-    except FileNotFoundError as error:
-        raise TrainingError(str(error)) from None
+    bad, report, files, made = Counter[tuple[str, str]](), Report(), inputs(paths), Facts()
+    facts = loop_facts(_sessions(files, report)) if loops else facts_of(_rows(files, bad, report, progress))
+    for fact, worked in facts:
+        made.add(fact, 1, worked)
+    notices = [f"`{file}`: {count:,} {what} are skipped" for (file, what), count in sorted(bad.items())]
+    return Read(made, len(files) - len(report.without), [*notices, *report.notices])
+
+
+def _rows(files: list[Input], bad: Counter[tuple[str, str]], report: Report, progress: Progress) -> Rows:
     kinds: dict[str, list[Input]] = {"records": [], "parquet": [], "transcript": []}
-    for file in found:
+    for file in files:
         kinds[_kind(file)].append(file)
     records, parquet = ([str(path) for file in kinds[kind] for path in file.paths] for kind in ("records", "parquet"))
-    bad, report = Counter[tuple[str, str]](), Report()
-    parts = []
     if records or parquet:
-        parts.append(rows_of(_sorted(records, parquet, progress), bad))
-    if kinds["transcript"]:
-        parts.append(_transcripts(kinds["transcript"], report))
-    for fact, worked in facts_of(chain.from_iterable(parts)):
-        made.facts.add(fact, 1, worked)
-    made.files = len(found) - len(report.without)
-    made.notices = [f"`{file}`: {count:,} {what} are skipped" for (file, what), count in sorted(bad.items())]
-    made.notices += report.notices
-    return made
+        yield from rows_of(_sorted(records, parquet, progress), bad)
+    for session, calls in _sessions(kinds["transcript"], report):
+        yield from ((session, row) for row in _transcribed(call for call in calls if call.has_result))
 
 
-def rows_of(raw: Iterable[Raw], bad: Counter[tuple[str, str]]) -> Iterator[tuple[int, CallRow]]:
+def rows_of(raw: Iterable[Raw], bad: Counter[tuple[str, str]]) -> Rows:
     """
     Returns the calls of *raw* lines, which come sorted; lines that cannot be used are counted in *bad*.
 
@@ -121,7 +125,7 @@ def rows_of(raw: Iterable[Raw], bad: Counter[tuple[str, str]]) -> Iterator[tuple
             bad[file, "lines that are no records"] += 1
         elif version not in (None, SCHEMA_VERSION):
             bad[file, "lines of a schema version that is not known"] += 1
-        elif tool is not None and (session, n) != before:
+        elif (session, n) != before:
             before = (session, n) if event is not None else None
             kind = INVALID if event == "call" else error or ("other" if status == "error" else None)
             known = ended is not None and 0 <= ended - (took or 0) <= ended <= LATEST_MS
@@ -130,17 +134,14 @@ def rows_of(raw: Iterable[Raw], bad: Counter[tuple[str, str]]) -> Iterator[tuple
 
 
 def _kind(file: Input) -> str:
-    path = Path(file.path)
-    try:
-        # To open a pipe is to wait for who writes into it.
-        with path.open("rb") if path.is_file() else BytesIO() as opened:
-            first = opened.readline(LONGEST_LINE)
-    except OSError:
-        return "transcript"
+    path, first = Path(file.path), b""
+    # What cannot be read is told by the readers of transcripts; to open a pipe is to wait for who writes into it.
+    with suppress(OSError, EOFError, zlib.error):
+        if path.is_file():
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
+                first = opened.readline(LONGEST_LINE)
     if first.startswith(_PARQUET):
         return "parquet"
-    if path.suffix == ".gz":
-        first = next(iter(open_lines(path)), b"")
     return "records" if is_record(parsed(first)) else "transcript"
 
 
@@ -152,64 +153,59 @@ def _sorted(records: list[str], parquet: list[str], progress: Progress) -> Itera
         import duckdb
 
     with tempfile.TemporaryDirectory(prefix="guardrails-") as spill:
-        config: Any = {"memory_limit": f"{MEMORY_MB}MB", "threads": str(min(THREADS, os.cpu_count() or 1))}
-        config |= {"preserve_insertion_order": "false", "temp_directory": spill}
-        with duckdb.connect(config=config) as con:
-            try:
-                tables = []
-                if records:
-                    columns = {name: kind for name, kind in COLUMNS.items() if name != "filename"}
-                    lines = con.read_json(records, columns=columns, filename=True, **_JSON_LINES)
-                    lines.create_view("lines")
-                    tables.append(selected(list(COLUMNS), "lines", HASH))
-                if parquet:
-                    packed = con.read_parquet(parquet, union_by_name=True, hive_partitioning=False, filename=True)
-                    packed.create_view("packed")
-                    tables.append(selected(packed.columns, "packed", HASH))
-                found, done = con.execute(f"{' UNION ALL '.join(tables)} ORDER BY ALL"), 0
-                while batch := found.fetchmany(BATCH):
-                    yield from batch
-                    done += len(batch)
-                    progress(done, "calls")
-            except duckdb.Error as error:
-                raise TrainingError(f"the records cannot be read: {error}") from error
+        con = duckdb.connect(config={**_SETTINGS, "temp_directory": spill})
+        try:
+            views = {}
+            if records:
+                views["lines"] = con.read_json(records, **_JSON_LINES)
+            if parquet:
+                views["packed"] = con.read_parquet(parquet, union_by_name=True, hive_partitioning=False, filename=True)
+            for name, view in views.items():
+                view.create_view(name)
+            tables = [selected(view.columns, name, HASH) for name, view in views.items()]
+            found, done = con.execute(f"{' UNION ALL '.join(tables)} ORDER BY ALL"), 0
+            while batch := found.fetchmany(BATCH):
+                yield from batch
+                done += len(batch)
+                progress(done)
+        except duckdb.Error as error:
+            raise TrainingError(f"the records cannot be read: {error}") from error
+        finally:
+            con.close()
 
 
 def selected(columns: Sequence[str], view: str, session: str) -> str:
     """
     Returns the text that selects the rows of a *view* that has *columns*, with the number of a *session*; DuckDB and Spark
-    read it alike.
-
-    Raises NothingFoundError if a required column is missing.
+    read it alike. A column that is not there is unknown of every row.
     """
-    for name in ("session_id", "tool"):
-        if name not in columns:
-            raise NothingFoundError(
-                f"records have a column `{name}`; these have {', '.join(sorted({*columns} - {'filename'})):.300}"
-            )
     order = next((name for name in ("n", "seq", "ts_ms") if name in columns), "NULL")
     known = {name: name if name in columns else "NULL" for name in COLUMNS} | {"n": order}
     made = ", ".join(f"CAST({known[name]} AS {kind}) AS {name}" for name, kind in COLUMNS.items())
     return f"SELECT {session} AS session, n, {_ROW} FROM (SELECT {made} FROM {view}) AS {view}_read WHERE {_LINES}"  # noqa: S608
 
 
-def _transcripts(files: list[Input], report: Report) -> Iterator[tuple[int, CallRow]]:
+def _sessions(files: list[Input], report: Report) -> Iterator[tuple[int, list[RecordedCall]]]:
     """
-    The calls of transcripts that have an outcome. Sessions of different files are different sessions, even with equal ids.
+    The sessions of transcripts. Those of different files are different sessions, even with equal ids.
     """
-    for calls in sessions_of(call for call in calls_of(files, report) if call.has_result):
-        first = calls[0]
-        session = xxh3_64_intdigest(f"{first.source}\n{first.session_id}\n{first.run}".encode("utf-8", "replace")) >> 1
-        times = [one.ts_ms if one.ts_ms is not None and 0 <= one.ts_ms <= LATEST_MS else None for one in calls]
-        began = next((ms for ms in times if ms is not None), 0)
-        for call, started in zip(calls, times, strict=True):
-            ended = None if started is None else started + (call.duration_ms or 0)
-            error = (call.error_type or "other") if call.is_error else None
-            # A clock that goes backwards makes no session younger than nothing.
-            elapsed = None if ended is None else max(0, ended - began)
-            tool = call.tool.encode("utf-8", "replace").decode()
-            after = call.retry_after_ms if error else None
-            yield (
-                session,
-                CallRow(tool, call.signature, error, started, ended, elapsed, after, call.read_only is not True),
-            )
+    for calls in sessions_of(calls_of(files, report)):
+        named = f"{calls[0].source}\n{calls[0].session_id}\n{calls[0].run}"
+        yield xxh3_64_intdigest(named.encode("utf-8", "replace")) >> 1, calls
+
+
+def _transcribed(calls: Iterable[RecordedCall]) -> Iterator[CallRow]:
+    """
+    The rows of a session's *calls*, which have an outcome.
+    """
+    began: int | None = None
+    for call in calls:
+        started = call.ts_ms if call.ts_ms is not None and 0 <= call.ts_ms <= LATEST_MS else None
+        began = started if began is None else began
+        ended = None if started is None else started + (call.duration_ms or 0)
+        # A clock that goes backwards makes no session younger than nothing.
+        elapsed = None if ended is None or began is None else max(0, ended - began)
+        tool, changes = call.tool.encode("utf-8", "replace").decode(), call.read_only is not True
+        error = (call.error_type or "other") if call.is_error else None
+        after = call.retry_after_ms if error else None
+        yield CallRow(tool, call.signature, error, started, ended, elapsed, after, changes)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.retries.shrinkage import Count
 from guardrails.core.values.errors import TrainingError, needs
 
-from .facts import Fact, facts_of
+from .facts import Fact, Facts, facts_of
 from .rows import Read, rows_of, selected
 
 
@@ -43,33 +43,27 @@ def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | 
     if master.startswith("local"):
         # Workers are of the same Python, whether its folder is on the path or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    paths, trouble = list(paths), f"no Spark at `{master}`"
-    made = Read(files=len(paths))
+    paths, made = list(paths), Facts()
     try:
         with SparkSession.builder.master(master).config(map={**SETTINGS, **(settings or {})}).getOrCreate() as spark:
-            trouble = "Spark cannot read the records"
             # Each part of the data has whole sessions, in the order in which their calls settled.
-            frame = spark.sql(_tables(spark, paths))
+            frame = spark.sql(" UNION ALL ".join(_table(spark, path, f"records_{at}") for at, path in enumerate(paths)))
             frame = frame.repartition("session").sortWithinPartitions(*frame.columns)
             for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(Count.plus).collect():
-                made.facts.add(Fact(*fact), n, s)
-    except TrainingError:
-        raise
+                made.add(Fact(*fact), n, s)
     except Exception as error:
-        raise TrainingError(f"{trouble}: {str(error).splitlines()[0]:.300}") from error
-    return made
+        raise TrainingError(
+            f"Spark at `{master}` cannot read the records: {str(error).splitlines()[0]:.300}"
+        ) from error
+    return Read(made, len(paths), [])
 
 
-def _tables(spark: "SparkSession", paths: list[str]) -> str:
-    made = []
-    for at, path in enumerate(paths):
-        lines = path.rstrip("/").endswith((".json", ".jsonl", ".ndjson", ".gz", ".zst"))
-        reader = spark.read.option("mergeSchema", "true")
-        frame = reader.json(path) if lines else reader.parquet(path)
-        frame.createOrReplaceTempView(f"records_{at}")
-        text = selected(frame.columns, f"records_{at}", "xxhash64(session_id, run)")
-        made.append(text.replace(" AS VARCHAR)", " AS STRING)").replace(" AS INTEGER)", " AS INT)"))
-    return " UNION ALL ".join(made)
+def _table(spark: "SparkSession", path: str, name: str) -> str:
+    lines = path.rstrip("/").endswith((".json", ".jsonl", ".ndjson", ".gz", ".zst"))
+    reader = spark.read.option("mergeSchema", "true")
+    frame = reader.json(path) if lines else reader.parquet(path)
+    frame.createOrReplaceTempView(name)
+    return selected(frame.columns, name, "xxhash64(session_id, run)")
 
 
 def _counted(rows: Iterable[Any]) -> Iterator[tuple[Fact, Count]]:

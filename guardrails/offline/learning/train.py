@@ -8,9 +8,7 @@ replaces it.
 import os
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -27,8 +25,7 @@ from .beliefs import ALONE, believed, believed_corrections
 from .beliefs import RETRIES as BELIEVED
 from .facts import Correction, Facts
 from .fit import DECIMALS, fit, known_tools
-from .gate import Split, Verdict, split_of, verdict_of
-from .loops import read_loops
+from .gate import Verdict, split_of, verdict_of
 from .profiles import profiles
 from .rows import Progress, read
 from .spark import read_on_spark
@@ -36,9 +33,13 @@ from .spark import read_on_spark
 
 HALF_LIFE_DAYS: Final = 10.0
 """After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
-_FITTED: Final = ("intercept", "weights", "tools", "evidence")
-"""The part of a model file that is fitted; `corrections` is the other."""
-_BLANK: Final = {"intercept": 0.0, **{key: {} for key in (*_FITTED[1:], "corrections", "training")}, "profiles": []}
+Pairs = dict[str, dict[str, list[float]]]
+"""Tries and those that worked, by tool and error type."""
+_BLANK: Final[Mapping[str, Any]] = {
+    "intercept": 0.0,
+    **{key: {} for key in ("weights", "tools", "evidence", "corrections", "training")},
+    "profiles": [],
+}
 
 
 @dataclass(slots=True)
@@ -102,38 +103,29 @@ def learn(
 
     Raises TrainingError if nothing can be learned.
     """
-    if not facts:
-        raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
-    notes: list[str] = []
-    events, counted = facts.of(Prospect if loops else Situation), facts.of(Correction)
-    mendable = Facts((fact, count) for fact, count in counted.items() if fact.what[1] in CORRECTABLE)  # type: ignore[index]
-    split, mending = _split(events, "calls" if loops else "retries", notes), _split(mendable, "corrections", notes)
+    kind = LOOPS if loops else RETRIES
+    events, nexts = facts.of(Prospect if loops else Situation), facts.of(Correction)
+    mendable = nexts.where(lambda fact: fact.what[1] in CORRECTABLE)  # type: ignore[index]
     if not events and not mendable:
         raise TrainingError("no failed call was ever repeated in these records, so there is nothing to learn from yet")
+    split, mending = split_of(events), split_of(mendable)
     seen, mended = split.fitted.decayed(half_life_days), mending.fitted.decayed(half_life_days)
     tools = known_tools({**seen, **mended})
     served = present or (None if loops else cold_model())
-    kept = _BLANK if served is None else served.body
-    body = dict(kept)
-    if split.fitted:
-        body |= dict(zip(_FITTED, fit(seen, tools, [] if loops else believed(BELIEVED)), strict=False))
-    if split.fitted and not loops:
-        pairs = _by_pair(seen, tools, {})
-        body["evidence"] = {tool: {error: n for error, (n, _) in of.items()} for tool, of in pairs.items() if tool}
-    if mending.fitted:
-        body["corrections"] = _by_pair(mended, tools, believed_corrections())
-    kind = LOOPS if loops else RETRIES
-    new = parse(text_of(body, kind), kind)
+    body = dict(served.body if served else _BLANK)
+    fitted = _fitted(seen, tools, loops=loops) if seen else {}
+    counted = {"corrections": _by_pair(mended, tools, believed_corrections())} if mended else {}
+    new = parse(text_of({**body, **fitted, **counted}, kind), kind)
     # A part without a served one is compared with one rate.
     retries = verdict_of(split, new.probability, served.probability if served else lambda at: None)
     corrections = verdict_of(
         mending, lambda at: new.correction(*at), lambda at: served.correction(*at) if served else None
     )
-    for verdict, part in ((retries, _FITTED), (corrections, ("corrections",))):
-        if not force and not (verdict and verdict.better):
-            body |= {key: kept[key] for key in part}
-    said = {} if loops else {**seen, **counted.decayed(half_life_days)}
-    body["profiles"] = [one.document() for one in profiles(said) if one.tool in tools]
+    for verdict, part in ((retries, fitted), (corrections, counted)):
+        if force or (verdict and verdict.better):
+            body |= part
+    known = {} if loops else {**seen, **nexts.decayed(half_life_days)}
+    body["profiles"] = [one.document() for one in profiles(known) if one.tool in tools]
     body["training"] = {
         "days": split.fitted.span,
         "held_out_days": split.held.span,
@@ -145,7 +137,7 @@ def learn(
         "versions": versions(),
     }
     text = text_of(body, kind)
-    return Learned(parse(text, kind), text, retries, corrections, present.name if present else None, facts, notes)
+    return Learned(parse(text, kind), text, retries, corrections, present.name if present else None, facts)
 
 
 def train(
@@ -157,7 +149,7 @@ def train(
     dry_run: bool = False,
     force: bool = False,
     loops: bool = False,
-    progress: Progress = lambda done, what: None,
+    progress: Progress = lambda done: None,
 ) -> Learned:
     """
     Learn from *records* and write the model to *output* if it is better than the one there. With *force* it is always
@@ -169,25 +161,19 @@ def train(
     OSError if a file cannot be read or written.
     """
     records = list(records)
-    if master is not None:
-        found = read_on_spark(master, map(str, records))
-    else:
-        found = read_loops(records) if loops else read(records, progress)
-    present, notes = None, list(found.notices)
-    try:
-        present = read_model(output, LOOPS if loops else RETRIES)
-    except FileNotFoundError:
-        pass
-    except ModelError as error:
-        notes.append(f"the present model `{output}` cannot be used: {error}")
-    try:
-        made = learn(found.facts, present, half_life_days=half_life_days, force=force, loops=loops)
-    except TrainingError as error:
+    found = read_on_spark(master, map(str, records)) if master else read(records, progress, loops=loops)
+    if not found.facts:
+        why = "there are no failed calls in these records, so there is nothing to learn from yet"
         # Why there is nothing may be that nothing could be read.
         read_as = () if found.files else (what_is_read(() if found.notices else records),)
-        said = "; ".join((str(error), *found.notices[:SHOWN], *read_as))
-        raise (TrainingError if found.facts else NothingFoundError)(said) from None
-    made.output, made.files, made.notes = output, found.files, [*notes, *made.notes]
+        raise NothingFoundError("; ".join((why, *found.notices[:SHOWN], *read_as)))
+    try:
+        present = read_model(output, LOOPS if loops else RETRIES) if output.exists() else None
+    except ModelError as error:
+        present = None
+        found.notices.append(f"the present model `{output}` cannot be used: {error}")
+    made = learn(found.facts, present, half_life_days=half_life_days, force=force, loops=loops)
+    made.output, made.files, made.notes = output, found.files, found.notices
     made.written = (made.better or force) and not dry_run
     if made.written:
         write(output, made.text)
@@ -197,25 +183,21 @@ def train(
 def write(path: Path, text: bytes) -> None:
     """
     Replace the file *path* at once: a reader finds all of the old or all of the new. Raises OSError; then the old one
-    stays.
+    stays, and beside it perhaps a part of the new.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        with new.open("wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+    with new.open("wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
 
 
 def shipped_text() -> bytes:
     """
     Returns the file of the model that is served before there are records: the same fit, of the beliefs alone.
     """
-    body = {**_BLANK, **dict(zip(_FITTED, fit({}, frozenset(), believed(ALONE)), strict=False))}
+    body = {**_BLANK, **fit({}, frozenset(), believed(ALONE))}
     body["corrections"] = _by_pair({}, frozenset(), believed_corrections())
     return text_of({**body, "training": {"records": "none", "versions": versions()}})
 
@@ -231,19 +213,18 @@ def versions() -> dict[str, str]:
     return {"guardrails": __version__, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}
 
 
-def _split(counts: Facts, what: str, notes: list[str]) -> Split:
-    split = split_of(counts)
-    if counts and not split.held:
-        notes.append(f"the records of {what} have no times: there is nothing to judge them by")
-    elif split.held and split.held.days == split.fitted.days:
-        day = date(1970, 1, 1) + timedelta(split.held.days[0])
-        notes.append(f"{day} is the only day with {what}: a third of its sessions is held out")
-    return split
+def _fitted(counts: Mapping[Any, Count], tools: frozenset[str], *, loops: bool) -> dict[str, Any]:
+    """
+    Returns the part of a model file that is fitted: its weights, and of retries how many there were.
+    """
+    if loops:
+        return fit(counts, tools, [])
+    pairs = _by_pair(counts, tools, {})
+    evidence = {tool: {error: n for error, (n, _) in of.items()} for tool, of in pairs.items() if tool}
+    return {**fit(counts, tools, believed(BELIEVED)), "evidence": evidence}
 
 
-def _by_pair(
-    counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Mapping[str, Count]
-) -> dict[str, dict[str, list[float]]]:
+def _by_pair(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Mapping[str, Count]) -> Pairs:
     """
     Returns *counts* by tool, of *tools* and of all together (`ANY`, with the *beliefs*), and error type.
     """

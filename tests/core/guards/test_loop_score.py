@@ -12,7 +12,7 @@ import pytest
 from guardrails import LoopScore, Policy, PolicyError, Retryable, Tool
 from guardrails.core.retries.model import LOOPS, RETRIES, text_of
 from guardrails.core.values.errors import ModelError
-from guardrails.offline.learning.loops import read_loops
+from guardrails.offline.learning.rows import read
 from guardrails.offline.learning.train import train
 from guardrails.policy.models import read_model
 from tests.conftest import FakeClock
@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 def codes(policy: Policy, clock: Any, tool: str, result: Any = "Sold out: no hotel in Rome has a room") -> list[Any]:
     """
-    What is refused, and what is told, of three questions that ask nearly the same.
+    What is told of three questions that ask nearly the same.
     """
     made = []
     with policy.session("s", clock=clock) as session:
@@ -55,16 +55,12 @@ def codes(policy: Policy, clock: Any, tool: str, result: Any = "Sold out: no hot
     "tool, settings, last",
     [
         (Tool(name="search", read_only=True), {}, ["loop_score.likely"]),
-        (Tool(name="search", read_only=True), {"deny": 0.9}, "loop_score.likely"),
         (Tool(name="search", read_only=True), {"nudge": 0.99}, []),
-        (Tool(name="search", read_only=True), {"nudge": None, "deny": 0.99}, []),
-        (Tool(name="search", read_only=True, repeats="allow"), {"deny": 0.9}, []),
-        (Tool(name="search", read_only=False), {"deny": 0.9}, ["loop_score.likely"]),
+        (Tool(name="search", read_only=True, repeats="allow"), {}, []),
+        (Tool(name="search", read_only=False), {}, ["loop_score.likely"]),
     ],
 )
-def test_a12_a_call_is_told_or_refused_from_a_chance_on_and_work_is_never_refused(
-    model: Path, tool: Tool, settings: dict[str, Any], last: Any
-) -> None:
+def test_a12_a_call_is_told_from_a_chance_on(model: Path, tool: Tool, settings: dict[str, Any], last: Any) -> None:
     policy = Policy([LoopScore(model=str(model), **settings)], tools=[tool])
     assert codes(policy, FakeClock(), "search") == [[], [], last]
 
@@ -110,7 +106,7 @@ def test_a12_what_calls_came_to_is_learned_by_the_same_fit_and_gate_and_is_serve
     assert made.retries.new < made.retries.present == made.retries.base
     assert not train([tmp_path / "calls.jsonl"], path, loops=True).written
     model = read_model(path, LOOPS)
-    found: Any = [at.what for at in read_loops([tmp_path / "calls.jsonl"]).facts]
+    found: Any = [at.what for at in read([tmp_path / "calls.jsonl"], loops=True).facts]
     likely = {what.failed: model.probability(what) for what in found}
     assert likely[3] > 0.9
     with pytest.raises(ModelError, match="no retry model"):
