@@ -28,7 +28,7 @@ _ABOUT: Final = r"""(?x)(?:^|_)(?:err|mess|msg|detail|reason|cause|code|type|kin
 |took|inst|ur[li]|href|path|doc|retr|attempt|status|state|ok|success|fail|limit|remain|reset|quota|categ|sever|level|domain|field|param|version|jsonrpc|http|exit|return|id$)"""
 """Names of scalars that say more of a failure, or of the call; and of the objects and lists that do."""
 _HOLDS: Final = "err|detail|head|warn|exten|locat|trace|stack|param|field|meta|cause"
-_NO_ERROR: Final = r"(?i)\s*(?:none|null|nil|no|false|0|ok|success|n/a|no error)?[\s.!]*"
+_NO_ERROR: Final = r"(?i)\s*+(?:none|null|nil|no|false|0|ok|success|n/a|no error)?[\s.!]*+"
 _OUTPUT: Final = "stdout|stderr|output|command|cmd|cwd|pid|signal|body|headers|text|content|html|response"
 """Members of a command's end, or of an HTTP response, beside its status."""
 _PLACES: Final = frozenset({"line", "row", "column", "file", "severity", "rule"})

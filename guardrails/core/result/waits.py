@@ -51,7 +51,7 @@ def wait_ms(value: Any, now_ms: int | None = None, unit: int = 1000) -> int | No
     """
     text = value.strip().lower()[:65] if isinstance(value, str) else str(value) if type(value) in (int, float) else ""
     if re.fullmatch(_AMOUNTS, text):
-        amounts = re.findall(r"([\d.]+|a)n? ?(ms|mil|[a-z])[a-z]*", text)
+        amounts = re.findall(r"([\d.]{1,20}|a)n? ?(ms|mil|[a-z])[a-z]*", text)
         return _capped(sum(float(number.replace("a", "1")) * _UNITS[unit] for number, unit in amounts))
     number = float(text) if re.fullmatch(r"\d{1,20}(?:\.\d{0,20})?(?:e\+?\d{1,3})?", text) else None
     if number is not None and not (1e9 <= number < 1e14 and (unit == 1000 or number >= 1e12)):
