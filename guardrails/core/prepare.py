@@ -3,12 +3,11 @@ The reading of a result with all that costs time already done, outside of any lo
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from guardrails.core.chain import Plan
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.similarity import news_hash
-from guardrails.core.result import Reading, reading_of
+from guardrails.core.result import Reading
 from guardrails.core.result.content import LINE
 from guardrails.core.text.truncation import Rendered
 from guardrails.core.values.types import ERROR_TYPES, NO_TIME, STATUSES, Outcome, ToolCall
@@ -42,24 +41,6 @@ class Prepared:
     """The call was answered before: no model reads this."""
     at_ms: int = NO_TIME
     """When it was read, by the clock of its session."""
-
-
-def told(
-    result: object,
-    plan: Plan,
-    arguments: Any,
-    now_ms: int | None,
-    passes: tuple[type[BaseException], ...] = (),
-) -> Reading:
-    """
-    Returns the reading of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
-
-    Of an iterator or stream as many bytes are taken as are shown. An exception of one of the types *passes* that this
-    raises is raised on.
-    """
-    if plan.tool.returns_envelope:
-        result = Envelope.spoken(result)
-    return reading_of(result, plan.source, arguments, now_ms=now_ms, limit=plan.max_bytes, passes=passes)
 
 
 def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, look: bool = False) -> Prepared:

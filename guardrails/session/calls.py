@@ -19,10 +19,10 @@ from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.prepare import Prepared, prepare, told
+from guardrails.core.prepare import Prepared, prepare
 from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
-from guardrails.core.result import Reading
+from guardrails.core.result import Reading, reading_of
 from guardrails.core.scopes import Scope
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
@@ -262,9 +262,10 @@ class Calls:
             return result
         now, call = round(self.ledger.clock() * 1000), decision.call
         try:
-            outcome = result
+            outcome = Envelope.spoken(result) if plan.tool.returns_envelope else result
             if not isinstance(outcome, Outcome):
-                outcome = told(result, plan, call.arguments, now, passes=self.passes)
+                limits = {"now_ms": now, "limit": plan.max_bytes, "passes": self.passes}
+                outcome = reading_of(outcome, plan.source, call.arguments, **limits)
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.
             reading.unknown = type(outcome) is Reading and outcome.raised and outcome.error_type in UNKNOWN_ENDS
