@@ -29,6 +29,8 @@ from .names import NAMELESS, Form, form_of
 
 
 NOBODY: Final = Source()
+_RUN: Final = frozenset(("command", "cmd", "code", "script"))
+"""Arguments of a tool that shows what a program says."""
 
 
 class Reading(Outcome):
@@ -133,7 +135,9 @@ def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> 
     with suppress(Exception):  # an object that cannot be looked at is still a result
         if source.sign is not None or may_fail(value):
             carried = content_of(value)
-            failure = failure_in(value, carried, source, given_by(arguments), known.get("now_ms"))
+            runs = source.words == "own" and isinstance(arguments, dict) and not _RUN.isdisjoint(arguments)
+            by = source._replace(words="program") if runs else source
+            failure = failure_in(value, carried, by, given_by(arguments), known.get("now_ms"))
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
     if failure is not None:
