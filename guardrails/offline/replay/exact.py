@@ -216,9 +216,7 @@ def in_order(records: Iterable[Record]) -> Iterator[Record]:
     try:
         return map(records.__getitem__, [*order.static_order()])
     except CycleError:
-        raise SessionError(
-            "the records contradict each other: no order of their events fits all their numbers"
-        ) from None
+        raise SessionError("the records contradict each other: no order of their events fits all numbers") from None
 
 
 # The replay
@@ -340,11 +338,11 @@ class Replay:
 
     def _event(self, life: Life, record: Record) -> None:
         name, values, chain = record["event"], dict(record), life.rules.chain
-        known = life.decisions.get(record["call_n"]) if "call_n" in record and name in ("suspend", "release") else None
         if name == "park" or (name == "unpark" and not self._waits(life, record)):
             # One of a call that the records do not have is an event all the same.
             name = "note"
         elif "call_n" in record and name in ("suspend", "release"):
+            known = life.decisions.get(record["call_n"])
             name, values["call"] = ("note", None) if known is None else (name, known[0].call)
         elif name == "extend":
             values.pop("limits", None)
@@ -363,10 +361,8 @@ class Replay:
     def _rules_after(self, life: Life, record: Record) -> Rules:
         rules = self.others.get(record["after"])
         if rules is None:
-            raise SessionError(
-                f"from event {record['n']} on `{life.id}` went by a changed policy ({record['after']}, before it "
-                f"{record['before']}): that one is needed too"
-            )
+            changed = f"a changed policy ({record['after']}, before it {record['before']})"
+            raise SessionError(f"from event {record['n']} on `{life.id}` went by {changed}: that one is needed too")
         return rules
 
     def _happen(self, life: Life, record: Record, name: str, values: Record, chain: Chain) -> None:
@@ -381,10 +377,8 @@ class Replay:
         root = self._root(record)
         if root is not None and record["family"][2] != root.shared + 1:
             raise SessionError(f"the records of the family of `{life.id}` have a gap before event {record['n']}")
-        family = () if root is None else (root,)
-        return step(
-            Engine(chain, life.id, scopes=scopes, child=root is not None), (life.state, *states, *family), clocks
-        )
+        engine = Engine(chain, life.id, scopes=scopes, child=root is not None)
+        return step(engine, (life.state, *states, *(() if root is None else (root,))), clocks)
 
     def _root(self, record: Record) -> SessionState | None:
         return self._life(root_of(record), record["family"][0]).state if "family" in record else None
@@ -400,10 +394,8 @@ class Replay:
                 raise SessionError(f"`{life.id}` is in a scope `{name}`, which the policy does not have")
             state = self.scopes.setdefault(("scope", name, own, run), SessionState())
             if n != state.n + 1:
-                raise SessionError(
-                    f"the records of the scope `{name}` of `{own}` have a gap before event {n}: those of all its "
-                    "sessions are needed"
-                )
+                gap = f"the records of the scope `{name}` of `{own}` have a gap before event {n}"
+                raise SessionError(f"{gap}: those of all its sessions are needed")
             scopes.append((name, own, life.rules.scopes[name]))
             states.append(state)
             clocks.append(now_ms)

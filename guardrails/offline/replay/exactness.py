@@ -11,7 +11,7 @@ from typing import Any, Final
 from guardrails.core.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
-from guardrails.offline.transcripts import Report, open_lines
+from guardrails.offline.transcripts import open_lines
 from guardrails.offline.transcripts.inputs import Input
 from guardrails.policy.policy import Policy
 from guardrails.sinks.rotate import parsed
@@ -143,7 +143,6 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
     """
     Yields each event in *file*, with its line.
     """
-    report = Report()
     newer = list[int]()
     try:
         for line in open_lines(file.path):
@@ -157,10 +156,9 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
         said = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:
             raise SessionError(said) from None
-        report.notices.append(said)
+        found.notices.append(said)
     if newer:
-        report.note(file.path, f"lines left out: {len(newer):,}; records of {newer_told(max(newer))}")
-    found.notices += report.notices
+        found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_told(max(newer))}")
 
 
 def _is_blind(record: Record) -> bool:

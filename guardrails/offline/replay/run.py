@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
@@ -104,11 +102,8 @@ def _line(row: Row) -> bytes:
     names = ["source", "session_id", "call_index", "decision", "code"]
     names += (["run"] if row.run else []) + (["recorded"] if row.decision == "deny" or row.observed else [])
     data: dict[str, Any] = {name: getattr(row, name) for name in names}
-    try:
-        return orjson.dumps(data, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:
-        # A lone surrogate in an id.
-        return json.dumps(data).encode() + b"\n"
+    # An id may hold a lone surrogate, which `orjson` does not write.
+    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
 
 @contextmanager
