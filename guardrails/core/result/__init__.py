@@ -29,8 +29,6 @@ from .names import NAMELESS, Form, form_of
 
 
 NOBODY: Final = Source()
-_RUN: Final = frozenset(("command", "cmd", "code", "script"))
-"""Arguments of a tool that shows what a program says."""
 
 
 class Reading(Outcome):
@@ -102,9 +100,9 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **kn
     message does not say all of it. Text is then redacted and bounded; data stays as it is.
     """
     kind = type(result)
-    if source.sign is None and not issubclass(kind, BaseException):
+    if source.sign is None:
         form = form_of(result) if kind is dict else None
-        if (form is not None and form.quiet) or not may_fail(result, form):
+        if (form is not None and not form.carries and not form.tells) or not may_fail(result, form):
             return Reading(result, source, arguments, result, form)
     if issubclass(kind, Failed):
         # MCP has a form for just this, which whatever is declared of the tool reads.
@@ -135,7 +133,8 @@ def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> 
     with suppress(Exception):  # an object that cannot be looked at is still a result
         if source.sign is not None or may_fail(value):
             carried = content_of(value)
-            runs = source.words == "own" and isinstance(arguments, dict) and not _RUN.isdisjoint(arguments)
+            # A tool that is given a command shows what a program says.
+            runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(arguments or ())
             by = source._replace(words="program") if runs else source
             failure = failure_in(value, carried, by, given_by(arguments), known.get("now_ms"))
     read = Reading(value, source, arguments, carried.value)

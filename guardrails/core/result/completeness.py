@@ -80,7 +80,7 @@ def _told(content: Any, form: Form | None, found: int | None, declared: float | 
     known, total, how = (True, found, None) if declared is None else _counted(declared, _shown(found, lists))
     for holder, owner, its in places if declared is None else ():
         # What quotes a refusal of ours says nothing of itself.
-        for key, says in its.signs if owner.get("status") not in _REFUSALS else ():
+        for key, says in its.signs if its.signs and owner.get("status") not in _REFUSALS else ():
             said = owner[key]
             if said is not None and (not holder or not says.loose or its.lists or _HOLDER.search(holder)):
                 rows = found is not None or dict in [type(some[0]) for some in lists if some]
@@ -88,8 +88,7 @@ def _told(content: Any, form: Form | None, found: int | None, declared: float | 
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if says.more == "cursor" else (how or on)
     texts = [] if form is None else [*map(content.get, form.remarks)]
-    for some in lists:
-        texts += some[-1:]
+    texts += [some[-1] for some in lists if some]
     for text in texts:
         # The shortest mark has seven characters.
         how = cut_in(text) if how is None and type(text) is str and len(text) >= 7 else how

@@ -107,8 +107,6 @@ class Form:
         """What may say that it is a failure."""
         self.carries = len(keys) == 1 or not CARRIERS.isdisjoint(keys)
         """It may be a carrier, or the holder of one text."""
-        self.quiet = not self.carries and not self.tells
-        """It is neither of them, nor a failure."""
         self.signs = tuple((key, says) for key, says, _ in members if says.more is not None)
         """What may tell of completeness."""
         self.remarks = tuple(key for key, says, kind in plain if kind is str and key in REMARKS and says.more is None)
