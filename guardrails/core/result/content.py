@@ -154,7 +154,9 @@ def content_of(value: Any) -> Carried:
         if may_carry(value) and (found := mcp_of(value)) is not None:
             inner, failed, text = found.value, failed or found.failed, found.text
             if type(inner) is list and found.text and type(inner[0]) is str:
-                inner = found.text
+                # Beside one text that is data the others are remarks.
+                data = [one for one in inner if data_in(one) is not one]
+                inner = data[0] if len(data) == 1 else found.text
         elif kind is str:
             inner = data_in(value)
         elif kind is dict and len(value) == 1:

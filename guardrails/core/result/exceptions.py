@@ -98,6 +98,10 @@ def _link(exc: BaseException) -> Link:
     text = str.__str__(str(exc))[:65_536]
     if type(exc) in _OWN and not exc.__dict__:
         return Link(exc, text)
+    # A failed command speaks through what it wrote.
+    written = at(exc, "stderr")
+    written = written.decode(errors="replace") if isinstance(written, bytes) else written
+    text = f"{text}\n{written.strip()[-65_536:]}" if isinstance(written, str) and written.strip() else text
     waits = {name.replace("_", "-"): at(exc, name) for name in ("retry_after_ms", "retry_after")}
     headers = first(exc, "response.ResponseMetadata.HTTPHeaders response.headers headers resp", _lowered) or {}
     return Link(exc, text, first(exc, _STATUSES, http_error), waits | headers)

@@ -32,6 +32,7 @@ def carried(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         yield "fenced", f"```json\n{text}\n```"
         yield "structured", {"content": [block("see there")], "structuredContent": value}
+        yield "beside a remark", {"content": [block("This was found."), block(text)]}
         yield "a mapping", MappingProxyType(value)
         if value and all(str(name).isidentifier() and str(name) not in ("from", "None", "class") for name in value):
             yield "a dataclass", make_dataclass("Row", list(value))(*value.values())

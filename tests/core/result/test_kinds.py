@@ -283,3 +283,10 @@ def test_the_recorded_errors_of_real_agents_are_told_apart() -> None:
 
     assert agreed["kind"] / total["all"] > 0.97
     assert agreed["passing"] / total["all"] > 0.996
+
+
+@table("written", ["no rule to make target", b"no rule to make target"])
+def test_a_failed_command_says_what_it_wrote(written: str | bytes) -> None:
+    failure = failure_of(subprocess.CalledProcessError(2, "make", stderr=written))
+    assert failure.error_type == "exec_nonzero"
+    assert "no rule to make target" in failure.error_message
