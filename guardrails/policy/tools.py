@@ -118,12 +118,13 @@ class Registry:
         with self._lock:
             self._entries = {**self._entries, name: replace(self._entries[name], run=run, asynchronous=False)}
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str) -> bool:
         """
-        Offer *name* no longer, if it is there.
+        Offer *name* no longer. Returns whether it was there.
         """
         with self._lock:
-            self._entries = {key: entry for key, entry in self._entries.items() if key != name}
+            before, self._entries = self._entries, {key: one for key, one in self._entries.items() if key != name}
+        return name in before
 
     @property
     def entries(self) -> Mapping[str, Registered]:

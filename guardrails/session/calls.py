@@ -202,7 +202,7 @@ class Calls:
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)
-        now = round(ledger.clock() * 1000)
+        now = ledger.time()
         try:
             step = partial(engine.decide, call, plan, now, execute is not asked, policy.stop)
             decision = ledger.store.update(ledger.all_keys, step)
@@ -260,11 +260,11 @@ class Calls:
         """
         if type(result) is Prepared:
             return result
-        now, call = round(self.ledger.clock() * 1000), decision.call
+        now, call = self.ledger.time(), decision.call
         try:
             outcome = Envelope.spoken(result) if plan.tool.returns_envelope else result
             if not isinstance(outcome, Outcome):
-                limits = {"now_ms": now, "limit": plan.max_bytes, "passes": self.passes}
+                limits = {"now_ms": now if now >= 0 else None, "limit": plan.max_bytes, "passes": self.passes}
                 outcome = reading_of(outcome, plan.source, call.arguments, **limits)
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.

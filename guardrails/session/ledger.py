@@ -34,7 +34,7 @@ from guardrails.core.text.plain_json import exact
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
-from guardrails.core.values.types import ToolCall
+from guardrails.core.values.types import NO_TIME, ToolCall
 
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ Layer = Callable[[Chain], Chain]
 """What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
 Look = Callable[[SessionState, int, Sequence[Scope]], T]
 """A question about a session's state and those of its scopes, at a time of its clock in milliseconds."""
+LATEST_S: Final = 253_402_300_800
+"""Seconds since 1970 from which on a clock is not believed: the year 10,000."""
 OVER: Final = "The session is over."
 SHARE: Final = 0.125
 """What an adapter gives a sub-agent: of 1,000 calls the first has 125, and the tenth that runs beside it 38."""
@@ -66,7 +68,7 @@ class Ledger:
     every other question about the state raises the store's error. Under `allow` the session goes on as if new: calls
     run uncharged, and changes of the state are not counted. Questions about the state are answered as for a new
     session. The log says so each time. Limits are never moved unseen: `extend` and `child` raise under both. So does
-    every question about a state that this version cannot read. A clock that raises does so in the session's methods.
+    every question about a state that this version cannot read.
     """
 
     id: str
@@ -251,9 +253,17 @@ class Ledger:
 
     def time(self) -> int:
         """
-        Returns the time of the clock, in milliseconds.
+        Returns the time of the clock, in milliseconds; `NO_TIME` if that fails or gives none: the session's time stands still then, and all
+        other limits hold.
         """
-        return round(self.clock() * 1000)
+        try:
+            seconds = self.clock()
+            if not 0 <= seconds < LATEST_S:
+                raise ValueError(f"the clock says `{seconds!r:.40}`, which is no number of seconds since 1970")
+            return round(seconds * 1000)
+        except Exception as error:  # noqa: BLE001  a call that ran is not lost for its time
+            log.error("clock failed: %s", error, extra={"session": self.id})
+            return NO_TIME
 
     def read(self, look: Callable[[SessionState, int], T]) -> T:
         """

@@ -14,6 +14,7 @@ import time
 
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from logging import INFO
@@ -195,11 +196,17 @@ def outcome_of(
         raise
     except Exception as error:  # noqa: BLE001  what a tool raises the model reads as data
         result = error
-    if type(result) not in PLAIN and (inspect.isawaitable(result) or hasattr(type(_items(result)), "__anext__")):
+    if type(result) not in PLAIN and _is_awaited(result):
         if awaits:
             return result
         result = asynchronous(result)
     return calls.read(decision, plan, result)
+
+
+def _is_awaited(result: object) -> bool:
+    with suppress(Exception):  # an object that cannot be looked at is still a result
+        return inspect.isawaitable(result) or hasattr(type(_items(result)), "__anext__")
+    return False
 
 
 def asynchronous(result: object) -> Exception:

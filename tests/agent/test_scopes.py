@@ -66,7 +66,7 @@ def _after(line: str) -> str:
     [
         ([], "the scopes of the policy are `user`, and the session says none"),
         (["--scope", "me"], "`--scope` takes NAME=ID, such as `user=me`, not `me`"),
-        (["--scope", "user=a/b"], "the id of the scope `user` must not hold `/`"),
+        (["--scope", "user=a/b"], "the id of the scope `user` must not hold `..`, `/`"),
         (
             ["--scope", "user=me", "--scope", "team=us"],
             "the scopes of the policy are `user`, and the session says team, user",

@@ -189,8 +189,7 @@ def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
 
     @made.register
     def forget(name: str) -> str:
-        made.remove(name)
-        return "forgotten"
+        return str(made.remove(name))
 
     script = [
         Calls(call("learn", {"name": "dance"}), call("dance", {})),
