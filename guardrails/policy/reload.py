@@ -4,8 +4,8 @@ The files of a policy: what names one, what tells one content of it from another
 Promises, each with a test:
 
 * A file that changes, or one that it extends, holds from the next call on; a call that runs is settled, and who waits for a person waits on.
-* Files that are not valid, or are gone, are logged once for each mistake, and the policy from before stays until one of them changes. No
-  call fails of it.
+* Files that are not valid, or are gone, are logged once for each mistake, and the policy from before stays. They are read again every 2 s.
+  No call fails of it.
 * One thread looks, the others go on; what is written while a file is read is found by the next look.
 * Other scopes need a start of the process. The same content written again is no change.
 """
@@ -14,6 +14,7 @@ import os
 import threading
 
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.1
 """Seconds between two looks."""
+AGAIN_S: Final = 2.0
+"""Seconds after which files that were no good are read again though none of them has changed: another may be there now."""
 _LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 Stamp = tuple[int, int, int, int]
@@ -94,7 +97,8 @@ class PolicyFiles:
         """Seconds between two looks."""
         self.digest = digest_of(sources)
         """What stands for their contents, in order."""
-        self._load, self._lock, self._wrong = load, threading.Lock(), ""
+        self._load, self._lock = load, threading.Lock()
+        self._wrong, self._again_s = "", 0.0
         self._stamps: dict[str, Stamp | None] = {path: content.stamp for path, content in sources.items()}
 
     def look(self, policy: "Policy") -> None:
@@ -102,9 +106,12 @@ class PolicyFiles:
         Bring *policy* up to date with its files, if they have changed.
         """
         stamps = {path: stamp_of(path) for path in self._stamps}
-        if stamps != self._stamps and not self._lock.locked():
-            with self._lock:
+        again = self._wrong and monotonic() >= self._again_s
+        if (stamps != self._stamps or again) and self._lock.acquire(blocking=False):
+            try:
                 self._take(policy, stamps)
+            finally:
+                self._lock.release()
 
     def _take(self, policy: "Policy", stamps: dict[str, Stamp | None]) -> None:
         from guardrails.core.values.errors import PolicyError
@@ -119,7 +126,7 @@ class PolicyFiles:
             said = str(error) or repr(error)
             if said != self._wrong:
                 log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, said)
-            self._wrong, self._stamps = said, stamps
+            self._wrong, self._again_s, self._stamps = said, monotonic() + AGAIN_S, stamps
             return
         after = digest_of(sources)
         if after != self.digest:

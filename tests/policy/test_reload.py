@@ -15,6 +15,7 @@ import pytest
 
 from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard, scoped
 from guardrails.offline.replay.exact import Replayed, Rules
+from guardrails.policy import reload
 from guardrails.policy.document import load_document
 from guardrails.policy.reload import PolicyFiles
 from tests.replaying import replay
@@ -91,6 +92,24 @@ def test_a_broken_file_changes_nothing_and_is_told_of_once(write: Write, caplog:
     assert "policy.yaml:2:21: budget.max_calls" in said
     write("budget: {max_calls: 3}")
     assert statuses(session, 1) == ["success"]
+
+
+def test_a_file_that_comes_after_the_one_that_extends_it_is_taken_up_within_2_s(
+    write: Write, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(reload, "monotonic", lambda: now[0])
+    session = Policy.load(write("budget: {max_calls: 9}"), reload=0).session("s")
+    write("extends: ./later.yaml")
+    assert statuses(session, 1) == ["success"]
+    now[0] = 2.0
+    assert statuses(session, 1) == ["success"]
+    write("stop: the key leaked", "later.yaml")
+    now[0] = 3.9
+    assert statuses(session, 1) == ["success"]
+    now[0] = 4.0
+    assert statuses(session, 1) == ["denied"]
+    assert len([one for one in caplog.records if one.levelno == logging.ERROR]) == 1
 
 
 @pytest.mark.parametrize("text", ["", "version: 1\nbudget: {max_c", "version: 1\nextends: ./gone.yaml\n", "\x00"])
