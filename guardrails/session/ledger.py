@@ -370,8 +370,8 @@ class Ledger:
         try:
             return await asyncio.shield(asyncio.wrap_future(work))
         except BaseException:
-            if not work.done():
-                work.add_done_callback(self._give_back)
+            # Also if it is done: its value may be on its way to the loop, and nobody gets it.
+            work.add_done_callback(self._give_back)
             raise
 
     def _give_back(self, work: "Future[Any]") -> None:

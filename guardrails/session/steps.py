@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
@@ -29,10 +29,12 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Success
 
-from .ledger import Ledger
+from .ledger import Ledger, later
 
 
 if TYPE_CHECKING:
+    import asyncio
+
     from .calls import Calls
     from .session import Session
 
@@ -42,6 +44,8 @@ T = TypeVar("T")
 PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, type(None)})
 IN_A_THREAD_MS: Final = 600_000
 """How little time a session has left where a synchronous tool without a timeout is held to it, which takes a thread."""
+GRACE_S: Final = 0.05
+"""How long work that its time limit cancelled may take to end before the call is answered."""
 JITTER: Final = 0.2
 """Of a wait, at most so much longer by chance, or all that failed together would come back together."""
 TURN_MS: Final = 5_000
@@ -51,6 +55,8 @@ MOST_ATTEMPTS: Final = 16
 CALLER: "Final[contextvars.ContextVar[Session | None]]" = contextvars.ContextVar("guardrails_session", default=None)
 """The session of the call that this thread or task runs."""
 _until: "contextvars.ContextVar[float | None]" = contextvars.ContextVar("guardrails_until", default=None)
+_running: "set[asyncio.Task[Any]]" = set()
+"""Work that goes on after its call was answered: a loop holds its tasks by weak references."""
 
 
 # Time limits
@@ -136,22 +142,40 @@ def thread_result(work: Callable[[], Any], limit: Limit, late: Late) -> Any:
         raise
 
 
-async def task_result(work: Awaitable[T], limit: Limit) -> T | TimeoutError:
+async def task_result(work: Coroutine[Any, Any, T], limit: Limit, late: Late) -> T | TimeoutError:
     """
-    Returns the result of *work*, or the error of its *limit*, by which it is cancelled. Work that swallows its
-    cancellation is waited for.
+    Returns the result of *work*, or the error of its *limit*, by which it is cancelled. If it goes on all the same, its
+    outcome goes to *late*.
     """
     import asyncio
 
-    before = _until.get()
-    _until.set(time.monotonic() + limit.seconds)
+    context = contextvars.copy_context()
+    context.run(_until.set, time.monotonic() + limit.seconds)
+    task = asyncio.get_running_loop().create_task(work, context=context)
+    cancelled: BaseException | None = None
+
+    def end(_: object) -> None:
+        _running.discard(task)
+        if not task.cancelled():
+            late(task.exception() or task.result())
+
     try:
-        async with asyncio.timeout(limit.seconds):
-            return await work
-    except TimeoutError:
-        return limit.error()
+        await asyncio.wait({task}, timeout=limit.seconds)
+    except asyncio.CancelledError as error:
+        cancelled = error
+    if cancelled is None and task.done():
+        return task.result()
+    _running.add(task)
+    task.cancel()
+    try:
+        # A task that was cancelled itself waits for its work to end.
+        await asyncio.wait({task}, timeout=GRACE_S if cancelled is None else None)
     finally:
-        _until.set(before)
+        # Called by the loop, and so after whoever waits here was answered.
+        task.add_done_callback(end)
+    if cancelled is not None:
+        raise cancelled
+    return limit.error()
 
 
 # Tools
@@ -287,14 +311,18 @@ class Run(NamedTuple):
             result = asyncio.wrap_future(in_thread(work, self.late, limit.seconds))
         if type(result) is not Prepared:
             reading = self._reading(result)
-            result = await (reading if limit is None else task_result(reading, limit))
+            result = await (reading if limit is None else task_result(reading, limit, self.late))
         return calls.read(decision, plan, result)
 
     def late(self, result: object) -> None:
         """
-        Settle the call, which was answered already.
+        Settle the call, which was answered already, without holding up an event loop.
         """
-        self.calls.settle(self.decision, self.plan, result, unread=True)
+        ledger, settle = self.calls.ledger, partial(self.calls.settle, self.decision, self.plan, result, unread=True)
+        if ledger.blocks:
+            later(ledger.store, settle)
+        else:
+            settle()
 
     async def _reading(self, result: Any) -> Prepared:
         calls, decision, plan, _, _ = self

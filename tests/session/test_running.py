@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import orjson
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, SessionError, Success, Summary, Tool, Truncate
@@ -162,6 +163,38 @@ def test_the_smaller_of_the_tool_s_and_the_session_s_time_is_the_limit(clock: An
     envelope = run(session, lambda *_: release.wait(10), awaited=False)
     release.set()
     assert envelope.error_message == "no result within 0.02 s"
+
+
+@table("declared", [True, False])
+def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time(declared: bool, clock: Any) -> None:
+    sink = MemorySink()
+    tool = Tool(name="t", timeout=0.02 if declared else None)
+    session = Policy([Budget(max_elapsed=10)], tools=[tool]).session("s", clock=clock, records=sink)
+    session.request()
+    clock.advance(5 if declared else 9.98)
+
+    async def main() -> Envelope:
+        release = asyncio.Event()
+
+        async def deaf(*_: Any) -> str:
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    continue
+            return "the late value"
+
+        envelope: Envelope = await asyncio.wait_for(session.acall("t", {}, deaf), 5)
+        release.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return envelope
+
+    assert asyncio.run(main()).error_type == "timeout"
+    settled = [record for record in sink.records if record["event"] == "settle"]
+    assert [record["late"] for record in settled] == [False, True]
+    assert orjson.dumps(settled[-1]["result"]) == b'"the late value"'
 
 
 def test_a_tool_that_needs_its_thread_keeps_it(clock: Any) -> None:
