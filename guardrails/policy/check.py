@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict, Union
 from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
-from guardrails.core.guards.base import Guard, overrides
+from guardrails.core.guards.base import Guard, overrides, respelt
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import REPEATS, Tool
@@ -181,8 +181,7 @@ def _listed(cls: type[Guard], listed: Any) -> Guard:
 
 
 def _settings(cls: type[Guard], **settings: Any) -> dict[str, Any]:
-    # Of two names of one setting the later one holds: a file's own, after that of a policy it extends.
-    return {cls.aliases.get(name, name): setting for name, setting in settings.items()}
+    return respelt(settings, cls.aliases, ValueError)
 
 
 def _guard(cls: type[Guard], **settings: Any) -> Guard:

@@ -21,7 +21,6 @@ from typing import Any, Final
 
 from guardrails.core.guards import Kinds, kinds_of
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.budget import Budget
 from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
@@ -32,8 +31,6 @@ from .reload import Content, digest, is_name, stamp
 
 
 MAX_FILES: Final = 32
-CAP: Final = {"max_cost_usd", *(name for name, own in Budget.aliases.items() if own == "max_cost_usd")}
-"""The names of the limit that `on_unpriced` is said of."""
 
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
@@ -146,7 +143,8 @@ class Document:
             del settings["tools"]
         self._anchor(root, folder)
         own = replace(root, value=settings)
-        return _with_rules(reduce(_merged, parents, replace(root, value={})), own, parents)
+        base = reduce(self._merged, parents, replace(root, value={}))
+        return _with_rules(self._merged(base, own), own, parents)
 
     def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
         written = str(item.value)
@@ -180,16 +178,32 @@ class Document:
                 if named is not None and isinstance(named.value, str) and named.value:
                     named.value = str(folder.absolute() / named.value)
 
+    def _merged(self, base: Node, over: Node, key: str = "") -> Node:
+        """
+        Returns the value *over* of *key* laid upon *base*: a setting replaces what was said of it by another name.
+        """
+        if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+            return over
+        aliases = self.kinds.get(key, Guard).aliases
+        now = {aliases.get(name, name) for name in over.value}
+        merged = {
+            name: node for name, node in base.value.items() if name in over.value or aliases.get(name, name) not in now
+        }
+        if "max_cost_usd" in now.intersection(aliases.get(name, name) for name in base.value):
+            merged.pop("on_unpriced", None)
+        for name, node in over.value.items():
+            merged[name] = self._merged(merged[name], node, name) if name in merged else node
+        return replace(over, value=merged)
+
 
 def _unreadable(path: Path, error: OSError) -> str:
     return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"
 
 
-def _with_rules(base: Node, own: Node, parents: list[Node]) -> Node:
+def _with_rules(merged: Node, own: Node, parents: list[Node]) -> Node:
     """
-    Returns the settings *own* laid upon *base*, which are those of *parents*: its rules of `tools:` stand before theirs.
+    Returns the settings *merged* of a file and its *parents*: the rules of `tools:` of its *own* stand before theirs.
     """
-    merged = _merged(base, own)
     tools: Any = inner(merged, "tools")
     if tools is None or not isinstance(tools.value, list) or tools.replaces:
         return merged
@@ -197,15 +211,3 @@ def _with_rules(base: Node, own: Node, parents: list[Node]) -> Node:
     below_first = dict.fromkeys(rule for layer in (*parents, own) for rule in reversed(items(layer, "tools")))
     merged.value["tools"] = replace(tools, value=[*below_first][::-1])  # type: ignore[call-overload, index]
     return merged
-
-
-def _merged(base: Node, over: Node) -> Node:
-    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
-        return over
-    merged = dict(base.value)
-    if CAP & base.value.keys() and CAP & over.value.keys():
-        merged.pop("on_unpriced", None)
-    for key, node in over.value.items():
-        # The later one stands last: of two names of one setting it holds.
-        merged[key] = _merged(merged.pop(key), node) if key in merged else node
-    return replace(over, value=merged)

@@ -130,6 +130,12 @@ def test_what_it_asks_of_the_library_is_heard_of_rules_too(tmp_path: Path) -> No
         ("office: {hours: {first: -1}}", Office, "2:25: office.hours.first: must be at least 0, got `-1`"),
         ("office: {hours: {first: 20}}", Office, "2:9: office: the office closes before it opens"),
         ("office: {inner: 1}", Office, "2:10: unknown key `inner`, known here: "),
+        ("office: {pause: 8, rest: 9}", Office, "2:9: office: `rest` is given twice, once as `pause`"),
+        (
+            "tools: [{match: a, office: {rest: 8, pause: 9}}]",
+            Office,
+            "2:28: tools.0.office: `rest` is given twice, once as `pause`",
+        ),
         ("offices: {}", Office, "2:1: unknown key `offices`, did you mean `office`?"),
         ("office: {}", Office(), "`office` is given twice"),
         ("scopes: {user: {office: {rest: 3}}}", Office, "2:26: unknown key `rest`, known here: `mode`, `hours`"),

@@ -159,11 +159,15 @@ def laid(given: Any, below: Any) -> Any:
     return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
 
 
-def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+def respelt(given: Mapping[str, Any], aliases: Mapping[str, str], error: type[Exception] = TypeError) -> dict[str, Any]:
     """
-    Returns the settings *given* under their own names; of two names of one the later holds, as in a file.
+    Returns the settings *given* under their own names. Raises *error* if one is given by two names.
     """
-    return {aliases.get(key, key): value for key, value in given.items()}
+    names = [aliases.get(key, key) for key in given]
+    for key, name in zip(given, names, strict=True):
+        if key != name and names.count(name) > 1:
+            raise error(f"`{name}` is given twice, once as `{key}`")
+    return dict(zip(names, given.values(), strict=True))
 
 
 class _Slot:

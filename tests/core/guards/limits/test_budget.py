@@ -4,6 +4,8 @@ What a session may use.
 
 from typing import Any
 
+import pytest
+
 from guardrails import Budget, Duplicates, Policy, Success, Tool
 from guardrails.core.refusals import usd
 from tests.tables import table
@@ -160,6 +162,10 @@ def test_the_names_of_the_seeds_are_accepted(clock: Any) -> None:
     assert Budget(**seeds) == Budget(max_calls=1, max_turns=2, max_cost_usd=3.0)
     more: Any = {"max_tool_iterations": 4}
     assert Budget(**more) == Budget(max_turns=4)
+    for twice in ({"max_calls": 5, "max_tool_calls": 900}, {"max_tool_turns": 1, "max_tool_iterations": 2}):
+        settings: Any = twice
+        with pytest.raises(TypeError, match=r"`max_(calls|turns)` is given twice, once as `max_tool_(calls|turns)`"):
+            Budget(**settings)
 
 
 @table(
