@@ -62,12 +62,12 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
 
 def says(reading: Reading, *, look: bool) -> int:
     """
-    Returns 3 if the work goes on, 2 if nothing was found, 1 if a result only acknowledges, as an empty text of what may be work does;
+    Returns 3 if the work goes on, 2 if nothing was found, 1 if a result only acknowledges, as an empty text or object of what may be work does;
     4 if it answers in one short line or value, 0 if it brings more.
     """
     news, content = reading.news, reading.content
     if news != 2:
-        return 3 if news == 3 else 1 if news == 0 or (not look and content == "") else 2
+        return 3 if news == 3 else 1 if news == 0 or (not look and content in ("", {})) else 2
     kind = type(content)
     if kind is list or (reading.form is not None and reading.form.lists):
         return 0

@@ -91,7 +91,9 @@ class Document:
             str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
             for number, rule in enumerate(items(self.root, "tools"))
             for old, now in REPEATS.items()
-            if (entry := inner(rule, old)) is not None and rule.position.source is next(iter(self.sources))
+            if (entry := inner(rule, old)) is not None
+            and entry.value is True
+            and rule.position.source is next(iter(self.sources))
         ]
 
     def _of_rules(self, arguments: dict[str, Any], made: Iterable[Any]) -> Iterable[Mistake]:

@@ -308,7 +308,7 @@ class Envelope:
         )
         if self.limit_message is not None:
             shown["limit_reached"] = True
-        short = len(self.value) <= LINE if kind is str else kind in _SCALARS
+        short = len(self.value) <= LINE and self.value[:1] not in ("{", "[") if kind is str else kind in _SCALARS
         if short and self.is_complete and "is_complete" not in self.own:
             # That it is all needs not be said of a scalar, or of one short line.
             del shown["is_complete"]

@@ -99,7 +99,13 @@ def _places(content: Any) -> list[tuple[str, Any, Form]]:
     """
     Returns the objects that may speak of a *content*, each with the name of what holds it, `""` for the first, and its form.
     """
-    places = [("", content, form_of(content))] if type(content) is dict else []
+    if type(content) is dict:
+        places = [("", content, form_of(content))]
+    else:
+        # At one end of a list, what has nothing but signs is no row.
+        ends = [row for row in (*content[:1], *content[1:][-1:]) if type(row) is dict and row]
+        places = [("", row, form) for row in ends if len((form := form_of(row)).signs) == len(row)]
+        places = places if len(places) == 1 else []
     for holder, owner, its in places:
         for key, _ in its.objects if (not holder or len(owner) == 1) and len(places) < 64 else ():
             inner = owner[key]
@@ -136,7 +142,9 @@ def _sign(its: About, name: str, said: Any, shown: int | None, holds: int, place
         quota = not {"limit", "reset", "quota", "used"}.isdisjoint(str(one).lower() for one in place)
         return not quota, None, None if quota else f"{said:,} more are not shown: ask for the next part."
     if kind == "bare":
-        return number == shown, int(number) if name == "total" and number != shown else None, None
+        # A full page has as many rows as its limit.
+        total = name == "total"
+        return total and number == shown, int(number) if total and number != shown else None, None
     return _counted(number, shown)
 
 

@@ -159,9 +159,9 @@ def content_of(value: Any) -> Carried:
                 inner = data[0] if len(data) == 1 else found.text
         elif kind is str:
             inner = data_in(value)
-        elif kind is dict and len(value) == 1:
-            [(name, only)] = value.items()
-            inner = only if type(only) is str and name in REMARKS else value
+        elif kind is dict and len(there := [name for name in value if value[name] is not None]) == 1:
+            only = value[there[0]]
+            inner = only if type(only) is str and there[0] in REMARKS else value
         elif kind is not dict and kind is not list and kind not in _BASIC:
             inner = Copy(PARSED, consumes=True).of(value)
         if inner is value:

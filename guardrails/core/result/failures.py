@@ -22,8 +22,8 @@ Words = Literal["own", "program", "shown"]
 """Whose words a text is: the tool's; a program's, which ends in a traceback or an exit code if it fails; others', that it shows."""
 
 FAILED: Final = frozenset("error failed failure fail fatal denied unauthorized timeout".split())  # noqa: SIM905
-_SAYS: Final = "error.message error_message errorMessage error message detail errors reason msg stderr title output"
-_KINDS: Final = "error_type errorType error.type error.code error_code code type name error"
+_SAYS: Final = "error.message error.error_message error_message errorMessage error message detail errors reason msg stderr title output"
+_KINDS: Final = "error_type errorType error.error_type error.type error.code error_code code type name error"
 _ABOUT: Final = r"""(?x)(?:^|_)(?:err|mess|msg|detail|reason|cause|code|type|kind|title|desc|hint|help|sugg|trace|stack|exception|warn|time|at$|date|elapsed|duration
 |took|inst|ur[li]|href|path|doc|retr|attempt|status|state|ok|success|fail|limit|remain|reset|quota|categ|sever|level|domain|field|param|version|jsonrpc|http|exit|return|id$)"""
 """Names of scalars that say more of a failure, or of the call; and of the objects and lists that do."""
@@ -39,6 +39,7 @@ _LINE: Final = rf"""(?ix)\W{{0,4}}(?:(?:(?:fatal|unexpected|unknown|tool|api|htt
 |http(?:/\d(?:\.\d)?)?[\ :]{{1,2}}(?:error:?\ ?|status:?\ ?)?[45]\d\d\b|[45]\d\d{REASONS}"""
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
+_HTTP: Final = rf"(?ix)(?:http\S{{0,10}}\ )?[45]\d\d{REASONS}\W{{0,3}}"
 _ID: Final = re.compile("(?:.*_)?(?<!request_)id")
 _MAY: Final = re.compile(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
 
@@ -92,9 +93,12 @@ def failure_in(value: Any, content: Carried, source: Source, given: Set[str], no
     sign = Sign() if flagged else None
     if source.sign is not None:
         sign = source.sign((view, value), text) or sign
-    elif not flagged and not (source.words == "shown" and text is not None):
-        # What a reader of files shows is others' words, whatever it holds.
-        sign = _of_text(view, source.words, given) if isinstance(view, str) else _of_object(view, given)
+    elif not flagged:
+        # What a reader of files shows is others' words, whatever it holds but a line of HTTP.
+        own = isinstance(view, str) and re.fullmatch(_HTTP, view.strip()) is not None
+        words: Words = "own" if own else source.words
+        if words != "shown" or text is None:
+            sign = _of_text(view, words, given) if isinstance(view, str) else _of_object(view, given)
     if sign is None:
         return None
     told = first(view, source.says or _SAYS, lambda said: short(said) if brings(said) else None)
@@ -115,8 +119,9 @@ def _told(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int | 
             named = {flat(str(name)).replace("_", "-"): said for name, said in place.items()}
             wait = wait_in_fields(named, status or (429 if kind == "rate_limit" else None), now_ms)
     made = Outcome(None, kind, message, status, wait_in_text(message, now_ms) if wait is None else wait)
-    made.retryable = claim if isinstance(claim := at(view, "retryable"), bool) else None
-    made.retries = left if type(left := at(view, "max_retries_remaining")) is int and left >= 0 else None
+    made.retryable = first(view, "retryable error.retryable", lambda claim: claim if type(claim) is bool else None)
+    claims = "max_retries_remaining error.max_retries_remaining"
+    made.retries = first(view, claims, lambda left: left if type(left) is int and left >= 0 else None)
     return made
 
 
@@ -140,7 +145,7 @@ def _of_object(value: Any, given: Set[str]) -> Sign | None:
     explained = first(value, "message msg error detail title reason", _sentence)
     status = first(value, (*STATUS, "code") if explained else STATUS, http_error)
     ended = first(value, EXITS, lambda number: number if type(number) is int and number else None)
-    code, empty = value.get("code"), value.get("data", 0) is None
+    code, empty = value.get("code"), "data" in value and not brings(value["data"])
     coded = empty and explained and type(code) is int and code != 0 and not 200 <= code < 300
     error = _is_error(next((value[name] for name in ERRORS if name in value), None), listed=not empty)
     false = value.get("ok") is False or value.get("success") is False

@@ -105,7 +105,7 @@ class Form:
         """The list by a usual name."""
         self.tells = tuple(key for key in keys if key in TELLS)
         """What may say that it is a failure."""
-        self.carries = len(keys) == 1 or not CARRIERS.isdisjoint(keys)
+        self.carries = len(kinds) - kinds.count(type(None)) == 1 or not CARRIERS.isdisjoint(keys)
         """It may be a carrier, or the holder of one text."""
         self.signs = tuple((key, says) for key, says, _ in members if says.more is not None)
         """What may tell of completeness."""

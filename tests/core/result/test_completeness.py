@@ -26,10 +26,10 @@ CASES = Path(__file__).parents[3] / "benchmarks" / "completeness.jsonl"
 
 @table(("complete", "values"), [
     (False, [{"rows": ROWS, "has_more": True}, {"rows": ROWS, "hasMore": "true"}, {"rows": ROWS, "has_more": 1}, {"rows": ROWS, "pageInfo": {"hasNextPage": True}}]),
-    (False, [{"rows": ROWS, "truncated": True}, {"text": "a", "is_truncated": True}, {"rows": ROWS, "timed_out": True}]),
+    (False, [{"rows": ROWS, "truncated": True}, {"text": "a", "is_truncated": True}, {"rows": ROWS, "timed_out": True}, [*ROWS, {"_truncated": True, "omitted": 7}]]),
     (False, [{"rows": ROWS, "is_last": False}, {"rows": ROWS, "isLastPage": False}, {"rows": ROWS, "is_complete": False}]),
     (False, [{"rows": ROWS, "next": "/r?page=2"}, {"rows": ROWS, "nextPageToken": "abc"}, {"Items": ROWS, "LastEvaluatedKey": {"pk": 7}}, {"rows": ROWS, "continuation": "x"}]),
-    (False, [{"rows": ROWS, "meta": {"next_cursor": "abc"}}, {"rows": ROWS, "_links": {"next": {"href": "/r"}}}]),
+    (False, [{"rows": ROWS, "meta": {"next_cursor": "abc"}}, {"rows": ROWS, "_links": {"next": {"href": "/r"}}}, [*ROWS, {"next_cursor": "abc"}]]),
     (False, [{"rows": ROWS, "total_count": 120}, {"hotels": ROWS, "totalResults": "120"}, {"data": {"rows": ROWS, "total_hits": 9}}]),
     (False, [{"remaining": 88}, {"rows": ROWS, "remaining": 88}, {"rows": ROWS, "omitted": 3}, {"status": "running"}, "Process still running."]),
     (False, [{"data": {"users": {"nodes": ROWS, "pageInfo": {"hasNextPage": True}}}}, {"data": {"a": {"b": {"nodes": ROWS, "pageInfo": {"hasNextPage": True}}}}}]),
@@ -37,7 +37,7 @@ CASES = Path(__file__).parents[3] / "benchmarks" / "completeness.jsonl"
     (None, [{"text": "abc", "next_offset": 100}, {"data": ROWS, "meta": {"pagination": {"page": 1, "pageCount": 5, "total": 100}}}]),
     (True, [{"threads": {"t1": {"n": 3, "has_more": True}, "t2": {"n": 4}}}, {"user": {"next": "x", "total": 100}}, {"rows": ROWS, "message": "Rows of the table"}]),
     (False, ["Output too large (90 KB)", "a\n[output truncated]", "a\n... 30 more", "Showing 1-10 of 120\na"]),
-    (None, [{"rows": ROWS, "total": 120}, {"rows": ROWS, "count": 9}, {"rows": ROWS, "page": 1}, {"limit": 100, "remaining": 99, "reset": 5}, {"rows": ROWS, "total": 120, "next": None}]),
+    (None, [{"rows": ROWS, "total": 120}, {"rows": ROWS, "count": 9}, {"rows": ROWS, "page": 1}, {"limit": 100, "remaining": 99, "reset": 5}, {"rows": ROWS, "total": 120, "next": None}, {"rows": ROWS, "limit": 2}, {"rows": ROWS, "per_page": 2, "page": 2}, [{"count": 0}]]),
     (True, [{"rows": ROWS}, ROWS, [], {"rows": ROWS, "has_more": False, "next_cursor": None}, {"rows": ROWS, "total_count": 2}, {"rows": ROWS, "total": 2}, 7, None, "text"]),
     (True, [{"title": "x", "next": "chapter 4"}, {"rows": ROWS, "user": {"next": "x", "total": 100}}, {"rows": [{"has_more": True, "next": "x"}] * 2}]),
     (True, ["Found 10 of 120 things to say", "self.items\nreturn Page(truncated=True)", {"rows": ROWS, "next": "null"}, {"rows": ROWS, "next": True}]),

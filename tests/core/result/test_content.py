@@ -112,3 +112,7 @@ def test_the_order_of_rows_is_no_news(rows: list[Any], random: Any) -> None:
 
     assert steady(shuffled) == steady(rows)
     assert steady({"hotels": shuffled}) == steady({"hotels": rows})
+
+
+def test_a_text_beside_members_that_are_null_is_all_there_is() -> None:
+    assert reading_of({"output": "Process still running.", "exit_code": None}).news == WAITING

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from guardrails import Envelope, Failed, Policy, Retryable, Success, Tool
 from guardrails.core.result import reading_of
+from guardrails.core.result.failures import Source
 from guardrails.core.tools.tool import source_of, speaker
 from tests.core.result.carriers import block, carried
 from tests.tables import table
@@ -72,7 +73,9 @@ def test_a_failure_is_one_in_every_carrier_and_its_twin_in_none(failure: Any, ho
     ({"error": "x", "error_type": "auth"}, "auth", "x", None, None),
     ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "unavailable", "Overloaded", None, None),
     ({"exit_code": 1, "stderr": "boom"}, "exec_nonzero", "boom", None, None), ({"errors": ["a", "b"]}, "other", '["a","b"]', None, None),
-    ({"isError": True, "content": [block("hm")]}, "other", "hm", None, None),
+    ({"isError": True, "content": [block("hm")]}, "other", "hm", None, None), ({"code": 40013, "msg": "bad", "data": []}, "other", "bad", None, None),
+    ({"error": {"error_type": "timeout", "error_message": "slow", "retryable": False}}, "timeout", "slow", None, None),
+    ("Error: Timeout 30000ms exceeded.", "timeout", "Error: Timeout 30000ms exceeded.", None, None),
     ({"isError": True, "content": []}, "other", "the tool reported an error and said nothing of it", None, None),
     ({"status": "error", "error_type": "rate_limit", "error_message": "slow", "retry_after_ms": 2000}, "rate_limit", "slow", None, 2000),
 ])  # fmt: skip
@@ -189,3 +192,12 @@ def test_an_iterator_that_fails_half_way_has_failed_unless_its_exception_is_pass
     assert reading_of(rows()).error_type == "timeout"
     with pytest.raises(TimeoutError):
         reading_of(rows(), passes=(TimeoutError,))
+
+
+@table(("text", "fails"), [("429 Too Many Requests", True), ("HTTP/1.1 502 Bad Gateway", True), ("Error: it broke", False), ("404 not found is a page of this site", False)])  # fmt: skip
+def test_of_what_shows_others_words_only_a_line_of_http_fails(text: str, fails: bool) -> None:
+    assert reading_of(text, Source(words="shown")).ok is not fails
+
+
+def test_claims_under_an_error_are_claims_too() -> None:
+    assert reading_of({"error": {"message": "slow", "retryable": False, "max_retries_remaining": 2}}).retries == 2
