@@ -233,7 +233,9 @@ def _refused(event: Any, depth: int, documents: int) -> Iterator[str]:
     if getattr(event, "anchor", None):
         yield "anchors and aliases are not allowed, write the value out"
     alone = tag == "!replace" and depth == LIST_DEPTH and isinstance(event, yaml.SequenceStartEvent)
-    if tag not in (None, "!") and not alone:
+    if tag == "!replace" and not alone:
+        yield "`!replace` stands before the list of `tools:` only"
+    elif tag not in (None, "!", "!replace"):
         yield f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
 
 

@@ -85,7 +85,7 @@ class Registry:
         Offer *function*, by a call or as a decorator. Returns it unchanged.
 
         Name, description and parameters are those of its signature and docstring, unless *declarations* (the fields of
-        `Tool`: `name`, `description`, `timeout`, `stable`, ...) and *parameters* say otherwise. With a pydantic model
+        `Tool`: `name`, `description`, `timeout`, `repeats`, ...) and *parameters* say otherwise. With a pydantic model
         or a JSON Schema as *parameters* the function gets them by keyword. If its one parameter is annotated with the
         model, it gets an instance.
 

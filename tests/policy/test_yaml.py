@@ -120,6 +120,7 @@ def test_a_number_that_readers_disagree_on_is_text(written: str) -> None:
             ["1:4: tags such as `!!python/name:os.system` are not allowed, write a plain value"],
         ),
         ("!policy {a: 1}", ["1:1: tags such as `!policy` are not allowed, write a plain value"]),
+        ("a: !replace {b: 1}", ["1:4: `!replace` stands before the list of `tools:` only"]),
         ("? [a, b]\n: 1", ["1:3: a key must be text"]),
         ("{[a]: 1, {b: c}: 2}", ["1:2: a key must be text", "1:10: a key must be text"]),
         ("a: &x 1", ["1:4: anchors and aliases are not allowed, write the value out"]),

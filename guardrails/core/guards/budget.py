@@ -468,14 +468,6 @@ def _waiting(state: SessionState) -> int:
     return sum(one.question is not None for one in state.pending.values()) if state.pending else 0
 
 
-def holds_request(state: SessionState, n: int | None, holder: str = "") -> bool:
-    """
-    Returns whether the model request *n* of the session *holder* holds something; None: whether one does that nobody estimated.
-    """
-    holds = (state.own.get(BUDGET) or {}).get("holds", {})
-    return _fitting(holds, holder, ()) is not None if n is None else _key(holder, n) in holds
-
-
 def _average(mine: Any) -> Amount:
     """
     Returns what responses have used on average.

@@ -115,8 +115,8 @@ class Retryable(Guard):
     retry_cost: Annotated[float, Ge(0)] = 0.1
     """The cost of one more try, if a success is worth 1. A model advises a retry that is worth more than it costs."""
     auto: bool = False
-    """The library itself makes a failed call again if that is advised. The tool must be declared `read_only`, `stable` or
-    `idempotent`. The model reads the end of the last attempt."""
+    """The library itself makes a failed call again if that is advised. The tool must be declared `read_only`,
+    `repeats: evidence` or `idempotent`. The model reads the end of the last attempt."""
     auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
     """Seconds; a longer wait is for the model to decide about."""
     explore: Annotated[float, Ge(0), Le(0.1)] = 0.0

@@ -17,7 +17,7 @@ class Streak(Guard):
     """
     Deny a tool that was just called *max_same* times in a row, or failed *max_failures* times in a row.
 
-    Another tool in between resets both; a denied call changes neither. A polling tool may be called on and on.
+    Another tool in between resets both; a denied call changes neither. *max_same* is not for a tool with `repeats: allow`.
     """
 
     codes: ClassVar[Codes] = {"streak.max_same": ("limit", "used"), "streak.max_failures": ("limit", "used")}
