@@ -188,13 +188,17 @@ class RedisStore(PersistentStore):
                 f"(`{found.decode('utf-8', 'replace'):.80}`): use another `namespace`, or the version that wrote it"
             )
         self._client.set(name, FORMAT)
-        answer = self._client.info("memory")
+        answer = self._client.info()
         # A cluster answers by node.
         for info in [answer] if "maxmemory_policy" in answer else answer.values():
             evicts = str(info["maxmemory_policy"])
             if evicts.startswith("allkeys-"):
                 raise StoreError(
                     f"the store `{self.place}` may drop states for lack of memory (maxmemory-policy `{evicts}`): set it to `noeviction`"
+                )
+            if info["role"] == "slave" and not info["slave_read_only"]:
+                raise StoreError(
+                    f"the store `{self.place}` is a replica whose writes are lost at its next sync: give the address of the primary"
                 )
 
     def _run(self, script: str, keys: Sequence[str], arguments: Sequence[bytes], _: Slot) -> Any:

@@ -178,6 +178,19 @@ def test_a_server_that_could_drop_states_is_refused(server: Server, policy: str)
 
 
 @needed
+def test_a_replica_that_takes_writes_and_loses_them_later_is_refused(server: Server) -> None:
+    replica = Server("--replicaof", "127.0.0.1", str(server.port), "--replica-read-only", "no")
+    try:
+        with pytest.raises(StoreError, match=r"is a replica whose writes are lost .* give the address of the primary"):
+            RedisStore(replica.url)
+        replica.ask("REPLICAOF", "NO", "ONE")
+        with RedisStore(replica.url) as store:
+            assert store.update(["a"], spend) == [1]
+    finally:
+        replica.remove()
+
+
+@needed
 @pytest.mark.parametrize(
     ("given", "said"),
     [("", "did not let this user in"), (":wrong@", "did not let this user in: correct user and password")],
