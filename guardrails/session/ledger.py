@@ -192,7 +192,10 @@ class Ledger:
                 self.parent.event("release", {"child": self.id, "used": end.limits or {}})
             self.closed_children.add(self.id)
         if self.sink is not None:
-            self.sink.flush(10)
+            try:
+                self.sink.flush(10)
+            except Exception as error:  # noqa: BLE001  nor does it fail the end of a session
+                log_loss(self.sink, error)
 
     def _withdraw_questions(self) -> None:
         """
@@ -408,7 +411,11 @@ def later(store: object, work: Callable[[], T]) -> "Future[T]":
 
     Each store has one thread, as it takes one step at a time. No step then waits for threads that tools keep.
     """
-    worker = _workers.get(store)
+    try:
+        worker = _workers.get(store)
+    except TypeError:  # a store that has no hash, or cannot be referred to, shares the thread of its type
+        store = type(store)
+        worker = _workers.get(store)
     if worker is None:
         worker = _workers.setdefault(store, ThreadPoolExecutor(1, "guardrails-store"))
     return worker.submit(copy_context().run, work)
@@ -546,8 +553,15 @@ class Recorder:
         try:
             self._put(record, size)
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
-            kind = type(self.sink).__qualname__
-            warn_once(f"sink {kind}", "the sink `%s` raised: %r; its records are lost", kind, error)
+            log_loss(self.sink, error)
+
+
+def log_loss(sink: "Sink", error: Exception) -> None:
+    """
+    Say in the log, once, that *sink* raised *error*.
+    """
+    kind = type(sink).__qualname__
+    warn_once(f"sink {kind}", "the sink `%s` raised: %r; its records are lost", kind, error)
 
 
 def new_id() -> str:

@@ -87,13 +87,13 @@ class Full:
             raise OSError("disk full")
 
     def flush(self, timeout: float | None = None) -> bool:
-        return False
+        raise OSError("disk full")
 
     def close(self) -> None:
         pass
 
 
-@pytest.mark.parametrize("takes", [0, 1])
+@pytest.mark.parametrize("takes", [0, 1, 9])
 def test_a_sink_that_raises_loses_its_records_and_no_call(
     takes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
