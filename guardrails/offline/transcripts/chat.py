@@ -116,8 +116,9 @@ class _Session:
             return
         results = list(_results_in(part))
         self.step += bool(results) or part.get("role") in ("system", "developer", "user")
-        for of, content, failed in results:
-            if (values := _tagged(before, of)) is not None and not any(of in each[1:] for each in self.open):
+        for number, (of, content, failed) in enumerate(results):
+            place = sum(of == other for other, *_ in results[:number])
+            if (values := _tagged(before, of, place)) is not None and not any(of in each[1:] for each in self.open):
                 yield from self._made(before, [(None, of, values)], held)
             if call := next((each for each in self.open if of in each[1:]), None):
                 self.open.remove(call)
@@ -141,11 +142,13 @@ class _Session:
             yield Made(call, key, self.step, _time(part) or (_time(held) if item else None))
 
 
-def _tagged(message: Part, tool: Any) -> dict[str, str] | None:
+def _tagged(message: Part, tool: Any, place: int) -> dict[str, str] | None:
     """
-    Returns the arguments of a call of *tool* that stands as tags in the text of a *message*, as Cline and Roo wrote it until 2025.
+    Returns the arguments of a call of *tool*, the one after *place* others, that stands as tags in the text of a *message*, as Cline and Roo
+    wrote it until 2025.
     """
-    inner, closed, _ = _text_in(message).partition(f"<{tool}>")[2].partition(f"</{tool}>")
+    opened = _text_in(message).split(f"<{tool}>")[place + 1 :]
+    inner, closed, _ = opened[0].partition(f"</{tool}>") if opened else ("", "", "")
     if not closed:
         return None
     values, start = {}, 0
@@ -190,7 +193,8 @@ def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
     """
     role, content = part.get("role"), part.get("content")
     if part.get("type") in _OUTPUTS:
-        failed = True if part.get("status") in ("failed", "incomplete") else None
+        ends = [at(end, "outcome", "exit_code") for end in objects(part.get("output"))]
+        failed = True if part.get("status") in ("failed", "incomplete") or any(ends) else None
         if failed or "output" in part:
             yield text(part.get("call_id")) or part.get("id"), part.get("output"), failed
     elif role in ("tool", "function"):

@@ -42,13 +42,19 @@ def _fits(value: Any) -> bool | None:
     line = mapping(value)
     # Newer versions add kinds of lines.
     unknown = None if text(line.get("type")) else False
-    return (line.get("type") in _LINES or unknown) if type(line.get("payload")) is dict else False
+    if type(line.get("payload")) is dict:
+        return line.get("type") in _LINES or unknown
+    # Until mid-2025 items stood bare, below a head.
+    return "record_type" in line or line.keys() >= {"id", "instructions"} or unknown
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
     rollout = _Rollout(file)
     for _, line in values:
-        yield from rollout.events(line.get("type"), mapping(line["payload"]), line.get("timestamp"))
+        kind, item = line.get("type"), line.get("payload")
+        if type(item) is not dict:
+            kind, item = "session_meta" if "instructions" in line else "response_item", line
+        yield from rollout.events(kind, item, line.get("timestamp"))
 
 
 class _Rollout:

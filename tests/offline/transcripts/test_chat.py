@@ -6,6 +6,8 @@ import json
 
 from typing import Any
 
+import pytest
+
 
 def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
     wires = [
@@ -48,6 +50,27 @@ def test_a_task_of_cline_whose_calls_are_tags_gives_those_that_were_answered(rea
         ("execute_command", {"command": 'make && echo "<b>"', "requires_approval": "false"}, True, 1_790_000_003_000),
     ]
     assert calls[0].result == "print(1)"
+
+
+def test_tags_of_one_message_have_a_result_each(read: Any) -> None:
+    tags = (
+        "<read_file>\n<path>a</path>\n</read_file>\n<read_file>\n<path>b</path>\n</read_file>\n<think>no call</think>"
+    )
+    told = "[read_file for 'a'] Result:\none\n[read_file for 'b'] Result:\ntwo\n<environment_details>\n</environment_details>"
+    said = [("user", "go"), ("assistant", tags), ("user", told)]
+    calls, _ = read(json.dumps([{"role": role, "content": content} for role, content in said]))
+    assert [(c.tool, c.arguments, c.result) for c in calls] == [
+        ("read_file", {"path": "a"}, "one"),
+        ("read_file", {"path": "b"}, "two"),
+    ]
+
+
+@pytest.mark.parametrize(("code", "failed"), [(2, True), (0, False)])
+def test_the_exit_code_of_a_shell_call_says_whether_it_failed(read: Any, code: int, failed: bool) -> None:
+    end = [{"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": code}}]
+    made = {"type": "shell_call", "call_id": "k", "action": {"commands": ["ls"]}}
+    calls, _ = read(json.dumps([made, {"type": "shell_call_output", "call_id": "k", "output": end}]))
+    assert [bool(call.is_error) for call in calls] == [failed]
 
 
 def test_results_that_name_their_tool_alone_are_of_its_calls_in_order(read: Any) -> None:
