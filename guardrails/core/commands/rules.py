@@ -178,7 +178,7 @@ def _speaks(stage: Sequence[Word], command: Command) -> bool:
 
 
 def _operand(text: str, folder: str) -> _Operand:
-    known = text.replace(UNKNOWN, "")[:_MOST]
+    known = re.sub(r"\s+", " ", text.replace(UNKNOWN, ""))[:_MOST]
     seen = [] if UNKNOWN in folder or not known else [under(folder, known)]
     if known and (plain(known) not in (".", "..") or not seen):
         seen += [known, plain(known)]

@@ -37,7 +37,7 @@ def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | 
     for name in ("retry-after-ms", "x-ms-retry-after-ms", "retry-after", "retry-after-seconds", "retry-delay"):
         if (wait := wait_ms(fields.get(name), now_ms, 1 if name.endswith("ms") else 1000)) is not None:
             return wait
-    waits = [wait_in_text(f"ratelimit: {fields.get('ratelimit')}", now_ms)]
+    waits = [wait_in_text(f"ratelimit: {fields.get('ratelimit', fields.get('rate-limit'))}", now_ms)]
     for name, value in fields.items():
         left = str(fields.get(name.replace("reset", "remaining"), "0" if status in (403, 429, 503) else ""))
         if "reset" in name and "ratelimit" in name.replace("-limit", "limit") and left == "0":
