@@ -10,6 +10,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from logging import INFO
 from os import path, urandom
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +28,7 @@ from guardrails.core.scopes import Scope
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
 from guardrails.core.text.path_text import within
+from guardrails.core.text.redaction import redact
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
@@ -227,6 +229,11 @@ class Calls:
             earlier = ledger.policy.results.find(ledger.id, decision.call.sig)
             if earlier is not None:
                 envelope.give_back(earlier.payload)
+        if (envelope.error_type is not None or envelope.errors is not None) and log.isEnabledFor(INFO):
+            # There is no such tool, it may not be used, or its arguments do not fit.
+            faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
+            message = redact(" ".join([envelope.message or envelope.status, *faults]))
+            self._log_failure(decision.call, message, envelope.error_type or "validation")
         return ledger.share is not None and not first.scope and grow(ledger, decision.code)
 
     def notify(self, decision: Decision) -> None:
@@ -299,8 +306,7 @@ class Calls:
             if ledger.records is not None:
                 ledger.records.end(decision, reading, completion)
         if failed:
-            values = {"tool": call.tool, "error": outcome.error_message, "error_type": outcome.error_type}
-            log.info("tool execution failed", extra={"session": ledger.id, **values})
+            self._log_failure(call, outcome.error_message, outcome.error_type)
         if call.canonical is not None and call.sig is not None and (reading.unread or not completion.late):
             payload = failure(outcome) if rendered is None else rendered.payload
             policy.results.keep(ledger.id, call.sig, call.canonical, payload)
@@ -319,6 +325,10 @@ class Calls:
         if isinstance(error, self.passes) and not ends:
             return partial(self.ledger.suspend, decision)
         return partial(self.settle, decision, plan, error)
+
+    def _log_failure(self, call: ToolCall, error: str | None, error_type: str | None) -> None:
+        values = {"tool": call.tool, "error": error, "error_type": error_type}
+        log.info("tool execution failed", extra={"session": self.ledger.id, **values})
 
     def _log_errors(self, made: Decision | Completion) -> None:
         for guard, error in made.errors:

@@ -2,11 +2,13 @@
 The shell around a call: what surrounds it may fail, its result is not lost.
 """
 
+import logging
+
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Guard, Policy, SessionError, guard
+from guardrails import Budget, Guard, Policy, SessionError, Tool, ToolFilter, Validation, guard
 from tests.tables import table
 
 
@@ -38,3 +40,20 @@ def test_what_cannot_be_packed_is_the_error_of_the_guard_that_would_remember_it(
     refused = session.call("t", {}, lambda *_: "ran")
     assert refused.code == "odd.error"
     assert session.ledger.read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)
+
+
+def test_d11_a_call_that_is_refused_for_its_name_or_arguments_is_logged_as_a_failure(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool = Tool(name="look", parameters={"type": "object", "properties": {"n": {"type": "integer"}}})
+    chain = [ToolFilter(deny=("rm",)), Validation(), Budget(max_calls=1)]
+    session = Policy(chain, tools=[tool]).session("s", clock=clock)
+    with caplog.at_level(logging.INFO, "guardrails"):
+        for name, n in (("lok", 1), ("rm", 1), ("look", "one"), ("look", 1), ("look", 2)):
+            session.call(name, {"n": n}, lambda *_: "ran")
+    lines = [vars(line) for line in caplog.records if line.message == "tool execution failed"]
+    assert [(line["tool"], line["error_type"], line["error"]) for line in lines] == [
+        ("lok", "tool_missing", "There is no tool `lok`."),
+        ("rm", "permission", "`rm` may not be used here."),
+        ("look", "validation", "The arguments do not fit `look`. n: must be an integer, not a string"),
+    ]
