@@ -27,7 +27,8 @@ FORMS: list[Any] = [
     {"password": WORD}, {"db": {"secret": {"value": WORD}}}, {"headers": {"Authorization": f"Basic {WORD}"}}, {"headers": {"Cookie": f"sid={WORD}"}},
     {"url": f"postgres://me:{WORD}@db/x"}, {"file": f"-----BEGIN RSA PRIVATE KEY-----\n{WORD}\n-----END RSA PRIVATE KEY-----"},
     {"command": f"curl -u admin:{WORD} https://x"}, {"argv": ["mysql", "--password", WORD]}, {"env": [{"name": "DB_PASSWORD", "value": WORD}]},
-    {"command": f"export DB_PASS='{WORD}'"}, {"api_keys": [WORD, "b"]}, f'{{"password": "{WORD}"', {"authorization": f'Digest username="x", response="{WORD}"'},
+    {"user": "u", "pass": WORD}, {"credentials": ["bob", WORD]}, {"token": {"value": WORD}}, {"code": f"auth=('bob', '{WORD}')"}, {"code": f"HTTPBasicAuth('bob','{WORD}')"},
+    {"q": f'Authorization: Digest username="x", response="{WORD}"'}, {"command": f"export DB_PASS='{WORD}'"}, {"api_keys": [WORD, "b"]}, f'{{"password": "{WORD}"', {"authorization": f'Digest username="x", response="{WORD}"'},
 ]  # fmt: skip
 MARKS = [KEY[3:], "IOSFODNN7", "A" * 30, "Q" * 18, WORD]
 

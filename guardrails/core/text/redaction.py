@@ -45,39 +45,43 @@ _BEGINNINGS: Final = "|".join(_ISSUED).replace("\\", "").split("|")
 _LONG: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{16,}")
 """What has so many characters at least. It may be an issued secret."""
 _KNOWN: Final = re.compile(
-    r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9]{8})(?=:))"
+    r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\\u00[0-9A-Fa-f]{2})|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9]{8})(?=:))"
     f"(?:{'|'.join(f'(?:{begin}){rest}' for begin, rest in _ISSUED.items())})"
 )
 """At the beginning of a word, also behind a character that JSON or a URL has escaped."""
 _SURE: Final = r"""pass(?:word|wd|phrase|code)|secret|api[ _-]?key|access[ _-]?key|account[ _-]?key|private[ _-]?key|signing[ _-]?key
 |cryption[ _-]?key|subscription[ _-]?key|connection[ _-]?string|cookie|authorization|pwd(?!\W{1,6}[/~.])
-|pass(?-i:(?<=_PASS))(?==\D)|token(?-i:(?<=_TOKEN))(?==\D)|pass(?=["'][ ]?:[ ]?["'](?=[a-z]{0,40}[^\sa-z"'])[^\s"']{6})"""
-"""Names of secrets, or how they end; not a working folder, nor `PASS: test_1`."""
-_UNSURE: Final = r"token|bearer|signature|credentials?|\?key|&key|sig(?<![a-z]sig)|auth(?<![a-z]auth)"
-"""Names that may mean something else: they cover what is mixed of letters and digits."""
+|pass(?-i:(?<=_PASS))(?==\D)|token(?-i:(?<=_TOKEN))(?==\D)
+|pass(?:(?<=["']pass)(?=\\{0,3}["'](?::|\][ ]?=)[ ]?\\{0,3}["'])|(?=["'][ ]?:[ ]?["'](?=[a-z]{0,40}[^\sa-z"'])[^\s"']{6}))"""
+"""Names of secrets, or how they end; not a working folder, nor `PASS: test_1`, nor `ok ? 'pass' : 'failed'`."""
+_UNSURE: Final = r"token|bearer|signature|credentials?|\?key|&key|sig(?<![a-z]sig)|auth(?<![a-z]auth)|pass(?-i:(?<=[?&{(]pass)|(?<=[,{][ ]pass))"
+"""Names that may mean something else: they cover texts in quotes, alone or in brackets, and words that are mixed of letters and digits."""
 _NAMES: Final = re.compile(f"(?x){_SURE}|{_UNSURE}|pass|basic|--")
-_MORE: Final = r"(?:\d{1,3}|[_-][\w-]{0,24}|(?-i:(?<=[a-z])[A-Z])\w{0,24}|s(?=\W{1,9}[\[({]))?"
+_MORE: Final = r"(?:\d{1,3}|(?P<more>[_-][\w-]{0,24}|(?-i:(?<=[a-z])[A-Z])\w{0,24})|s(?=\W{1,9}[\[({]))?"
 """Of a name: `password2`, `secretAccessKey`, `api_keys: [`, but not `secretary`."""
 _QUOTE: Final = r"""\\{0,3}["']"""
-_MIXED: Final = (
-    r"""(?=[a-z_.+/=%:-]{0,64}[0-9])(?=[0-9_.+/=%:-]{0,64}[a-z])[\w.+/=%:-]{12,512}+(?![^\s"'`,;&)}\]<\\])"""
-)
+_MIXED: Final = r"""(?=[a-z_.+/=%:-]{0,64}[0-9])(?=[0-9_.+/=%:-]{0,64}[a-z])[\w.+/=%:-]{12,512}+(?![^\s"'`,;&)}\]<\\]|\\{0,3}["']\s?:)"""
+_WITHIN: Final = r"""[\[({][^\])}]{0,400}?["']"""
+_QUOTED: Final = rf"""(?:{_QUOTE}(?!{{{{|\${{)
+|(?:[\[({{]\s{{0,40}}(?:(?:{_QUOTE})?[\w-]{{1,40}}(?:{_QUOTE})?\s?:\s{{0,3}})?){{1,3}}{_QUOTE}(?![^"'\n]{{0,40}}["']\s?:))"""
+"""A text in quotes, or a bracket whose first value is one; not `{{ NAME }}`, nor `${NAME}`."""
 _NAMED: Final = re.compile(
     rf"""(?xia)
     (?: (?:{_SURE}|(?P<unsure>{_UNSURE})){_MORE}
         (?P<mark>{_QUOTE})? [`\])]? [ \t]{{0,3}}
-        (?:=>|:?=(?!=)|:(?!:)|,[^{{}}]{{0,80}}?{_QUOTE}value{_QUOTE}:) [ \t]{{0,3}} (?!(?:null|none|true|false)\b)
-        (?(unsure)(?=(?:[\[({{][^\])}}]{{0,400}}?["']|{_QUOTE})?{_MIXED}))
+        (?:=>|:?=(?!=)|:(?!:)|,[^{{}}]{{0,80}}?{_QUOTE}value{_QUOTE}:) [ \t]{{0,3}} (?!(?:{_QUOTE}(?=\w{{4,5}}["'\\]))?(?:null|none|true|false)\b)
+        (?(unsure)(?=(?(more)(?:{_WITHIN}|{_QUOTE})?{_MIXED}
+          |(?:{_QUOTED}|(?:{_WITHIN}|(?<==)|(?<=pass:[ ])){_MIXED.replace("12", "6")}|{_MIXED}))))
       | --(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["'],[ ]?(?=["']))(?!-)
-      | (?:bearer|basic)[ ]{{1,3}}(?={_MIXED})
+      | (?:bearer|basic)[ ]{{1,3}}(?={_MIXED}) | basicauth(?=\({_QUOTE})
     )
     (?P<quote>{_QUOTE}(?(mark)|(?!\s*[,;:+}}\])])))?
     (?P<value>(?(quote)(?:(?!(?P=quote))(?:\\.|[^\n]))+
       |(?: (?P<open>[\[({{])
-         | (?<=cookie:[ ])[^\n\r"'{{}}\[\]\\]+
+         | (?:(?<=cookie:[ ])|(?<=authorization:[ ]))(?:[^\n\r"'`{{}}\[\]\\]|(?<==)\\{{0,3}}"[\w/][^"\n]{{0,512}}")+
          | (?:(?:basic|bearer|token|negotiate|apikey)\s{{1,3}})?[^\s,;&"'`<>(){{}}\[\]\\]+ )))"""
 )
-"""A name, its sign and its value: a text in quotes, what opens a list, an object or a call, a line of cookies, or a word."""
+"""A name, its sign and its value: a text in quotes, what opens a list, an object or a call, a line of a header, or a word."""
 _BRACKET: Final = re.compile(r"""(?<!\\)"(?:[^"\\\n]|\\.)*+"|[\[\](){}]""")
 
 

@@ -73,6 +73,14 @@ def test_a_secret_is_found_wherever_it_stands_among_words(secret: str, words: st
     ("postgres://me:p4ss@db:5432/x", "postgres://[redacted]@db:5432/x"), ("error\\n" + SECRETS["github"], "error\\n[redacted]"),
     ("postgres://me:p4/ss@db:5432/x", "postgres://[redacted]@db:5432/x"), ("https://me:pa@ss@host/x", "https://[redacted]@host/x"),
     ("redis://:p4ss@cache", "redis://[redacted]@cache"), ("https://0123456789abcdef@host/x", "https://[redacted]@host/x"),
+    ('{"user":"u","pass":"hunter"}', '{"user":"u","pass":"[redacted]"}'), ('{"pass":"a b c1!"}', '{"pass":"[redacted]"}'), ("auth=('bob','hunter2')", "auth=[redacted]"),
+    ('{"credentials":["bob","hunter2"]}', '{"credentials":"[redacted]"}'), ('{"credential":{"user":"bob","value":"hunter2"}}', '{"credential":"[redacted]"}'),
+    ('{"token":{"value":"hunter"},"n":1}', '{"token":"[redacted]","n":1}'), ("slackToken=hunter2", "slackToken=[redacted]"), ("token=abc123", "token=[redacted]"),
+    ('{"credential":{"id":5,"value":"hunter2"}}', '{"credential":"[redacted]"}'), ("d['pass'] = 'hunter'", "d['pass'] = '[redacted]'"), ("c(pass='hunter')", "c(pass='[redacted]')"),
+    ("HTTPBasicAuth('bob','hunter2')", "HTTPBasicAuth[redacted]"), ("user: me, pass: hunter2", "user: me, pass: [redacted]"),
+    ('{"a":"\\u0022' + SECRETS["github"] + '"}', '{"a":"\\u0022[redacted]"}'), ("?user=me&pass=hunter2", "?user=me&pass=[redacted]"),
+    ('Authorization: Digest username="x", response="abc"\nHost: z', "Authorization: [redacted]\nHost: z"),
+    ('{"h":"Authorization: Basic dXNlcjpwYXM=","x":"y"}', '{"h":"Authorization: [redacted]","x":"y"}'),
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----\nok", "[redacted]\nok"),
     ("a -----BEGIN OPENSSH PRIVATE KEY-----\nb3Blbn", "a [redacted]"), ("MIIEabc\n-----END PRIVATE KEY-----\nok", "[redacted]\nok"),
 ])  # fmt: skip
@@ -86,9 +94,11 @@ def test_a_secret_is_known_by_its_name_and_the_name_stays(text: str, shown: str)
     "order #W1234567890 not found for user mia_li_3668", "commit 394f81fab87f0c6e1d does not exist", 'password: ""', "disk-space-management-in-clusters",
     "tests pass: 5, pass: true, two_pass: 12, pass_rate=95%", "second pass: optimizing", "bypass: a1b2c3", "UNEXPECTED_TOKEN: }", "max_token=4096",
     "docker run -u 1000:1000 x", "curl -u https://x/y", "basic authentication is not enough", "auth: (see the docs, section 2)",
-    "session_id: 2026-01-13-7bf322a0", '{"tokens": {"used": 5}, "token": {"error": "expired"}}', "--- PASS: TestPath/x1_y2_z3 (0.00s)",
+    "session_id: 2026-01-13-7bf322a0", '{"tokens": {"used": 5}, "token": {"retries": 3}}', "--- PASS: TestPath/x1_y2_z3 (0.00s)",
     'if apiKey == "" {', "verdict: ok ? 'pass' : 'failed'", '"Enter password:", "then"', "password:\nname: x", 'token_usage: {"input": 74916}', "GIT_AUTHOR=me12345678901",
     "mkdir -p src/app && docker run -p 8080:80 nginx", "OLDPWD=/home/me PWD=/tmp", "<token>true</token> <label for='password'>Password</label>",
+    "tokens: 120", '{"token_count": 120}', '{"token": null, "auth": true}', "pass: 12, fail: 3", '{"pass": 3, "fail": 1}', "PASS=3", "auth: none", "key: value",
+    '{"token_type": "bearer"}', '{"auth": "none"}', "auth: oauth2", 'token: "{{ .Env.TOKEN }}"', 'tokens: {"total": 5, "unit": "x"}', '{"tokens": {"ephemeral_5m_input": 5}}', "ok ? 'pass' : 'fail'",
     '{"secret": null}', '["password", "username", "email"]', "ask-abcdefghijklmnopqrstuvwxyz and task-scheduler-with-a-long-name",
 ])  # fmt: skip
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
@@ -184,7 +194,7 @@ def test_no_frame_of_an_exception_group_stays() -> None:
 # The cost of `redact` is bounded by what it looks at, whatever the text is made of.
 EVIL = [
     'a', 'eyJ-', '://a:', '://a:b/', 'password="', 'password=' + '"' + '\\' * 50, 'Traceback (most recent call last)\n', '\n    at :1:1',
-    '-----BEGIN PRIVATE KEY-----', '--a-', ' ', 'authorization', 'token=-', 'cookie:', '1234567890', '-u a:', "auth=('", 'A_TOKEN=', 'basic ', 'token:["',
+    '-----BEGIN PRIVATE KEY-----', '--a-', ' ', 'authorization', 'token=-', 'cookie:', '1234567890', '-u a:', "auth=('", 'authorization: a="b', 'token={{"a', 'auth=[ ', 'A_TOKEN=', 'basic ', 'token:["',
 ]  # fmt: skip
 
 
