@@ -9,8 +9,7 @@ import re
 
 from typing import Any, Final, NamedTuple
 
-from .content import at
-from .failures import brings, number_of
+from .content import at, brings, number_of
 from .names import About, Form, form_of
 
 

@@ -15,6 +15,7 @@ import orjson
 
 from guardrails.core.text.plain_json import Copy
 from guardrails.core.text.short_keys import cached_if_short
+from guardrails.core.text.truncation import render
 from guardrails.core.values.types import Failed
 
 from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, Form, form_of
@@ -255,3 +256,29 @@ def given_by(arguments: Any) -> Set[str]:
     Returns the values of the *arguments* that an answer may repeat.
     """
     return {str(one) for one in arguments.values() if type(one) in _BASIC} if hasattr(arguments, "values") else set()
+
+
+def brings(value: Any, depth: int = 4) -> bool:
+    """
+    Returns whether *value* holds more than null, false, zeros and empty texts, lists and objects.
+    """
+    if isinstance(value, Mapping | list | tuple) and depth:
+        return any(brings(member, depth - 1) for member in (value.values() if isinstance(value, Mapping) else value))
+    return bool(value.strip()) if isinstance(value, str) else bool(value)
+
+
+def number_of(value: Any) -> float | None:
+    """
+    Returns a number, also one that is written as text; None for anything else, booleans too.
+    """
+    if type(value) is int:
+        return float(value) if abs(value) < 1e18 else None
+    text = str(value) if type(value) in (float, str) else ""
+    return float(text) if re.fullmatch(r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d\d)?", text) else None
+
+
+def short(value: object) -> str:
+    """
+    Returns a text as it is, and a bounded picture of anything else.
+    """
+    return value if isinstance(value, str) else render(value, 512).payload.decode()

@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, Literal, NamedTuple
 
-from guardrails.core.text.truncation import render
 from guardrails.core.values.types import ErrorType, Outcome
 
-from .content import Carried, at, first, http_error, may_carry
+from .content import Carried, at, brings, first, http_error, may_carry, short
 from .kinds import REASONS, kind_of, kind_of_text, status_in
 from .names import ERRORS, EXITS, STATUS, TELLS, Form, flat, form_of
 
@@ -95,8 +94,7 @@ def failure_in(value: Any, content: Carried, source: Source, given: Set[str], no
         sign = source.sign((view, value), text) or sign
     elif not flagged:
         # What a reader of files shows is others' words, whatever it holds but a line of HTTP.
-        own = isinstance(view, str) and re.fullmatch(_HTTP, view.strip()) is not None
-        words: Words = "own" if own else source.words
+        words: Words = "own" if isinstance(view, str) and re.fullmatch(_HTTP, view.strip()) else source.words
         if words != "shown" or text is None:
             sign = _of_text(view, words, given) if isinstance(view, str) else _of_object(view, given)
     if sign is None:
@@ -198,29 +196,3 @@ def _is_well(name: str, said: Any) -> bool:
     if type(said) is int:
         return said == 0 or (200 <= said < 300 and name not in EXITS)
     return not said or (type(said) is str and name in STATUS and said.lower() not in FAILED and not said[0].isdecimal())
-
-
-def brings(value: Any, depth: int = 4) -> bool:
-    """
-    Returns whether *value* holds more than null, false, zeros and empty texts, lists and objects.
-    """
-    if isinstance(value, Mapping | list | tuple) and depth:
-        return any(brings(member, depth - 1) for member in (value.values() if isinstance(value, Mapping) else value))
-    return bool(value.strip()) if isinstance(value, str) else bool(value)
-
-
-def number_of(value: Any) -> float | None:
-    """
-    Returns a number, also one that is written as text; None for anything else, booleans too.
-    """
-    if type(value) is int:
-        return float(value) if abs(value) < 1e18 else None
-    text = str(value) if type(value) in (float, str) else ""
-    return float(text) if re.fullmatch(r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d\d)?", text) else None
-
-
-def short(value: object) -> str:
-    """
-    Returns a text as it is, and a bounded picture of anything else.
-    """
-    return value if isinstance(value, str) else render(value, 512).payload.decode()

@@ -52,7 +52,7 @@ _KNOWN: Final = re.compile(
 _SURE: Final = r"""pass(?:word|wd|phrase|code)|secret|api[ _-]?key|access[ _-]?key|account[ _-]?key|private[ _-]?key|signing[ _-]?key
 |cryption[ _-]?key|subscription[ _-]?key|connection[ _-]?string|cookie|authorization|pwd(?!\W{1,6}[/~.])
 |pass(?-i:(?<=_PASS))(?==\D)|token(?-i:(?<=_TOKEN))(?==\D)
-|pass(?:(?<=["']pass)(?=\\{0,3}["'](?::|\][ ]?=)[ ]?\\{0,3}["'])|(?=["'][ ]?:[ ]?["'](?=[a-z]{0,40}[^\sa-z"'])[^\s"']{6}))"""
+|pass(?:(?<=["'_]pass)(?=\\{0,3}["'](?::|\][ ]?=)[ ]?\\{0,3}["'])|(?=["'][ ]?:[ ]?["'](?=[a-z]{0,40}[^\sa-z"'])[^\s"']{6}))"""
 """Names of secrets, or how they end; not a working folder, nor `PASS: test_1`, nor `ok ? 'pass' : 'failed'`."""
 _UNSURE: Final = r"token|bearer|signature|credentials?|\?key|&key|sig(?<![a-z]sig)|auth(?<![a-z]auth)|pass(?-i:(?<=[?&{(]pass)|(?<=[,{][ ]pass))"
 """Names that may mean something else: they cover texts in quotes, alone or in brackets, and words that are mixed of letters and digits."""

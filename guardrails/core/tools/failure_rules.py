@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
-from guardrails.core.result.content import at
-from guardrails.core.result.failures import FAILED, Sign, number_of, short
+from guardrails.core.result.content import at, number_of, short
+from guardrails.core.result.failures import FAILED, Sign
 from guardrails.core.values.schema import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
 
