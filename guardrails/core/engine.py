@@ -493,16 +493,20 @@ def tell(state: SessionState, on: Hooks, name: str, values: Any, facts: Facts) -
     return remember(hooks, state, facts, Event(name, values)) if hooks else ()
 
 
-def remember(hooks: tuple[Hook, ...], state: SessionState, facts: Facts, *asked: Any) -> Failures:
+def remember(
+    hooks: tuple[Hook, ...], state: SessionState, facts: Facts, what: Any, outcome: Outcome | None = None
+) -> Failures:
     """
-    Let guards remember what happened, each by its hook, which is *asked*. One that fails remembers what it did before.
+    Let guards remember *what* happened, a call or an event, each by its hook; of a call that is over its *outcome*. One that fails
+    remembers what it did before.
     """
     own = state.own
     failures: Failures = ()
     for name, key, enforced, hook in hooks:
         mine = own.get(key)
         try:
-            made = hook(*asked, state, mine, facts)
+            # To unpack what differs would take as long as a small hook.
+            made = hook(what, state, mine, facts) if outcome is None else hook(what, outcome, state, mine, facts)
         except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
             failures += ((name, enforced, error),)
         else:
