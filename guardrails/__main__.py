@@ -30,11 +30,11 @@ def main() -> None:
         if not _is_read(sys.argv[1:]):
             # The exit code 2 of a hook blocks a call.
             raise
-        from .core.values.errors import said_of
+        from .core.values.errors import os_message
         from .processes.streams import let_go_of_stdout
 
         let_go_of_stdout()
-        sys.stderr.write(f"{said_of(error)}\n")
+        sys.stderr.write(f"{os_message(error)}\n")
         code = 2
     sys.exit(code)
 

@@ -47,12 +47,12 @@ class Commands(Group):
 
             fail("interrupted", INTERRUPTED)
         except OSError as error:
-            from guardrails.core.values.errors import said_of
+            from guardrails.core.values.errors import os_message
 
             from .text.printing import fail
 
             let_go_of_stdout()
-            fail(said_of(error))
+            fail(os_message(error))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *DOORS]

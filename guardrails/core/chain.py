@@ -71,7 +71,7 @@ class Hooked:
     def __init__(self, guards: Sequence[Guard], mode: Mode) -> None:
         self.there = tuple(guards)
         present = [(g, mode == g.mode == "enforce") for g in guards]
-        kept = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
+        pairs = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
         self.acting = [g for g, enforced in present if enforced]
         # What is refused anyhow is not looked at by those that would have to read the arguments.
         refused = any(g.refuses_unfit for g in self.acting)
@@ -81,13 +81,13 @@ class Hooked:
         self.checks = _hooks(present, "check")
         self.unfit_checks = _hooks(seen, "check")
         """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
-        alone = [(g, e) for g, e in kept if "admit" not in g.in_families]
-        self.admits, self.family_admits = _hooks(alone, "admit"), _hooks(kept, "admit")
-        alone = [(g, e) for g, e in kept if "settle" not in g.in_families]
-        self.settles, self.family_settles = _hooks(alone, "settle"), _hooks(kept, "settle")
+        alone = [(g, e) for g, e in pairs if "admit" not in g.in_families]
+        self.admits, self.family_admits = _hooks(alone, "admit"), _hooks(pairs, "admit")
+        alone = [(g, e) for g, e in pairs if "settle" not in g.in_families]
+        self.settles, self.family_settles = _hooks(alone, "settle"), _hooks(pairs, "settle")
         self.shapes = _hooks(shapes, "shape")
         self.success_shapes = _hooks([(g, e) for g, e in shapes if not g.only_failures], "shape")
-        self.on = _events(g for g, _ in kept)
+        self.on = _events(g for g, _ in pairs)
         self.max_bytes = min((g.result_bytes for g in self.acting if g.result_bytes is not None), default=NEVER)
         self.enforced = tuple(dict.fromkeys(g.name for g in self.acting if any(overrides(g, act) for act in ACTS)))
         """Names of the guards that do something."""
@@ -347,22 +347,22 @@ class Chain:
             if guard is not own.get(name)
         ]
 
-    def worded(self, said: Denial) -> Denial:
+    def worded(self, denial: Denial) -> Denial:
         """
-        Returns *said* in the policy's own words, where it has some.
+        Returns *denial* in the policy's own words, where it has some.
         """
-        own = self.messages.get(said.code)
+        own = self.messages.get(denial.code)
         if own is None:
-            return said
-        words: dict[str, Any] = {key: filled(text, said.values, getattr(said, key)) for key, text in own.items()}
-        return replace(said, **words)
+            return denial
+        words: dict[str, Any] = {key: filled(text, denial.values, getattr(denial, key)) for key, text in own.items()}
+        return replace(denial, **words)
 
-    def worded_hint(self, said: Nudge) -> str:
+    def worded_hint(self, nudge: Nudge) -> str:
         """
-        Returns the hint of *said* in the policy's own words, where it has some.
+        Returns the hint of *nudge* in the policy's own words, where it has some.
         """
-        own = self.messages.get(said.code, {}).get("hint")
-        return said.hint if own is None else filled(own, said.values, said.hint)
+        own = self.messages.get(nudge.code, {}).get("hint")
+        return nudge.hint if own is None else filled(own, nudge.values, nudge.hint)
 
     def __str__(self) -> str:
         width = len(str(len(self.guards)))
@@ -395,10 +395,10 @@ def with_companions(guards: Iterable[Guard]) -> list[Guard]:
 
 def _hooks(guards: Iterable[tuple[Guard, bool]], method: str) -> tuple[Hook, ...]:
     made = ((g, enforced, getattr(g, method)) for g, enforced in guards if g.hears(method))
-    return tuple((g.name, g.key, enforced, _kept(g, hook) if method in KEEPS else hook) for g, enforced, hook in made)
+    return tuple((g.name, g.key, enforced, _plain(g, hook) if method in KEEPS else hook) for g, enforced, hook in made)
 
 
-def _kept(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
+def _plain(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
     """
     Returns *hook*, which raises TypeError if a guard of one's own would remember what cannot be packed.
     """
@@ -406,13 +406,13 @@ def _kept(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
         return hook
 
     @wraps(hook)
-    def kept(*asked: Any) -> Any:
+    def plain(*asked: Any) -> Any:
         mine = hook(*asked)
         if not _is_plain(mine):
             raise TypeError(f"a guard remembers plain data, not `{mine!r:.80}`")
         return mine
 
-    return kept
+    return plain
 
 
 def _is_plain(value: Any) -> bool:
@@ -428,7 +428,7 @@ def _events(guards: Iterable[Guard]) -> dict[str, tuple[Hook, ...]]:
     for guard in guards:
         for name in guard.events:
             made.setdefault(name, []).append(
-                (guard.name, guard.key, guard.mode == "enforce", _kept(guard, guard.event))
+                (guard.name, guard.key, guard.mode == "enforce", _plain(guard, guard.event))
             )
     return {name: tuple(hooks) for name, hooks in made.items()}
 

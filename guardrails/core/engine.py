@@ -304,8 +304,8 @@ def _verdicts(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: 
     if sig in state.uncertain and not (found is not None and found.questions):
         found = found or Found()
         one = state.uncertain[sig]
-        said = moment.chain.worded(late(call.tool) if one.came else uncertain(call.tool, one.reason))
-        (found.denials if moment.chain.mode == "enforce" else found.observed).insert(0, said)
+        denial = moment.chain.worded(late(call.tool) if one.came else uncertain(call.tool, one.reason))
+        (found.denials if moment.chain.mode == "enforce" else found.observed).insert(0, denial)
     return found
 
 
@@ -374,8 +374,8 @@ def _used_up(state: SessionState, voices: tuple[Voice, ...], facts: Facts, *, wh
             if present is not None:
                 exhaust(state, cause := present)
         if cause is not None:
-            said = cause if scope is None else scope.says(cause)
-            return said.code, said.message, said.hint
+            denial = cause if scope is None else scope.says(cause)
+            return denial.code, denial.message, denial.hint
     return None
 
 

@@ -74,11 +74,11 @@ def says(reading: Reading, *, look: bool) -> int:
     return 4 if len(content if kind is str else str(content)) <= LINE else 0
 
 
-def _checked(said: Envelope) -> Envelope:
+def _checked(envelope: Envelope) -> Envelope:
     """
     Returns a tool's own envelope without what does not have the form of its field: state and records rely on it.
     """
-    own = said.copy()
+    own = envelope.copy()
     if own.error_type is not None and own.error_type not in ERROR_TYPES:
         own.error_type = "other"
     if own.status not in STATUSES:

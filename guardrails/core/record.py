@@ -59,7 +59,7 @@ def newer_version(record: Mapping[str, Any]) -> int | None:
     return version if type(version) is int and version > SCHEMA_VERSION else None
 
 
-def newer_told(version: int) -> str:
+def newer_records(version: int) -> str:
     """
     Returns the text that a person reads of records of a *version* that is newer.
     """
@@ -179,7 +179,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
             "unread": prepared.unread,
             "sandbox": sandbox,
         }
-        record |= {name: said for name, said in rare.items() if said}
+        record |= {name: value for name, value in rare.items() if value}
     return record
 
 

@@ -51,8 +51,8 @@ class Found:
         Note what a guard of *chain* said; one that is not *enforced* only observes. Raises TypeError if it is no verdict.
         """
         if isinstance(verdict, Denial):
-            said = chain.worded(verdict) if scope is None else scope.says(verdict)
-            (self.observed if not enforced else self.denials if said.parks is None else self.questions).append(said)
+            denial = chain.worded(verdict) if scope is None else scope.says(verdict)
+            (self.observed if not enforced else self.denials if denial.parks is None else self.questions).append(denial)
         elif not isinstance(verdict, Nudge):
             raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
         elif enforced:

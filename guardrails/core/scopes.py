@@ -38,18 +38,18 @@ class Scope(NamedTuple):
     now_ms: int
     """Its own time: each state's is clamped by itself."""
 
-    def says(self, said: Denial) -> Denial:
+    def says(self, denial: Denial) -> Denial:
         """
-        Returns *said* as an objection of this scope: by its code, and in its message.
+        Returns *denial* as an objection of this scope: by its code, and in its message.
         """
-        code = f"{self.name}.{said.code}"
+        code = f"{self.name}.{denial.code}"
         if isinstance(self.state, SharedState):
             self.state.objected = True
-        worded = self.chain.worded(said)
-        if "message" not in self.chain.messages.get(said.code, {}):
+        worded = self.chain.worded(denial)
+        if "message" not in self.chain.messages.get(denial.code, {}):
             shared = "shared by all sessions"
             whose = shared if self.name == GLOBAL else f"that of the {self.name}, shared by all of its sessions"
-            worded = replace(worded, message=f"{said.message} The limit is {whose}.")
+            worded = replace(worded, message=f"{denial.message} The limit is {whose}.")
         return replace(worded, code=code, scope=self.name)
 
     def cause(self, hooks: tuple[Hook, ...], facts: Facts) -> Denial | None:

@@ -52,7 +52,7 @@ def failures_told() -> Iterator[None]:
     """
     End the command, saying why, if this library or a file fails it.
     """
-    from guardrails.core.values.errors import GuardrailsError, NothingFoundError, said_of
+    from guardrails.core.values.errors import GuardrailsError, NothingFoundError, os_message
 
     try:
         yield
@@ -61,7 +61,7 @@ def failures_told() -> Iterator[None]:
     except GuardrailsError as error:
         fail(str(error))
     except OSError as error:
-        fail(said_of(error))
+        fail(os_message(error))
 
 
 def tell_of_nothing(message: str) -> NoReturn:

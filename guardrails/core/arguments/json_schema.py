@@ -85,7 +85,7 @@ class SchemaArguments:
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
     def _problems(self, arguments: Any) -> tuple[Problem, ...]:
-        found = capped(problem for error in self._errors(arguments) for problem in self._told(error))
+        found = capped(problem for error in self._errors(arguments) for problem in self._faults(error))
         return found or (Problem("", "the arguments do not fit the schema", "value"),)
 
     def _errors(self, arguments: Any) -> "Iterable[ValidationError]":
@@ -101,7 +101,7 @@ class SchemaArguments:
             return [error]
         return []
 
-    def _told(self, error: "ValidationError") -> Iterator[Problem]:
+    def _faults(self, error: "ValidationError") -> Iterator[Problem]:
         """
         Returns *error* in our words, which do not repeat the value: it may be a secret.
         """
@@ -121,7 +121,7 @@ class SchemaArguments:
             options = kind.get("options", [kind.get("expected_value")])
             yield Problem(field, f"must be {'one of ' * (len(options) > 1)}{quoted(map(json.dumps, options))}", "type")
         elif name in ("AnyOf", "OneOfNotValid"):
-            yield from of_union(field, [[p for each in branch for p in self._told(each)] for branch in kind["context"]])
+            yield from of_union(field, [[p for one in branch for p in self._faults(one)] for branch in kind["context"]])
         else:
             known = {"FalseSchema": "is not allowed", "Format": f"must be a valid `{kind.get('format')}`"}
             words = known.get(name, error.message.removeprefix("\0 ").replace("\0", "the value"))
@@ -221,6 +221,6 @@ def _where(error: Exception) -> str:
     Returns the place in the schema that *error* is about, and what it says.
     """
     place = dotted(getattr(error, "instance_path", ()))
-    said = getattr(error, "message", None) or str(error)
-    reason = said.replace("\0", json.dumps(getattr(error, "instance", ""))).rpartition("ValueError: ")[2]
+    message = getattr(error, "message", None) or str(error)
+    reason = message.replace("\0", json.dumps(getattr(error, "instance", ""))).rpartition("ValueError: ")[2]
     return f"{f' at `{place}`' if place else ''}: {clean(reason[:1].lower() + reason[1:])}"

@@ -101,8 +101,8 @@ class _Reader:
         for each in started(name, rest, stdin):
             if each.unclear and self.found.not_plain is None:
                 shown = each.unclear[:40].replace(UNKNOWN, "…")
-                said = f"what `{name}` starts is not clear behind its word `{shown}`"
-                self.found.not_plain = Fault(said, f"leave that word of `{name}` out")
+                reason = f"what `{name}` starts is not clear behind its word `{shown}`"
+                self.found.not_plain = Fault(reason, f"leave that word of `{name}` out")
             if each.words:
                 self.run(each.words, stdin, before)
             elif each.script is not None:
@@ -259,8 +259,8 @@ class _Reader:
         if kind in ("simple_expansion", "expansion"):
             return self._expanded(text, quoted=quoted)
         if kind in ("command_substitution", "process_substitution", "arithmetic_expansion"):
-            said = _PRINTS.fullmatch(text)
-            return UNKNOWN if said is None else "." if said[1] else said[2]
+            match = _PRINTS.fullmatch(text)
+            return UNKNOWN if match is None else "." if match[1] else match[2]
         if kind == "array":
             return _SPLIT.join(self._words(node.named_children))
         if not node.child_count:
@@ -275,10 +275,10 @@ class _Reader:
         return made
 
     def _expanded(self, text: str, *, quoted: bool) -> str:
-        said = _VARIABLE.fullmatch(text)
-        if said is None:
+        match = _VARIABLE.fullmatch(text)
+        if match is None:
             return UNKNOWN
-        name, sign, other = said.groups()
+        name, sign, other = match.groups()
         value = self._variables.get(name, UNKNOWN)
         if value == UNKNOWN and sign and sign[-1] in "-=" and re.fullmatch(r"[\w./~-]*", other):
             value = other

@@ -114,19 +114,19 @@ class Envelope:
         return cls("error", error_type=error_type, error_message=error_message, **fields)
 
     @classmethod
-    def spoken(cls, said: Any) -> Any:
+    def spoken(cls, result: Any) -> Any:
         """
-        Returns the envelope that *said* speaks as, an object of a tool that may; anything else as it is.
+        Returns the envelope that *result* speaks as, an object of a tool that may; anything else as it is.
 
         It speaks by `status`: `success`, `error` or `validation_error`. Fields that do not have the form of theirs, and those
         that only a chain can know, are data like all others.
         """
-        if isinstance(said, Success):
-            return replace(said, value=cls.spoken(said.value))
-        if type(said) is not dict or type(status := said.get("status")) is not str or status not in _SPOKEN:
-            return said
-        words = {name: content for name, content in said.items() if _is_word(name, content)}
-        data = {name: content for name, content in said.items() if name != "status" and name not in words}
+        if isinstance(result, Success):
+            return replace(result, value=cls.spoken(result.value))
+        if type(result) is not dict or type(status := result.get("status")) is not str or status not in _SPOKEN:
+            return result
+        words = {name: content for name, content in result.items() if _is_word(name, content)}
+        data = {name: content for name, content in result.items() if name != "status" and name not in words}
         alone = data.keys() == {"result"} or data.keys() == {"results"}
         if (kind := words.get("error_type")) is not None and kind not in ERROR_TYPES:
             words["error_type"] = kind_of(kind) or "other"
@@ -225,8 +225,8 @@ class Envelope:
         """
         made = self.copy()
         made.rendering = None if rendered is None else (made.value, rendered)
-        said = zip(_SETTABLE, _settable(made), strict=True)
-        made.own = {name: word for name, word in said if word is not None and name not in ("sandbox", "tries")}
+        words = zip(_SETTABLE, _settable(made), strict=True)
+        made.own = {name: word for name, word in words if word is not None and name not in ("sandbox", "tries")}
         return made
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
@@ -258,8 +258,8 @@ class Envelope:
             self.unrepeatable()
         self.code, self.limit_message = refusal.code, refusal.limit_message
         self.retryable, self.retry_after_ms = bool(refusal.retryable), refusal.retry_after_ms
-        said = ("It was not made again.", refusal.message, refusal.next_action_hint)
-        self.next_action_hint = " ".join(filter(None, said))
+        parts = ("It was not made again.", refusal.message, refusal.next_action_hint)
+        self.next_action_hint = " ".join(filter(None, parts))
 
     def cut_to(self, original_bytes: int | None) -> None:
         """
@@ -288,8 +288,8 @@ class Envelope:
         """
         Add a sentence to the next step.
         """
-        said = self.next_action_hint
-        self.next_action_hint = text if not said else said if text in said else f"{said} {text}"
+        before = self.next_action_hint
+        self.next_action_hint = text if not before else before if text in before else f"{before} {text}"
 
     def nudge(self, text: str) -> None:
         """
@@ -333,7 +333,7 @@ class Envelope:
         a limit that is used up or, in the quiet form, near, and the words of a tool that made the envelope.
         """
         if not self.ok:
-            return {name: said for name, said in self.fields().items() if name not in _ECHO and name != "progress"}
+            return {name: value for name, value in self.fields().items() if name not in _ECHO and name != "progress"}
         near = self.form == "quiet" and self.progress is not None and len(self.progress) > 1
         names = {
             *(name for name in self.own if name != "is_complete" and name not in _ECHO),
@@ -342,7 +342,7 @@ class Envelope:
             *(("limit_reached", "limit_message") if self.limit_message is not None else ()),
             *(("progress",) if near else ()),
         }
-        return {name: said for name, said in self.fields().items() if name in names} if names else {}
+        return {name: value for name, value in self.fields().items() if name in names} if names else {}
 
     def to_json(self, form: Form | None = None) -> str:
         """
@@ -362,18 +362,18 @@ class Envelope:
 
 
 _FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata}
-_KEPT: Final = [name for one in _FIELDS for name in (("limit_reached", one) if one == "limit_message" else (one,))]
+_KEYS: Final = [name for one in _FIELDS for name in (("limit_reached", one) if one == "limit_message" else (one,))]
 _WRITTEN: Final = {"tries": "attempts", "previous_payload": "previous_result"}
-_NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEPT] for value in ("result", "results")]
+_NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEYS] for value in ("result", "results")]
 _NONE: Final = repeat(None)
 # That a limit is reached is written where there is a message of it.
-_read: Final = attrgetter(*("limit_message" if name == "limit_reached" else name for name in _KEPT))
-_FORMS: Final[dict[str, type]] = {name: said["by"] for name, said in _FIELDS.items() if said.get("by")}
+_read: Final = attrgetter(*("limit_message" if name == "limit_reached" else name for name in _KEYS))
+_FORMS: Final[dict[str, type]] = {name: form["by"] for name, form in _FIELDS.items() if form.get("by")}
 _SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
 _settable: Final = attrgetter(*_SETTABLE)
 FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name in pair))
 """The fields that an envelope can hold, in the order in which they are written."""
-OPTIONAL: Final = frozenset(name for name, said in _FIELDS.items() if said.get("optional"))
+OPTIONAL: Final = frozenset(name for name, form in _FIELDS.items() if form.get("optional"))
 """The fields that a policy's `fields` may leave out."""
 
 
@@ -404,6 +404,6 @@ class CallFailed(GuardrailsError):
     """
 
     def __init__(self, envelope: Envelope) -> None:
-        said = envelope.error_message or envelope.message or envelope.status
-        super().__init__(f"{envelope.error_type or envelope.code or envelope.status}: {said}")
+        text = envelope.error_message or envelope.message or envelope.status
+        super().__init__(f"{envelope.error_type or envelope.code or envelope.status}: {text}")
         self.envelope = envelope

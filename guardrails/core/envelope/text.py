@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .envelope import Envelope
 
 
-MAX_SAID: Final = 8_192
+MAX_BYTES: Final = 8_192
 """Bytes of a message beside the result and the earlier one that a refusal gives back."""
 _CAPS: Final = (4_096, 2_048, 1_024, 512, 256)
-"""Bytes of one field, tried in turn: with the last of them all fields together are shorter than `MAX_SAID`."""
+"""Bytes of one field, tried in turn: with the last of them all fields together are shorter than `MAX_BYTES`."""
 MARK: Final = "[guardrails] "
 """The beginning of a line of ours below a tool's own text."""
 
@@ -48,7 +48,7 @@ def nested(envelope: "Envelope") -> str:
     # A tool's or guard's own code may fill a field with what JSON cannot say.
     with suppress(TypeError, ValueError):
         written = orjson.dumps(shown)
-    if not written or len(written) > MAX_SAID + size:
+    if not written or len(written) > MAX_BYTES + size:
         written = orjson.dumps(_bounded(shown))
     return cleaned(written.decode())
 
@@ -65,7 +65,7 @@ def merged(envelope: "Envelope") -> str | None:
     opened = begins_object(text)
     if (opened and (not strict or imitates(text))) or not (ok or (opened and strict)):
         return None
-    notes = _noted({name: said for name, said in envelope.notes().items() if name != "status"})
+    notes = _noted({name: one for name, one in envelope.notes().items() if name != "status"})
     if not notes:
         return text
     if opened and not {name for name, _ in _members(text)}.isdisjoint(notes):
@@ -103,22 +103,22 @@ def _own(envelope: "Envelope") -> tuple[str, bool]:
     return text, text == rendered.text and is_strict(text)
 
 
-def _noted(said: dict[str, Any]) -> dict[str, Any]:
+def _noted(fields: dict[str, Any]) -> dict[str, Any]:
     """
-    Returns the fields *said*, cleaned and within bounds.
+    Returns *fields*, cleaned and within bounds.
     """
-    cut = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
+    cut = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in fields.items()})
     return cast("dict[str, Any]", orjson.loads(orjson.dumps(cut)))
 
 
 def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
     """
-    Returns the fields *shown* in at most `MAX_SAID` bytes but for what is written already: the longest are cut first.
+    Returns the fields *shown* in at most `MAX_BYTES` bytes but for what is written already: the longest are cut first.
     """
     for cap in _CAPS:
         made = {name: _cut(content, cap) for name, content in shown.items()}
-        said = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
-        if len(orjson.dumps(said)) <= MAX_SAID - len('"previous_result":,"results":,'):
+        fields = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
+        if len(orjson.dumps(fields)) <= MAX_BYTES - len('"previous_result":,"results":,'):
             break
     return made
 
@@ -161,8 +161,8 @@ def imitates(text: str) -> bool:
     if not claimed and "\\u" not in text:
         return False
     return any(
-        name in CLAIMS or name.startswith(LIMITS) or (name == "status" and isinstance(said, str) and said in STATUSES)
-        for name, said in _members(text)
+        name in CLAIMS or name.startswith(LIMITS) or (name == "status" and isinstance(value, str) and value in STATUSES)
+        for name, value in _members(text)
     )
 
 

@@ -421,8 +421,8 @@ def guard(cls: type[T]) -> type[T]:
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     own = {field.name: field.default for field in dataclasses.fields(made) if field.name != "mode"}
     for name in own.keys() & Guard.__dict__.keys():
-        said = f"every guard has a `{name}` of another kind; give the setting another name"
-        raise TypeError(f"`{cls.__name__}.{name}`: {said}")
+        reason = f"every guard has a `{name}` of another kind; give the setting another name"
+        raise TypeError(f"`{cls.__name__}.{name}`: {reason}")
     plain: Callable[..., None] = made.__init__
 
     @wraps(plain)

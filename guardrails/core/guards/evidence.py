@@ -199,8 +199,8 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or 1 <= entry.came <= UNFINISHED:
         return False
-    told, steady = entry.result_hash, entry.steady or -1
-    alike = (one for one in state.window if one.result_hash == told or one.steady == steady)
+    digest, steady = entry.result_hash, entry.steady or -1
+    alike = (one for one in state.window if one.result_hash == digest or one.steady == steady)
     return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in alike)
 
 

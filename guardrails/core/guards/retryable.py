@@ -64,13 +64,13 @@ SELDOM: Final = 1 / 3
 """Below it a retry is told with its chance."""
 
 
-def repeat(said: Advice) -> str:
+def repeat(advice: Advice) -> str:
     """
     Returns the hint for a retry that is advised; one that seldom works is told with its chance.
     """
-    wait = f"Wait {seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
-    if said.retries == 1 and 0 < said.p < SELDOM:
-        return f"{wait} the same call once: that works {times(said.p)}. If it fails again, go another way."
+    wait = f"Wait {seconds(advice.wait_ms)} s, then repeat" if advice.wait_ms else "Repeat"
+    if advice.retries == 1 and 0 < advice.p < SELDOM:
+        return f"{wait} the same call once: that works {times(advice.p)}. If it fails again, go another way."
     return f"{wait} the same call."
 
 
@@ -179,20 +179,20 @@ class Retryable(Guard):
             left = min(left, envelope.max_retries_remaining)
         learned = self._learned(envelope, outcome, facts, state, mine, (prior, min(left, further), attempts > 1))
         wait_ms = int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000) if named is None else named
-        said = learned or Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
-        if not said.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
+        advice = learned or Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
+        if not advice.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
             # Nothing is known of it, so nothing is advised.
             return envelope
         later = named if passing and too_long else None
-        envelope.retryable, envelope.max_retries_remaining = said.retryable, said.retries if said.retryable else 0
-        envelope.retry_after_ms = said.wait_ms if said.retryable else later
-        if said.retryable:
-            return _advised(envelope, "retry", repeat(said))
+        envelope.retryable, envelope.max_retries_remaining = advice.retryable, advice.retries if advice.retryable else 0
+        envelope.retry_after_ms = advice.wait_ms if advice.retryable else later
+        if advice.retryable:
+            return _advised(envelope, "retry", repeat(advice))
         if unsafe:
             return _advised(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         if kind in TRANSIENT or (passing and learned is None):
             return _advised(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
-        return _otherwise(envelope, kind, said)
+        return _otherwise(envelope, kind, advice)
 
     def _learned(
         self, envelope: Envelope, outcome: Outcome, facts: Facts, state: SessionState, mine: Any, tries: Tries
@@ -200,11 +200,11 @@ class Retryable(Guard):
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        kind, tool, (prior, left, tried), said = outcome.error_type or "other", facts.tool, tries, facts.advised
+        kind, tool, (prior, left, tried), answer = outcome.error_type or "other", facts.tool, tries, facts.advised
         if self.model is None:
             return None
-        if said is not None:
-            return Advice(said.retryable, said.wait_ms or 0, 0.0, said.retries, INSTEAD.get(kind, "give_up"))
+        if answer is not None:
+            return Advice(answer.retryable, answer.wait_ms or 0, 0.0, answer.retries, INSTEAD.get(kind, "give_up"))
         model = (facts.models or {}).get(self.model)
         if model is None:
             return None
@@ -258,15 +258,15 @@ def _advised(envelope: Envelope, action: NextAction, hint: str) -> Envelope:
     return envelope
 
 
-def _otherwise(envelope: Envelope, kind: ErrorType, said: Advice) -> Envelope:
+def _otherwise(envelope: Envelope, kind: ErrorType, advice: Advice) -> Envelope:
     """
     Returns *envelope* with the next step after a failure that does not pass by itself, and how often correcting it works.
     """
-    action = said.next_action
+    action = advice.next_action
     hint = HINTS[kind] if INSTEAD.get(kind) == action else OTHERWISE.get(action, HOPELESS)
-    if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
+    if advice.corrected is not None and envelope.next_action is None and action in CORRECTING:
         envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
-        hint = f"{hint} Other arguments work {times(said.corrected)} here."
+        hint = f"{hint} Other arguments work {times(advice.corrected)} here."
     _advised(envelope, action, hint)
     if envelope.retryable_after_correction is None:
         envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")

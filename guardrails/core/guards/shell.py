@@ -113,8 +113,8 @@ class Shell(Guard):
             yield _refusal("allow", "Only plain commands are allowed here", *found.not_plain, command=shown)
         for command in found.commands if self.allow else ():
             shown, program = _shown(command.words), command.words[0]
-            if not any(commands.allows(commands.rule(said), command) for said in self.allow):
-                own = [said for said in self.allow if said.split(" ")[0] == program] or self.allow
+            if not any(commands.allows(commands.rule(text), command) for text in self.allow):
+                own = [text for text in self.allow if text.split(" ")[0] == program] or self.allow
                 hint = f"These are allowed: {', '.join(map('`{}`'.format, own[:20]))}."
                 yield _refusal("allow", f"`{shown}` is not among the allowed commands", "", hint, command=shown)
         if found.fork_bomb:

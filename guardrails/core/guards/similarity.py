@@ -110,20 +110,20 @@ def news_hash(reading: Reading) -> int:
     """
     if reading.error_type is not None:
         return _digest(_failure(reading)) & 0xFFFFFFFF or 1
-    shown, told = reading.rendered or reading.render(), None
+    shown, content = reading.rendered or reading.render(), None
     if shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
         try:
             news = news_of(reading.content, reading.given, form=reading.form)
-            told = dumps(news, None, OPT_SORT_KEYS) if news and news != reading.content else None
+            content = dumps(news, None, OPT_SORT_KEYS) if news and news != reading.content else None
         except TypeError:
             # What JSON has no form for is compared as it is.
-            told = None
-    return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
+            content = None
+    return (reading.hash if content is None else xxh3_64_intdigest(content)) & 0xFFFFFFFF or 1
 
 
 def _failure(reading: Reading) -> str:
-    said = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
-    parts = _WORD.split(untraced(said[:4096])[:400])
+    message = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
+    parts = _WORD.split(untraced(message[:4096])[:400])
     given = set(_WORD.findall(" ".join(reading.given))) if reading.given else ()
     for at in range(1, len(parts), 2):
         if parts[at] in given:

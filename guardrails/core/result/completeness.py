@@ -61,7 +61,7 @@ def extent_of(read: Any) -> Extent:
     rows = content if form is None else content.get(form.rows)
     found = None if rows is None else len(rows)
     declared = number_of(at(content, source.total)) if source.total else None
-    complete, total, how = _told(content, form, found, declared)
+    complete, total, how = _claims(content, form, found, declared)
     if source.more:
         if brings(cursor := at(content, source.more)):
             return Extent(False, found, total, _go_on(source.more.rpartition(".")[2], cursor))
@@ -69,7 +69,7 @@ def extent_of(read: Any) -> Extent:
     return Extent(False, how=LATER) if complete and read.news == 3 else Extent(complete, found, total, how)
 
 
-def _told(content: Any, form: Form | None, found: int | None, declared: float | None) -> Sign:
+def _claims(content: Any, form: Form | None, found: int | None, declared: float | None) -> Sign:
     """
     Returns whether a *content* is all, how many matches there are, and how to go on.
     """
@@ -80,10 +80,10 @@ def _told(content: Any, form: Form | None, found: int | None, declared: float | 
     for holder, owner, its in places if declared is None else ():
         # What quotes a refusal of ours says nothing of itself.
         for key, says in its.signs if its.signs and owner.get("status") not in _REFUSALS else ():
-            said = owner[key]
-            if said is not None and (not holder or not says.loose or its.lists or _HOLDER.search(holder)):
+            claim = owner[key]
+            if claim is not None and (not holder or not says.loose or its.lists or _HOLDER.search(holder)):
                 rows = found is not None or dict in [type(some[0]) for some in lists if some]
-                sure, number, on = _sign(says, str(key), said, _shown(found, lists), rows + bool(lists), owner)
+                sure, number, on = _sign(says, str(key), claim, _shown(found, lists), rows + bool(lists), owner)
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if says.more == "cursor" else (how or on)
     texts = [] if form is None else [*map(content.get, form.remarks)]
@@ -119,27 +119,27 @@ def _shown(found: int | None, lists: list[Any]) -> int | None:
     return found if found is not None else len(lists[0]) if len(lists) == 1 else None
 
 
-def _sign(its: About, name: str, said: Any, shown: int | None, holds: int, place: Any) -> Sign:
+def _sign(its: About, name: str, claim: Any, shown: int | None, holds: int, place: Any) -> Sign:
     """
     Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on. So many elements are *shown* beside
     it; its content *holds* 2: rows, 1: a list of something, 0: none.
     """
-    kind, number = its.more, number_of(said)
+    kind, number = its.more, number_of(claim)
     if kind == "cursor":
-        there = brings(said) and said is not True and not (type(said) is str and _NO_CURSOR.search(said))
+        there = brings(claim) and claim is not True and not (type(claim) is str and _NO_CURSOR.search(claim))
         if there and holds > its.loose:
-            return True, None, _go_on(name, said)
+            return True, None, _go_on(name, claim)
         return its.loose or not there or holds > 0, None, None
     if kind in ("flag", "end", "cut"):
-        more = said is False if kind == "end" else said in (True, "true", "True")
+        more = claim is False if kind == "end" else claim in (True, "true", "True")
         how = f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON
         return True, None, how if more else None
-    if number is None or (kind == "left" and (type(said) is not int or said <= 0)):
-        return kind != "bare" or type(said) is list, None, None
+    if number is None or (kind == "left" and (type(claim) is not int or claim <= 0)):
+        return kind != "bare" or type(claim) is list, None, None
     if kind == "left":
         # Beside words of a limit, a quota is what remains.
         quota = not {"limit", "reset", "quota", "used"}.isdisjoint(str(one).lower() for one in place)
-        return not quota, None, None if quota else f"{said:,} more are not shown: ask for the next part."
+        return not quota, None, None if quota else f"{claim:,} more are not shown: ask for the next part."
     if kind == "bare":
         # A full page has as many rows as its limit.
         total = name == "total"
@@ -169,7 +169,7 @@ def _part(shown: int, total: int) -> str:
 
 
 def _go_on(name: str, value: Any) -> str:
-    said = str(value) if isinstance(value, str | int) else ""
-    what = "link" if said.startswith(("http", "/", "?", "..")) else "cursor"
-    shown = f": `{said}`" if _SHOWABLE.fullmatch(said) else ""
+    text = str(value) if isinstance(value, str | int) else ""
+    what = "link" if text.startswith(("http", "/", "?", "..")) else "cursor"
+    shown = f": `{text}`" if _SHOWABLE.fullmatch(text) else ""
     return f"There is more: call again with the {what} in `{name}`{shown}." if _SHOWABLE.fullmatch(name) else ON

@@ -91,17 +91,17 @@ def mcp_of(value: Any) -> Carried | None:
     Returns *value* as a result of MCP: an SDK's object, a mapping of the wire, its blocks or one of them; None if it is none.
     """
     blocks: Any = [value] if at(value, "type") == "text" and isinstance(at(value, "text"), str) else value
-    said: Any = {"content": blocks or None} if isinstance(blocks, list | tuple) else value
-    said = said if isinstance(said, Mapping) else getattr(said, "__dict__", {})
-    blocks, structured = said.get("content"), said.get("structuredContent", said.get("structured_content"))
-    flags = [said[name] for name in ("isError", "is_error") if type(said.get(name)) is bool]
-    wire = said.keys() <= CARRIERS
+    fields: Any = {"content": blocks or None} if isinstance(blocks, list | tuple) else value
+    fields = fields if isinstance(fields, Mapping) else getattr(fields, "__dict__", {})
+    blocks, structured = fields.get("content"), fields.get("structuredContent", fields.get("structured_content"))
+    flags = [fields[name] for name in ("isError", "is_error") if type(fields.get(name)) is bool]
+    wire = fields.keys() <= CARRIERS
     if isinstance(blocks, str) and (wire or flags):
         blocks = [{"type": "text", "text": blocks}]
     elif blocks is None and (structured is not None or (wire and flags)):
         blocks = []
     named = isinstance(blocks, list | tuple) and all(isinstance(at(block, "type"), str) for block in blocks[:1])
-    if not named or (said is value and not wire and not flags):
+    if not named or (fields is value and not wire and not flags):
         # A mapping of somebody's own may have a member of this name.
         return None
     texts = [text for block in blocks if at(block, "type") == "text" and isinstance(text := at(block, "text"), str)]

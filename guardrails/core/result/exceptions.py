@@ -60,10 +60,10 @@ def failure_of(exc: BaseException, arguments: Any = None, now_ms: int | None = N
 
 def _failure(exc: BaseException, arguments: Mapping[str, Any] | None, now_ms: int | None) -> Outcome:
     links = _chain(exc)
-    told = [(kind, one) for one in links if (kind := _own_kind(one, arguments) or kind_of_text(one.text)) is not None]
+    kinds = [(kind, one) for one in links if (kind := _own_kind(one, arguments) or kind_of_text(one.text)) is not None]
     # Where one of a group fails, the others are cancelled: that is no cause.
-    told.sort(key=lambda one: one[0] == "cancelled")
-    kind, teller = told[0] if told else ("other", links[0])
+    kinds.sort(key=lambda one: one[0] == "cancelled")
+    kind, teller = kinds[0] if kinds else ("other", links[0])
     message, status, wait = _words(links[0], kind), None, None
     for link in links:
         status = link.status if status is None else status
@@ -149,6 +149,6 @@ def _of_class(cls: type, exc: BaseException, text: str, arguments: Mapping[str, 
         sent = [*map(str, (arguments or {"": ""}).values())] if arguments is not None else []
         own = any(document.strip() in one if document.strip() else not one.strip() for one in sent)
         return kind if own else "server_error"
-    told = "other" if issubclass(type(exc), UnicodeError) else kind_of_text(text)
+    other = "other" if issubclass(type(exc), UnicodeError) else kind_of_text(text)
     # `invalid token` and `value not allowed` are of the value.
-    return kind if told in (None, "auth", "permission", "code_error", "exec_nonzero") else told
+    return kind if other in (None, "auth", "permission", "code_error", "exec_nonzero") else other

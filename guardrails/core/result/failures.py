@@ -99,12 +99,12 @@ def failure_in(value: Any, content: Carried, source: Source, given: Set[str], no
             sign = _of_text(view, words, given) if isinstance(view, str) else _of_object(view, given)
     if sign is None:
         return None
-    told = first(view, source.says or _SAYS, lambda said: short(said) if brings(said) else None)
-    message = (view.strip() if isinstance(view, str) else (text if flagged else None) or told) or sign.words
-    return _told(sign, view, message, source.waits, now_ms)
+    sentence = first(view, source.says or _SAYS, lambda one: short(one) if brings(one) else None)
+    message = (view.strip() if isinstance(view, str) else (text if flagged else None) or sentence) or sign.words
+    return _outcome(sign, view, message, source.waits, now_ms)
 
 
-def _told(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int | None) -> Outcome:
+def _outcome(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int | None) -> Outcome:
     from .waits import wait_in_fields, wait_in_text, wait_ms
 
     status = sign.status or first(view, "error.code error.status code", http_error) or status_in(message)
@@ -114,7 +114,7 @@ def _told(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int | 
     wait = wait_ms(at(view, waits), now_ms) if waits else None
     for place in (view, at(view, "error"), at(view, "headers")):
         if wait is None and isinstance(place, Mapping):
-            named = {flat(str(name)).replace("_", "-"): said for name, said in place.items()}
+            named = {flat(str(name)).replace("_", "-"): value for name, value in place.items()}
             wait = wait_in_fields(named, status or (429 if kind == "rate_limit" else None), now_ms)
     made = Outcome(None, kind, message, status, wait_in_text(message, now_ms) if wait is None else wait)
     made.retryable = first(view, "retryable error.retryable", lambda claim: claim if type(claim) is bool else None)
@@ -174,8 +174,8 @@ def _brings_more(value: Mapping[Any, Any], given: Set[str], number: Any, explain
     return False
 
 
-def _sentence(said: Any) -> str | None:
-    return said if isinstance(said, str) and not re.fullmatch(_NO_ERROR, said) else None
+def _sentence(value: Any) -> str | None:
+    return value if isinstance(value, str) and not re.fullmatch(_NO_ERROR, value) else None
 
 
 def _is_error(error: Any, *, listed: bool) -> bool:
@@ -187,12 +187,12 @@ def _is_error(error: Any, *, listed: bool) -> bool:
     return not place and (_sentence(error) is not None or (type(error) not in (str, int, float) and brings(error)))
 
 
-def _is_well(name: str, said: Any) -> bool:
+def _is_well(name: str, one: Any) -> bool:
     """
     Returns whether a sign of this *name* speaks of no failure, by a glance at it.
     """
-    if type(said) is bool:
-        return said is (name in ("ok", "success"))
-    if type(said) is int:
-        return said == 0 or (200 <= said < 300 and name not in EXITS)
-    return not said or (type(said) is str and name in STATUS and said.lower() not in FAILED and not said[0].isdecimal())
+    if type(one) is bool:
+        return one is (name in ("ok", "success"))
+    if type(one) is int:
+        return one == 0 or (200 <= one < 300 and name not in EXITS)
+    return not one or (type(one) is str and name in STATUS and one.lower() not in FAILED and not one[0].isdecimal())

@@ -107,10 +107,10 @@ def passing(kind: ErrorType, text: str) -> tuple[bool | None, int | None]:
     Returns whether a failure passes by itself, where its kind alone does not say it, and the wait that is known of its cause: a conflict
     passes; a failed certificate, a daily quota and a name that is taken do not; a lock of a database passes within a second.
     """
-    said = ends_of(text).lower()
+    ends = ends_of(text).lower()
     if kind not in ("conflict", "connection", "rate_limit"):
-        return None, 250 if kind == "unavailable" and re.search(_LOCKED, said) else None
-    return False if re.search(_LASTS, said) else True if kind == "conflict" else None, None
+        return None, 250 if kind == "unavailable" and re.search(_LOCKED, ends) else None
+    return False if re.search(_LASTS, ends) else True if kind == "conflict" else None, None
 
 
 def ends_of(text: str) -> str:

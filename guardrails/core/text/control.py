@@ -49,8 +49,8 @@ def cleaned(text: str) -> str:
 
 def _without_control(string: re.Match[str]) -> str:
     body, colon = string[1], string[2] or ""
-    said = body.replace("\x7f", r"\u007f") if colon else _ESCAPE.sub(_harmless, body)
-    return f'"{said}"{colon}'
+    clean = body.replace("\x7f", r"\u007f") if colon else _ESCAPE.sub(_harmless, body)
+    return f'"{clean}"{colon}'
 
 
 def _harmless(escape: re.Match[str]) -> str:

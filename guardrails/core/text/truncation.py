@@ -129,15 +129,15 @@ def _render_text(value: str, limit: int) -> Rendered:
 
 def _cut_list(items: Any, total: int, limit: int, original: int | None) -> Rendered:
     sentinel = b'{"_truncated":true,"omitted":%d'
-    room, kept = limit - len(sentinel % total) - 3, 0
+    room, count = limit - len(sentinel % total) - 3, 0
     parts: list[bytes] = []
     for step in (64, 1):
-        while kept < len(items) and len(text := written(items[kept : kept + step])) - 1 <= room:
+        while count < len(items) and len(text := written(items[count : count + step])) - 1 <= room:
             parts.append(text[1:-1])
-            room, kept = room - len(text) + 1, min(kept + step, len(items))
-    if kept:
-        payload = b"[%b,%b}]" % (b",".join(parts), sentinel % (total - kept))
-        original = len(payload) * total // kept if original is None else original
+            room, count = room - len(text) + 1, min(count + step, len(items))
+    if count:
+        payload = b"[%b,%b}]" % (b",".join(parts), sentinel % (total - count))
+        original = len(payload) * total // count if original is None else original
     else:
         opening = b"[" + sentinel % total + b',"_truncated_json":"'
         lead = written(items[0])

@@ -130,6 +130,6 @@ def finder(pattern: str) -> Callable[[str], bool]:
     try:
         fits = SchemaValidator({"type": "str", "pattern": pattern}).isinstance_python
     except SchemaError as error:
-        said = str(error).rpartition("rror: ")[2].strip().rstrip(".")
-        raise ValueError(f"not a regular expression: `{pattern[:100]}`: {said}") from None
+        reason = str(error).rpartition("rror: ")[2].strip().rstrip(".")
+        raise ValueError(f"not a regular expression: `{pattern[:100]}`: {reason}") from None
     return lambda text: fits(text[:SCAN_CHARS].encode(errors="replace").decode())

@@ -40,7 +40,7 @@ def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
     """
     Returns *declared* with `repeats` in place of the older words.
     """
-    now = {word: said for word, said in declared.items() if word not in REPEATS}
+    now = {word: value for word, value in declared.items() if word not in REPEATS}
     for old in REPEATS.keys() & declared.keys():
         now.setdefault("repeats", REPEATS[old] if declared[old] else None)
     return now
@@ -177,9 +177,9 @@ class Tool:
         """
         spec = self.arguments()
         schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
-        said = {"name": self.name, "description": self.description, "parameters": schema}
+        function = {"name": self.name, "description": self.description, "parameters": schema}
         # Responses is strict unless told otherwise, and refuses a schema with an optional parameter then.
-        return {"type": "function"} | ({"function": said} if wire == "chat" else {**said, "strict": False})
+        return {"type": "function"} | ({"function": function} if wire == "chat" else {**function, "strict": False})
 
 
 @functools.lru_cache(maxsize=1024)
@@ -221,7 +221,7 @@ def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
     """
     Returns MCP tool annotations as declarations; they are hints of a server, so no more is concluded than they say.
     """
-    return {name: said for hint, name in _HINTS.items() if isinstance(said := annotations.get(hint), bool)}
+    return {name: value for hint, name in _HINTS.items() if isinstance(value := annotations.get(hint), bool)}
 
 
 # Values that declarations name

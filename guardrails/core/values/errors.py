@@ -188,7 +188,7 @@ class ResponseFailed(GuardrailsError):
         self.code = code
 
 
-def said_of(error: OSError) -> str:
+def os_message(error: OSError) -> str:
     """
     Returns the words for a file, a pipe or a disk that fails.
     """

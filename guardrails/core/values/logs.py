@@ -9,14 +9,14 @@ from typing import Final
 
 log: Final = logging.getLogger("guardrails")
 
-_said: set[str] = set()
-_SAID: Final = 1_024
+_messages: set[str] = set()
+_MOST: Final = 1_024
 
 
 def warn_once(key: str, message: str, *values: object) -> None:
     """
     Warn about *key* the first time only.
     """
-    if key not in _said and len(_said) < _SAID:
-        _said.add(key)
+    if key not in _messages and len(_messages) < _MOST:
+        _messages.add(key)
         log.warning(message, *values)

@@ -56,8 +56,8 @@ def session_name(given: object) -> str:
     except SessionError:
         from hashlib import blake2b  # and with it OpenSSL: 5 ms
 
-        kept = "".join(char if char.isascii() and (char.isalnum() or char in "-_:@") else "_" for char in text[:64])
-        return f"{kept}~{blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
+        clean = "".join(char if char.isascii() and (char.isalnum() or char in "-_:@") else "_" for char in text[:64])
+        return f"{clean}~{blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def scope_key(scope: str, checked: str) -> str:

@@ -326,8 +326,8 @@ def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
         return TypeAdapter(kind).validate_json(to_json(value), strict=True)
     except ValidationError as error:
         first: Any = error.errors()[0]
-        said = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise ValueError(said.replace("Input should be", "must be")) from None
+        text = str(first.get("ctx", {}).get("error", first["msg"]))
+        raise ValueError(text.replace("Input should be", "must be")) from None
     except (PydanticUserError, NameError) as error:
         raise ValueError(f"the type of this setting cannot be checked: {str(error).partition('. ')[0]}") from None
 
@@ -372,10 +372,10 @@ def json_schema(kind: Any, named: dict[str, Schema]) -> Schema:
 
 
 def _of_map(keys: MapType, named: dict[str, Schema]) -> Schema:
-    said = {} if keys.of is None else _docstrings(keys.of)
-    said |= {other: said[name] for other, name in getattr(keys.of, "aliases", {}).items() if name in said}
+    texts = {} if keys.of is None else _docstrings(keys.of)
+    texts |= {other: texts[name] for other, name in getattr(keys.of, "aliases", {}).items() if name in texts}
     known = {name: json_schema(kind, named) for name, kind in keys.types.items()}
-    known = {name: {**one, "description": said[name]} if name in said else one for name, one in known.items()}
+    known = {name: {**one, "description": texts[name]} if name in texts else one for name, one in known.items()}
     made = {"type": "object", "properties": known, "additionalProperties": False}
     made |= {"required": [name for name in known if name in keys.required]} if keys.required else {}
     return {**made, "description": inspect.cleandoc(keys.doc)}

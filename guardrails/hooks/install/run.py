@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from guardrails.core.values.errors import PolicyError, said_of
+from guardrails.core.values.errors import PolicyError, os_message
 
 from ..options import Options
 from .command import ISOLATED, quoted, shell_of, words
@@ -61,7 +61,7 @@ def main(argv: Sequence[str], *, python: str | None = None) -> int:
 
         return status(said.clients or list(CLIENTS), as_json=said.as_json, python=python or sys.executable)
     except (OSError, ValueError) as error:
-        why = said_of(error) if isinstance(error, OSError) else error
+        why = os_message(error) if isinstance(error, OSError) else error
         say(f"guardrails hook {said.command}: {why}", error=True)
         return 2
 

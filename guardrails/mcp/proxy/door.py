@@ -30,9 +30,9 @@ def main(argv: list[str]) -> int:
                 return 0
             options = chosen(options)
         except Exception as error:  # noqa: BLE001  of a file that is wrong nothing is started
-            from guardrails.core.values.errors import said_of
+            from guardrails.core.values.errors import os_message
 
-            said = said_of(error) if isinstance(error, OSError) else error
+            said = os_message(error) if isinstance(error, OSError) else error
             sys.stderr.write(f"guardrails mcp: {said}\n")
             return 2
     return _run(options)

@@ -17,7 +17,7 @@ from guardrails.core.events import event
 from guardrails.core.guards.amounts import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.prepare import Prepared
-from guardrails.core.record import newer_told, newer_version
+from guardrails.core.record import newer_records, newer_version
 from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, SessionState, overdue
@@ -287,7 +287,7 @@ class Replay:
             life, name, n, now = self._life(*life_key(record)), record["event"], record["n"], record["ts_ms"]
             version = newer_version(record)
             if version is not None:
-                raise SessionError(f"a record of `{life.id}` is of {newer_told(version)}")
+                raise SessionError(f"a record of `{life.id}` is of {newer_records(version)}")
             if name != "expire" and n > life.state.n + 1 + len(overdue(life.state, now)):
                 raise SessionError(f"the records of `{life.id}` have a gap before event {n}")
             if name == "open" and "limits" in record:

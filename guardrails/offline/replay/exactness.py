@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from guardrails.core.record import newer_told, newer_version
+from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
 from guardrails.offline.transcripts import open_lines
@@ -158,7 +158,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
             raise SessionError(said) from None
         found.notices.append(said)
     if newer:
-        found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_told(max(newer))}")
+        found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}")
 
 
 def _is_blind(record: Record) -> bool:

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from guardrails.core.record import newer_told, newer_version
+from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import parsed, rotated
@@ -142,7 +142,7 @@ def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
     keys = list(dict.fromkeys(f"`{key[:24]}`" for value in found for key in mapping(value)))[:5]
     kind = f"JSON of another form, keys {', '.join(keys)}" if keys else "no JSON objects"
     newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
-    kind = f"records of {newer_told(max(newer))}" if newer else kind
+    kind = f"records of {newer_records(max(newer))}" if newer else kind
     size = f"{plural(len(data.splitlines()), 'line')}, {plural(len(data), 'byte')}"
     return f"{kind}, {size}" if data.strip() else "empty"
 
