@@ -200,8 +200,8 @@ def _rule(ruled: Iterable[str], *, match: Any, mode: Any = None, on_error: Any =
     return Rule(match=globs, declared=entry, guards=guards, mode=mode, on_error=on_error)
 
 
-def _arguments(names: Iterable[str], *, tools: Any = (), **said: Any) -> dict[str, Any]:
-    return {"guards": [said.pop(name) for name in names if name in said], "rules": list(tools), **said}
+def _arguments(names: Iterable[str], *, tools: Any = (), **settings: Any) -> dict[str, Any]:
+    return {"guards": [settings.pop(name) for name in names if name in settings], "rules": list(tools), **settings}
 
 
 def _code(codes: Collection[str], free: tuple[str, ...], written: str) -> str:
@@ -228,10 +228,10 @@ def checked_settings(
     scopes: Mapping[str, Iterable[Guard]],
     kinds: Iterable[type[Guard]],
     tools: Iterable[Tool | Callable[..., Any]],
-    said: Mapping[str, Any],
+    settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """
-    Returns the settings of a policy, as those of a file are made; what is None is not *said*. The *kinds* are those that only rules set.
+    Returns the settings of a policy, as those of a file are made; what is None is not set. The *kinds* are those that only rules set.
     Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
@@ -241,9 +241,9 @@ def checked_settings(
     known = kinds_of((*kinds, *own))
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
-    written: dict[str, Any] = {key: value for key, value in said.items() if value is not None}
-    written |= _told(given)
-    written["scopes"] = {scope: _told(named) for scope, named in shared.items()}
+    written: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    written |= _settings_of(given)
+    written["scopes"] = {scope: _settings_of(named) for scope, named in shared.items()}
     written["tools"] = [entry for rule in rules for entry in _entries(rule, mistakes)]
     made, faults = fit(file_type(types, written=False), written)
     # What a file calls tools is rules here.
@@ -266,12 +266,12 @@ def _held(made: Any, faults: Iterable[Fault], mistakes: Iterable[str]) -> Any:
     """
     Returns *made*. Raises PolicyError if anything is wrong.
     """
-    told = []
+    messages = []
     for fault in faults:
         path = fault.path[:-1] if fault.kind == "key" else fault.path
-        told.append(f"{'.'.join(map(str, path))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
-    if told or mistakes:
-        raise PolicyError([*told, *mistakes])
+        messages.append(f"{'.'.join(map(str, path))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
+    if messages or mistakes:
+        raise PolicyError([*messages, *mistakes])
     return made
 
 
@@ -287,7 +287,7 @@ def _named(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dic
     return named
 
 
-def _told(guards: Mapping[str, Guard]) -> dict[str, Any]:
+def _settings_of(guards: Mapping[str, Guard]) -> dict[str, Any]:
     return {name: guard.settings() for name, guard in guards.items()}
 
 

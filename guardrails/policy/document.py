@@ -26,7 +26,7 @@ from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
 from .check import VERSION, Head, file_type, unusable
-from .file import MAX_BYTES, PATH, Mistake, Node, Source, find, got, inner, items, mistakes_at, parse, plain, told
+from .file import MAX_BYTES, PATH, Mistake, Node, Source, find, got, inner, items, lines_of, mistakes_at, parse, plain
 from .reload import Content, digest, is_name, stamp
 
 
@@ -80,7 +80,7 @@ class Document:
         if not self.mistakes:
             self.mistakes += self._of_rules(arguments, made)
         if self.mistakes:
-            raise PolicyError(told(self.mistakes, [*self.sources]))
+            raise PolicyError(lines_of(self.mistakes, [*self.sources]))
         return arguments  # type: ignore[no-any-return]
 
     def older_words(self) -> list[str]:
@@ -133,8 +133,8 @@ class Document:
         version, extends = inner(root, "version"), inner(root, "extends")
         if version is None or got(version) != f"`{VERSION}`":
             place = version.position if version else root.position
-            said = f"write `version: {VERSION}`, the format that this release reads, or upgrade toolcall-guardrails"
-            self.mistakes.append(Mistake(place, f"{said}, got {got(version) if version else 'no version'}"))
+            fix = f"write `version: {VERSION}`, the format that this release reads, or upgrade toolcall-guardrails"
+            self.mistakes.append(Mistake(place, f"{fix}, got {got(version) if version else 'no version'}"))
         if extends is not None:
             self.mistakes += mistakes_at(fit(map_type(Head).types["extends"], plain(extends), ("extends",))[1], root)
         listed = items(root, "extends") or ([extends] if extends else [])
@@ -156,18 +156,18 @@ class Document:
             real = path.resolve()
             if real.parts[1:2] in (("proc",), ("sys",), ("dev",)):
                 # There to read is to ask: it may wait for ever, and tell what no file tells.
-                said = f"no policy file {quoted(str(path), PATH)}"
+                reason = f"no policy file {quoted(str(path), PATH)}"
             elif real in [above.resolve() for above in chain]:
-                said = f"goes in a circle, {' -> '.join(quoted(str(link), PATH) for link in [*chain, path])}"
+                reason = f"goes in a circle, {' -> '.join(quoted(str(link), PATH) for link in [*chain, path])}"
             elif len(self.sources) >= MAX_FILES:
-                said = f"more than {MAX_FILES} files"
+                reason = f"more than {MAX_FILES} files"
             else:
                 return self._file(path, chain)
         except PolicyError as error:
-            said = str(error)
+            reason = str(error)
         except OSError as error:
-            said = _unreadable(path, error)
-        self.mistakes.append(Mistake(item.position, f"extends: {said}"))
+            reason = _unreadable(path, error)
+        self.mistakes.append(Mistake(item.position, f"extends: {reason}"))
         return replace(item, value={})
 
     def _anchor(self, root: Node, folder: Path) -> None:

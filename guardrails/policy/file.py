@@ -101,7 +101,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def told(mistakes: Iterable[Mistake], sources: Sequence[Source]) -> list[str]:
+def lines_of(mistakes: Iterable[Mistake], sources: Sequence[Source]) -> list[str]:
     """
     Returns the texts of the first 200 of *mistakes*, in the order of their places, file by file.
     """
@@ -209,15 +209,15 @@ def _unreadable(text: str, source: Source) -> Iterator[Mistake]:
     for found in re.finditer(_FORBIDDEN, text):
         lines, code = re.split(_BREAK, text[: found.start()]), ord(found[0])
         no_utf8 = f"not UTF-8: byte 0x{code & 0xFF:02x}, save the file as UTF-8"
-        said = no_utf8 if 0xDC80 <= code <= 0xDCFF else f"the character U+{code:04X} is not allowed"
-        yield Mistake(Position(source, len(lines), len(lines[-1]) + 1), said)
+        reason = no_utf8 if 0xDC80 <= code <= 0xDCFF else f"the character U+{code:04X} is not allowed"
+        yield Mistake(Position(source, len(lines), len(lines[-1]) + 1), reason)
     depth, documents = 0, 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             documents += isinstance(event, yaml.DocumentStartEvent)
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            for said in _refused(event, depth, documents):
-                yield Mistake(_position(event, source), said)
+            for reason in _refused(event, depth, documents):
+                yield Mistake(_position(event, source), reason)
     except yaml.MarkedYAMLError as error:
         yield _no_yaml(error, source)
     if not documents:
@@ -252,15 +252,15 @@ def _node(at: Any, source: Source, mistakes: list[Mistake]) -> Node:
         return Node(position, [_node(one, source, mistakes) for one in at.value], replaces=at.tag == "!replace")
     made: dict[str, Node] = {}
     for key, value in at.value:
-        place, node, said = _position(key, source), _node(value, source, mistakes), ""
+        place, node, reason = _position(key, source), _node(value, source, mistakes), ""
         if not isinstance(key.value, str):
-            said = "a key must be text"
+            reason = "a key must be text"
         elif key.value == "<<" and not key.style:
-            said = "merge keys `<<` are not allowed, write the keys out or use `extends`"
+            reason = "merge keys `<<` are not allowed, write the keys out or use `extends`"
         elif key.value in made:
-            said = f"key {quoted(key.value)} is given twice (first on line {made[key.value].named.line})"
-        if said:
-            mistakes.append(Mistake(place, said))
+            reason = f"key {quoted(key.value)} is given twice (first on line {made[key.value].named.line})"
+        if reason:
+            mistakes.append(Mistake(place, reason))
         else:
             made[key.value] = node
             node.key, node.position = place, node.position if getattr(value, "flow_style", True) else place
@@ -275,8 +275,8 @@ def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
     problem = ", ".join(part for part in (error.context, error.problem) if part)
     fix = " (a value with `: ` in it needs quotes)" if "mapping values" in problem else ""
     tab = "\t" in shown[: len(shown) - len(shown.lstrip())]
-    said = "a tab in the indentation: use spaces" if tab else f"not YAML: {problem}{fix}"
-    return Mistake(Position(source, line + 1, column + 1), said)
+    reason = "a tab in the indentation: use spaces" if tab else f"not YAML: {problem}{fix}"
+    return Mistake(Position(source, line + 1, column + 1), reason)
 
 
 def resolve(text: str) -> str | int | float | bool | None:
@@ -307,8 +307,8 @@ def mistakes_at(faults: Iterable[Fault], root: Node) -> Iterator[Mistake]:
         if fault.kind != "value":
             yield Mistake(node.named, fault.said)
         else:
-            said = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
-            yield Mistake(node.position, f"{where}: {said}" if where else said)
+            sentence = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
+            yield Mistake(node.position, f"{where}: {sentence}" if where else sentence)
 
 
 def _fix(kind: str, node: Node) -> str:

@@ -97,13 +97,13 @@ class Policy:
         written: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name}
         written |= {"envelope": envelope, "prices": prices, "messages": messages}
         written["fields"] = None if fields is None else sorted(fields)
-        said = checked_settings(guards, rules, scopes or {}, kinds, tools, written)
-        of_tools = {key: said[key] for key in ("tools", "rules", "kinds", "by_name")}
-        left_out, words = OPTIONAL - set(said.get("fields", OPTIONAL)), said.get("messages", {})
+        checked = checked_settings(guards, rules, scopes or {}, kinds, tools, written)
+        of_tools = {key: checked[key] for key in ("tools", "rules", "kinds", "by_name")}
+        left_out, words = OPTIONAL - set(checked.get("fields", OPTIONAL)), checked.get("messages", {})
         modes: Any = {"mode": mode, "on_error": on_error}
-        order = sorted(said["guards"], key=place_of)
+        order = sorted(checked["guards"], key=place_of)
         chain = Chain(order, form=envelope, left_out=left_out, messages=words, **of_tools, **modes)
-        shared = _shared(said, words, modes)
+        shared = _shared(checked, words, modes)
         everything = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each)]
         if mistakes := unusable(everything):
             raise PolicyError(mistakes)
@@ -113,7 +113,7 @@ class Policy:
         """Why every call is refused; None: calls are decided."""
         self.scopes = shared
         """The guards of each scope, by its name."""
-        self.prices: dict[str, Price] = said.get("prices", {})
+        self.prices: dict[str, Price] = checked.get("prices", {})
         self.results = Results()
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
@@ -148,9 +148,9 @@ class Policy:
         own, known, path = list(guards), list(tools), os.path.abspath(source)  # noqa: PTH100
 
         def load(source: str | PathLike[str]) -> tuple[Self, Sources]:
-            said = load_document(source, own)
-            sources = said.pop("sources")
-            return cls(tools=known, **{"envelope": envelope, **said}), sources
+            settings = load_document(source, own)
+            sources = settings.pop("sources")
+            return cls(tools=known, **{"envelope": envelope, **settings}), sources
 
         made: Self
         made, sources = load(source)
@@ -249,15 +249,15 @@ class Policy:
         return f"Policy({self.name!r}, {self.chain!r})"
 
 
-def _shared(said: Mapping[str, Any], words: Mapping[str, Any], modes: Mapping[str, Any]) -> "dict[str, Chain]":
+def _shared(settings: Mapping[str, Any], words: Mapping[str, Any], modes: Mapping[str, Any]) -> "dict[str, Chain]":
     """
     Returns the chain of each scope. Only those rules hold there that set the mode in which a tool is guarded.
     """
     from guardrails.core.chain import Chain
 
-    rules = [replace(rule, declared={}, guards={}) for rule in said["rules"] if rule.mode or rule.on_error]
+    rules = [replace(rule, declared={}, guards={}) for rule in settings["rules"] if rule.mode or rule.on_error]
     made = {}
-    for scope, own in sorted(said["scopes"].items()):
+    for scope, own in sorted(settings["scopes"].items()):
         ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
         made[scope] = Chain(own, rules=rules, messages=ours, **modes)
     return made
@@ -273,14 +273,14 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     from guardrails.core.values.errors import SessionError
     from guardrails.core.values.names import checked_id
 
-    said = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
-    if said.keys() != chains.keys():
+    owners = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
+    if owners.keys() != chains.keys():
         known = ", ".join(f"`{name}`" for name in chains)
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
         raise SessionError(
-            f"the scopes of the policy are {known or 'none'}, and the session says {', '.join(sorted(said)) or 'none'}: "
+            f"the scopes of the policy are {known or 'none'}, and the session says {', '.join(sorted(owners)) or 'none'}: "
             f"write whose it is, `policy.session(name, scopes={{{shown}}})`"
         )
     return tuple(
-        (name, checked_id(said[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()
+        (name, checked_id(owners[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()
     )

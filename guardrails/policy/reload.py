@@ -123,10 +123,10 @@ class PolicyFiles:
                 both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
                 raise PolicyError([f"the scopes are {both}: that needs a start of the process"])
         except Exception as error:  # noqa: BLE001  also what a guard of one's own raises: no call may fail of it
-            said = str(error) or repr(error)
-            if said != self._wrong:
-                log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, said)
-            self._wrong, self._again_s, self._stamps = said, monotonic() + AGAIN_S, stamps
+            reason = str(error) or repr(error)
+            if reason != self._wrong:
+                log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, reason)
+            self._wrong, self._again_s, self._stamps = reason, monotonic() + AGAIN_S, stamps
             return
         after = digest_of(sources)
         if after != self.digest:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .policy import Policy
 
 
-MAX_KEPT: Final = 1_000
+MAX_OPEN: Final = 1_000
 """Sessions whose object is kept; the state of one that is not stays in its store."""
 
 
@@ -61,7 +61,7 @@ class Sessions:
             raise TypeError(f"a session is made already: give `{next(iter(options))}` to `policy.session`")
         self._policy: Any = guarded
         self._options = options
-        self._kept: OrderedDict[str, Session] = OrderedDict()
+        self._open: OrderedDict[str, Session] = OrderedDict()
         self._runs: dict[str, weakref.ref[Any]] = {}
         """Of those whose names nobody says again once their runs are over: what is alive as long as one of their objects is."""
         self._lock = threading.Lock()
@@ -78,14 +78,14 @@ class Sessions:
             return self._only
         own = session_name(uuid4() if name is None else name)
         with self._lock:
-            session = self._kept.pop(own, None) or self._policy.session(own, **self._options)
-            self._kept[own] = session
+            session = self._open.pop(own, None) or self._policy.session(own, **self._options)
+            self._open[own] = session
             if name is None or run or own in self._runs:
                 # Its copies, which adapters hold, share this.
                 self._runs[own] = weakref.ref(session.ledger.lock)
             over: list[str] = []
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
+            if len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)
                 over = [run for run, alive in self._runs.items() if alive() is None]
             for one in over:
                 del self._runs[one]
@@ -106,8 +106,8 @@ class Sessions:
         its store fails.
         """
         with self._lock:
-            kept, ran = self._kept.pop(session.id, None), self._runs.pop(session.id, None)
-        if kept is not None or ran is not None:
+            one, ran = self._open.pop(session.id, None), self._runs.pop(session.id, None)
+        if one is not None or ran is not None:
             _tried(session, session.close)
             _tried(session, session.ledger.forget)
 
@@ -115,7 +115,7 @@ class Sessions:
         """
         Flush the records, and forget the sessions that nobody can name again.
         """
-        for session in [*self._kept.values()]:
+        for session in [*self._open.values()]:
             session.close()
             if session.id in self._runs:
                 self.end(session)

@@ -152,9 +152,9 @@ class Calls:
         with self.ledger.lock:
             # Another tool of a known name has other arguments, maybe such as nobody can check.
             gone = new.keys() & self._host_tools.keys() - self._functions.keys()
-            kept = {name: spec for name, spec in self.specs.items() if name not in gone}
+            others = {name: spec for name, spec in self.specs.items() if name not in gone}
             # New ones, as a copy for one loop may have these.
-            self.specs = kept | {name: spec for name, spec in specs.items() if spec is not None}
+            self.specs = others | {name: spec for name, spec in specs.items() if spec is not None}
             self._host_tools = {**self._host_tools, **new}
             chain, names = self.ledger.chain, frozenset(new)
             plain = [replace(tool, parameters=None) for tool in new.values()]

@@ -58,11 +58,11 @@ def digest(state: SessionState, find: Find, progress: Mapping[str, Any], exhaust
     return sanitise("\n".join(lines))
 
 
-def _line(entry: Entry, kept: Earlier | None, *, whole: bool) -> str:
-    arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
+def _line(entry: Entry, earlier: Earlier | None, *, whole: bool) -> str:
+    arguments = "" if earlier is None else _short(earlier.arguments, MAX_ARGUMENTS)
     how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running"}
     how["expired"] = "no result: it may have happened" if entry.changes else "no result"
-    result = "" if kept is None or not whole else f": {_short(kept.payload, MAX_RESULT)}"
+    result = "" if earlier is None or not whole else f": {_short(earlier.payload, MAX_RESULT)}"
     return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
 
 
@@ -107,5 +107,5 @@ class Results:
         """
         Returns the result of the latest call of that signature.
         """
-        kept = self._new.get((session, sig)) or self._old.get((session, sig))
-        return None if kept is None else Earlier(*kept)
+        parts = self._new.get((session, sig)) or self._old.get((session, sig))
+        return None if parts is None else Earlier(*parts)

@@ -85,13 +85,13 @@ class MemoryStore:
         yield from filter(None, map(self.read, keys))
 
     def _stored(self, key: str) -> Stored | None:
-        kept = self._live.get(key) or self._idle.get(key)
-        if kept is None:
+        value = self._live.get(key) or self._idle.get(key)
+        if value is None:
             return None
         try:
-            state, packed = (unpack(kept), kept) if isinstance(kept, bytes) else (kept, pack(kept))
+            state, packed = (unpack(value), value) if isinstance(value, bytes) else (value, pack(value))
         except Exception:  # noqa: BLE001  one that cannot be packed, or read, is listed all the same
-            return Stored(key, *((kept, 0) if isinstance(kept, bytes) else (b"", kept.now_ms)))
+            return Stored(key, *((value, 0) if isinstance(value, bytes) else (b"", value.now_ms)))
         return Stored(key, packed, state.now_ms)
 
     def _at_fork(self, when: When) -> None:
@@ -105,8 +105,8 @@ class MemoryStore:
     def _state(self, key: str) -> SessionState:
         state = self._live.get(key)
         if state is None:
-            kept = self._idle.get(key) or SessionState()
-            state = self._live[key] = unpack(kept) if isinstance(kept, bytes) else kept
+            value = self._idle.get(key) or SessionState()
+            state = self._live[key] = unpack(value) if isinstance(value, bytes) else value
             self._idle.pop(key, None)
         else:
             self._live.move_to_end(key)

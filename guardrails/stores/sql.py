@@ -65,13 +65,13 @@ class SqlStore(PersistentStore):
     def _change(self, keys: Sequence[str], names: list[Any], step: Callable[[list[SessionState]], T], slot: Slot) -> T:
         connection = self._connection(slot)
         try:
-            kept = self._begun(connection, names)
-            states = [self._state(key, kept.get(name)) for key, name in zip(keys, names, strict=True)]
+            old = self._begun(connection, names)
+            states = [self._state(key, old.get(name)) for key, name in zip(keys, names, strict=True)]
             result = step(states)
             if slot not in self._slots:
                 raise StoreError(FORKED.format(self.place))
             packed = [pack(state) for state in states]
-            rows = [(name, new) for name, new in zip(names, packed, strict=True) if new != kept.get(name)]
+            rows = [(name, new) for name, new in zip(names, packed, strict=True) if new != old.get(name)]
             self._commit(connection, rows, slot)
         except BaseException:
             if slot in self._slots:

@@ -46,7 +46,7 @@ def test_a_run_without_a_name_is_a_session_of_its_own_and_leaves_nothing() -> No
 
 
 def test_a_session_whose_object_is_not_kept_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    monkeypatch.setattr(sessions, "MAX_OPEN", 2)
     made = Sessions(Policy([Budget(max_calls=1)]))
     first = made.of("t")
     first.call("f", {}, lambda *_: 1)
@@ -58,7 +58,7 @@ def test_a_session_whose_object_is_not_kept_goes_on_where_it_was(monkeypatch: py
 def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    monkeypatch.setattr(sessions, "MAX_OPEN", 2)
     for store in (MemoryStore(), SqliteStore(tmp_path / "s.db")):
         made = Sessions(Policy([Budget(max_calls=5)]), store=store)
         for number in range(20):
@@ -71,7 +71,7 @@ def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
 def test_a_run_whose_session_is_held_or_whose_copy_is_goes_on_and_can_be_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    monkeypatch.setattr(sessions, "MAX_OPEN", 2)
     store = MemoryStore()
     made = Sessions(Policy([Budget(max_calls=5)]), store=store)
     held, copied = made.of(), scoped(made.of(), {})
@@ -86,7 +86,7 @@ def test_a_run_whose_session_is_held_or_whose_copy_is_goes_on_and_can_be_ended(
 
 
 def test_the_session_of_a_thread_is_never_forgotten_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    monkeypatch.setattr(sessions, "MAX_OPEN", 2)
     store = MemoryStore()
     made = Sessions(Policy([Budget(max_calls=5)]), store=store)
     for number in range(10):
@@ -99,7 +99,7 @@ def test_a_store_that_fails_to_forget_a_run_fails_no_other(monkeypatch: pytest.M
         def forget(self, key: str) -> None:
             raise OSError("no space left on device")
 
-    monkeypatch.setattr(sessions, "MAX_KEPT", 1)
+    monkeypatch.setattr(sessions, "MAX_OPEN", 1)
     made = Sessions(Policy([Budget(max_calls=5)]), store=Full())
     made.of().call("f", {}, lambda *_: 1)
     assert made.of("t").call("f", {}, lambda *_: 1).ok

@@ -97,7 +97,7 @@ class Full:
 def test_a_sink_that_raises_loses_its_records_and_no_call(
     takes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("guardrails.core.values.logs._said", set())
+    monkeypatch.setattr("guardrails.core.values.logs._messages", set())
     with (
         caplog.at_level(logging.WARNING),
         Policy([Budget(max_calls=5)]).session("s", records=Full(takes)) as session,

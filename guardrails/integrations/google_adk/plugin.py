@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import SessionError, needs
-from guardrails.policy.sessions import MAX_KEPT, SessionOptions, Sessions
+from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import Session
 from guardrails.session.steps import current_session
@@ -102,7 +102,7 @@ class GuardrailsPlugin(BasePlugin):
             run.thread = _thread(context)
             self._runs[context.invocation_id] = run
             # A run that was interrupted or cancelled says nothing of its end.
-            if len(self._runs) > MAX_KEPT:
+            if len(self._runs) > MAX_OPEN:
                 self._runs.popitem(last=False)[1].end()
         return run
 

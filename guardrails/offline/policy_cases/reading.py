@@ -11,7 +11,7 @@ from typing import Any, Final
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, quoted
-from guardrails.policy.file import Mistake, Node, find, inner, items, mistakes_at, parse, plain, shipped, told
+from guardrails.policy.file import Mistake, Node, find, inner, items, lines_of, mistakes_at, parse, plain, shipped
 from guardrails.policy.reload import is_name
 
 from .steps import Repeat, Step, cases_type
@@ -100,7 +100,7 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
             if (first := lines.setdefault(node.value, node.position.line)) != node.position.line:
                 mistakes.append(Mistake(node.position, f"name: another case has this name, on line {first}"))
     if mistakes or root is None:
-        raise PolicyError(told(mistakes, [parsed.source]))
+        raise PolicyError(lines_of(mistakes, [parsed.source]))
     return made
 
 
