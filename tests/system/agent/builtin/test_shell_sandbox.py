@@ -118,7 +118,7 @@ def test_a_home_is_no_workspace(tmp_path: Path, sandbox: Any, monkeypatch: pytes
 def test_without_a_choice_the_log_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(logs, "_said", set())
+    monkeypatch.setattr(logs, "_messages", set())
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             tools = builtin_tools(tmp_path)
@@ -126,6 +126,6 @@ def test_without_a_choice_the_log_says_so_once(
         [said] = [record.getMessage() for record in caplog.records if "sandbox" in record.getMessage()]
         assert said == NOT_CHOSEN
         caplog.clear()
-        monkeypatch.setattr(logs, "_said", set())
+        monkeypatch.setattr(logs, "_messages", set())
         assert builtin_tools(tmp_path, sandbox="none").execute("exec_shell", {"command": "true"}).ok
         assert caplog.records == []
