@@ -59,7 +59,7 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
             raise FileNotFoundError(f"no file or folder `{path}`")
         for each in _files_below(path) if Path(path).is_dir() else [Input(path, False)]:
             found.setdefault(each.path if each.path == STDIN else os.path.realpath(each.path), each)
-    parts = {os.path.realpath(part) for each in found.values() for part in each.paths if str(part) != each.path}
+    parts = {os.path.realpath(part) for each in found.values() for part in each.paths if part != Path(each.path)}
     return [each for place, each in found.items() if place not in parts]
 
 

@@ -30,6 +30,13 @@ def test_files_given_by_name_keep_their_order_and_are_read_once(tmp_path: Path) 
     assert [each.path for each in inputs([b, a, str(tmp_path), b])] == [b, a]
 
 
+def test_a_file_is_read_however_the_way_to_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "a.jsonl")
+    monkeypatch.chdir(tmp_path)
+    for path in ("a.jsonl", "./a.jsonl", f"{tmp_path}//a.jsonl", f"{tmp_path}/./a.jsonl"):
+        assert [each.path for each in inputs([path])] == [path]
+
+
 def test_many_files_of_one_folder_are_one_source(tmp_path: Path) -> None:
     put(tmp_path, *(f"project/{n}.jsonl" for n in range(MANY + 1)), "few/1.jsonl")
     assert {each.folder for each in inputs([tmp_path])} == {"project", None}
