@@ -201,3 +201,8 @@ def test_of_what_shows_others_words_only_a_line_of_http_fails(text: str, fails: 
 
 def test_claims_under_an_error_are_claims_too() -> None:
     assert reading_of({"error": {"message": "slow", "retryable": False, "max_retries_remaining": 2}}).retries == 2
+
+
+@table("arguments", [[{"id": 1}], 5, "free", None])
+def test_a_failure_is_found_whatever_form_the_arguments_have(arguments: Any) -> None:
+    assert reading_of("Error: hotel 7 not found", arguments=arguments).error_type == "not_found"
