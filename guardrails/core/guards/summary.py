@@ -11,10 +11,10 @@ import orjson
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.result.completeness import extent_of
+from guardrails.core.result.content import short
 from guardrails.core.state import SessionState
 from guardrails.core.text.plain_json import dumps
 from guardrails.core.text.tagged import TAG
-from guardrails.core.text.truncation import render
 from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall
 
@@ -102,5 +102,5 @@ def _cut(value: Any) -> Any:
     """
     if value is None or isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() < 64):
         return value
-    text = value if isinstance(value, str) else render(value, 512).payload.decode()
+    text = short(value)
     return text if len(text) <= MAX_STRING else f"{text[:MAX_STRING]}..."
