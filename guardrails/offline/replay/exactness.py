@@ -145,7 +145,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
     """
     newer = list[int]()
     try:
-        for line in open_lines(file.path):
+        for line in open_lines(file.path, rotated=file.rotated):
             record = parsed(line)
             found.broken_lines += record is None and bool(line.strip())
             if type(record) is dict and (version := newer_version(record)) is not None:

@@ -55,27 +55,29 @@ class ReaderError(GuardrailsError):
     """
 
 
-def open_calls(path: str | Path, report: Report, *, source: str | None = None) -> list[RecordedCall]:
+def open_calls(
+    path: str | Path, report: Report, *, source: str | None = None, rotated: bool = True
+) -> list[RecordedCall]:
     """
     Returns the calls of one file; `-` is standard input. Remarks on the way go into *report*.
 
     The content tells the format, and so it does for gzip. A file in no known format, or without calls, is noted
     in the report and gives none. The name *source* replaces the file's name as the calls' source (or the name in a data
-    set). The files that one of records was before it was rotated are read first, as one with it. Raises OSError if the file cannot be
-    read, and ReaderError if a format is broken.
+    set). The files that one of records was before it was *rotated* are read first, as one with it; False: there are none. Raises OSError
+    if the file cannot be read, and ReaderError if a format is broken.
     """
-    calls = calls_in(_content(str(path)), str(path), report)
+    calls = calls_in(_content(str(path), rotated=rotated), str(path), report)
     for call in calls:
         call.source = source or call.source
     return calls
 
 
-def open_lines(path: str | Path) -> Iterator[bytes]:
+def open_lines(path: str | Path, *, rotated: bool = True) -> Iterator[bytes]:
     """
     Returns the lines of one file, unpacked if it is packed. The path `-` is standard input. The rest is as `open_calls`
     has it.
     """
-    return iter(_content(str(path)).splitlines())
+    return iter(_content(str(path), rotated=rotated).splitlines())
 
 
 def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
@@ -158,10 +160,10 @@ def history(path: str) -> list[Path]:
     return [Path(path)]
 
 
-def _content(file: str) -> bytes:
+def _content(file: str, *, rotated: bool) -> bytes:
     if file == STDIN:
         return _unpacked(sys.stdin.buffer.read())
-    return b"\n".join(_unpacked(part.read_bytes()) for part in history(file))
+    return b"\n".join(_unpacked(part.read_bytes()) for part in (history(file) if rotated else [Path(file)]))
 
 
 def _unpacked(data: bytes) -> bytes:
