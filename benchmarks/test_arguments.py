@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.text.signature import canonical, masked_result_hash, parse_arguments, sign
+from guardrails.core.text.signature import masked_result_hash, parse_arguments, sign
 
 
 ARGUMENTS = {"city": "Shibuya", "limit": 10, "max_price": 150.0, "sort": "price"}
@@ -119,8 +119,6 @@ NESTED = {
 }
 FLAT = {f"field_{i}": i if i % 2 else f"value {i}" for i in range(20)}
 LARGE = {"path": "src/app.py", "content": "x" * 100_000}
-NESTED_FORM = canonical(NESTED) or b""
-LARGE_FORM = canonical(LARGE) or b""
 ERROR = b"ValueError in line 12 of app.py: boom\n" * 11
 HUGE = "a" * 10_000_000
 

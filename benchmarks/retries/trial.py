@@ -23,7 +23,6 @@ TRAINING_DAYS: Final = range(48)
 TEST_DAYS: Final = range(48, 60)
 STAKES: Final = ((0.05, 0.001), (0.1, 0.002), (0.25, 0.002), (0.5, 0.002))
 """Cost of a retry and of a second's waiting, where a success is worth 1."""
-WAIT_COST_PER_S: Final = 0.002
 SMALLEST: Final = 1e-7
 
 

@@ -5,7 +5,6 @@ What every host owes: behaviours that hold for its adapter, with its real packag
 anew for each test. What the host's own source makes impossible stands in `driver.cannot`, and is an expected failure.
 """
 
-from .behaviours.base import Behaviours
 from .behaviours.calls import Calls
 from .behaviours.ends import Ends
 from .behaviours.event_loops import EventLoops
@@ -18,12 +17,3 @@ class Contract(Loops, Calls, Ends, Sessions, Pauses, EventLoops):
     """
     All of them.
     """
-
-
-def behaviours() -> dict[str, str]:
-    """
-    The tests by their names, and each as a sentence.
-    """
-    parts = (part for part in Contract.__mro__ if issubclass(part, Behaviours))
-    names = [name for part in parts for name in vars(part) if name.startswith("test_")]
-    return {name: name.removeprefix("test_").replace("_", " ") for name in names}

@@ -44,7 +44,6 @@ TEXTS: Final = (
     *("message", "error_message", "limit_message", "user_facing_hint", "next_action_hint", "query_summary", "progress"),
     *("retry_success_probability", "errors"),
 )
-VALUES: Final = ("result", "results", "previous_result")
 RECORDED: Final = (
     "event",
     "seq",

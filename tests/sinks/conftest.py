@@ -2,8 +2,6 @@
 What the tests of sinks share: a file, what the log said, another process.
 """
 
-import contextlib
-import fcntl
 import logging
 import subprocess
 import sys
@@ -50,14 +48,6 @@ def heard() -> Iterator[Heard]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "records.jsonl"
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    with path.open("ab") as file:
-        # Shared, so that only who wants it alone is kept out.
-        fcntl.flock(file, fcntl.LOCK_SH)
-        yield
 
 
 def together(*works: Callable[[], object]) -> None:

@@ -28,9 +28,6 @@ from guardrails.testing.promises import watched
 from tests.tables import table
 
 
-SMALL = st.none() | st.integers(1, 5)
-
-
 @guard
 class Forgetful(Guard):
     """

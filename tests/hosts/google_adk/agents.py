@@ -33,13 +33,6 @@ def ran_by(policy: Any, agent: Any, seen: list[Asked], **more: Any) -> Any:
     return done
 
 
-def handing(name: str) -> Any:
-    """
-    A model that hands over to *name* until its tools are off.
-    """
-    return lambda asked: Say("Enough.") if asked.off else Say(calls=(Call("transfer_to_agent", {"agent_name": name}),))
-
-
 class Agents:
     def test_a_hand_over_passes_and_both_agents_share_the_session(self) -> None:
         ran: list[str] = []

@@ -2,7 +2,6 @@
 How a run of pydantic-ai ends, and what it asks of its model.
 """
 
-from pydantic import BaseModel
 from pydantic_ai.usage import UsageLimits
 
 from guardrails import Budget, MemorySink, Policy
@@ -11,13 +10,6 @@ from tests.hosts.behaviours.base import envelope, in_turn, roaming, search, sear
 from tests.hosts.driver import Call, Say
 
 from .driver import FIVE, agent, run, told
-
-
-TWO = Policy([Budget(max_calls=2)])
-
-
-class City(BaseModel):
-    name: str
 
 
 class Ends:

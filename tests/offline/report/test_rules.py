@@ -19,13 +19,6 @@ TOOLS = [Tool(name="look", read_only=True)]
 EVIDENCE = Policy([Duplicates(rule="evidence", window=20)], tools=TOOLS)
 
 
-def call_of(text: str) -> RecordedCall:
-    asked, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
-    call = RecordedCall("s", asked, {}, "data", result=result or None, has_result=sign != "?")
-    call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
-    return call
-
-
 @table(
     "told, always",
     [
