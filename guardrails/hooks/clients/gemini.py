@@ -147,9 +147,7 @@ def write(told: Told, said: Said) -> Answer:
     if text is not None:
         return {"decision": "deny", "reason": text}
     context = beside(envelope)
-    return (
-        {} if context is None else {"hookSpecificOutput": {"hookEventName": told.event, "additionalContext": context}}
-    )
+    return {} if context is None else claude.specific(told.event, additionalContext=context)
 
 
 def tool_of(name: str) -> Tool:

@@ -194,11 +194,9 @@ def _elsewhere(client: Client, path: Path) -> str:
 
 
 def _checked_policy(policy: str) -> None:
-    from guardrails.policy.file import find
     from guardrails.policy.policy import Policy
 
     try:
-        find(policy)
         Policy.load(policy)
     except PolicyError as error:
         raise ValueError(str(error)) from None

@@ -128,7 +128,7 @@ def _asked(found: Found, words: list[str], options: Options, *, own: bool, pytho
         try:
             ran = subprocess.run(
                 [*start, *trial.words()],
-                input=_event(options),
+                input=_event(),
                 capture_output=True,
                 check=False,
                 cwd=folder,
@@ -146,7 +146,7 @@ def _asked(found: Found, words: list[str], options: Options, *, own: bool, pytho
         )
 
 
-def _event(options: Options) -> bytes:
+def _event() -> bytes:
     # The start of a session nobody has: it makes the hook read its policy, and there is nothing to say of it.
     event = {"session_id": "status", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(Path.cwd())}
     event["transcript_path"] = os.devnull
@@ -160,8 +160,7 @@ def _table(found: Iterable[Found]) -> Iterable[str]:
         answers = {True: "yes", False: "no", None: "-"}[one.answers]
         rows.append((one.client, one.place, hook, one.policy or "-", answers, one.path))
     widths = [max(len(row[n]) for row in rows) for n in range(5)]
-    told = {id(one): one.problems for one in found}
     yield "  ".join([*(cell.ljust(width) for cell, width in zip(rows[0], widths, strict=False)), rows[0][5]])
     for one, row in zip(found, rows[1:], strict=True):
         yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]])
-        yield from (f"    {problem}" for problem in told[id(one)])
+        yield from (f"    {problem}" for problem in one.problems)
