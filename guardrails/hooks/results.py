@@ -34,7 +34,7 @@ def read_response(given: Any) -> Any:
     blocks = _blocks(given)
     if blocks is None:
         return given
-    shown = [block if block.get("type") == "text" else _shown(block) for block in blocks]
+    shown = [block if block.get("type") == "text" else mark_of(block.get("type"), block) for block in blocks]
     value = read_mcp({**given, "content": shown} if isinstance(given, Mapping) else {"content": shown})
     return _value(value) if isinstance(value, str) else value
 
@@ -131,9 +131,9 @@ def _blocks(given: Any) -> list[Any] | None:
     return content if all(isinstance(one, Mapping) and one.get("type") in _BLOCKS for one in content) else None
 
 
-def _shown(block: Any) -> Any:
+def mark_of(kind: Any, piece: Any) -> dict[str, Any]:
     """
-    A block that is no text as the records have it: its kind, and what tells it from others.
+    A *piece* of a result that is no text as the records have it: its *kind*, and what tells it from others.
     """
-    whole = json.dumps(block, sort_keys=True, default=str).encode()
-    return {"type": block.get("type"), "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
+    whole = json.dumps(piece, sort_keys=True, default=str).encode()
+    return {"type": kind, "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}

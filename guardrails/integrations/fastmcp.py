@@ -23,6 +23,7 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from guardrails.mcp.answers import BESIDE, wrapped_value
     from guardrails.mcp.guarded_client import GuardedCalls
     from guardrails.mcp.guarding import Guarding
+    from guardrails.mcp.results import from_wire
     from guardrails.mcp.runs import run_of
 
 
@@ -128,5 +129,4 @@ class GuardedClient(GuardedCalls):
 
 def _read(given: ToolResult | ClientResult) -> CallToolResult:
     said = {"content": given.content, "structuredContent": given.structured_content}
-    # Made by the wire's names: `_meta` is an alias.
-    return CallToolResult.model_validate({**said, "isError": given.is_error, "_meta": given.meta})
+    return from_wire({**said, "isError": given.is_error, "_meta": given.meta})

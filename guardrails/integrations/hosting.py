@@ -18,6 +18,7 @@ from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
+from guardrails.hooks.results import beside as remark
 from guardrails.session.final_answer import FinalAnswer, Meaning
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import NO_DIGEST, scoped
@@ -211,17 +212,6 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
             child.ledger.forget()
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("store failed: %s", error, extra={"session": child.id})
-
-
-def remark(envelope: Envelope) -> str | None:
-    """
-    Returns the notes of *envelope* beside its value, as JSON: a used-up limit, a nudge, a cut. None: nothing but
-    success.
-
-    For results that keep the host's own form, such as images and structured content.
-    """
-    said = envelope.notes()
-    return json.dumps(said, ensure_ascii=False, default=str) if said else None
 
 
 def lines(pieces: Iterable[Any]) -> str:

@@ -24,6 +24,7 @@ with needs("mcp", "`guardrails.integrations.mcp`"):
 
     from guardrails.mcp.guarded_client import GuardedCalls
     from guardrails.mcp.guarding import Guarding
+    from guardrails.mcp.results import on_wire
     from guardrails.mcp.runs import run_of
 
 MAX_PAGES: Final = 100
@@ -146,7 +147,7 @@ def _read(wire: Any) -> CallToolResult | None:
 
 
 def _wire(result: CallToolResult, version: str) -> dict[str, Any]:
-    answer: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    answer = on_wire(result)
     if version not in MODERN_PROTOCOL_VERSIONS:
         del answer["resultType"]
     return answer

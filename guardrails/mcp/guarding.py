@@ -21,7 +21,7 @@ from guardrails.session.session import Session, scoped
 from .answers import UNKNOWN, answered, refused, says_nothing
 from .outcomes import explained, is_question, outcome_of
 from .results import from_wire, hints_of, on_wire
-from .runs import Run, Runs
+from .runs import Run, Runs, watches
 
 
 with needs("mcp", "`guardrails.mcp`"):
@@ -128,7 +128,7 @@ class Guarding:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
         except _Asks as question:
             return question.args[0]
-        return made.own() if made.was_made and observes(session) else made.told(envelope)
+        return made.own() if made.was_made and watches(session.ledger.policy) else made.told(envelope)
 
 
 class _Made:
@@ -207,11 +207,3 @@ class _Made:
             with suppress(ValueError):
                 return from_wire(answered(envelope, on_wire(self._result), self._value, schema))
         return from_wire(refused(envelope, on_wire(self._result)))
-
-
-def observes(session: Session) -> bool:
-    """
-    Returns whether the policy only watches, so that nothing is to change.
-    """
-    chain = session.ledger.policy.chain
-    return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)

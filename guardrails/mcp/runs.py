@@ -81,6 +81,14 @@ class Runs:
         return session
 
 
+def watches(policy: Policy) -> bool:
+    """
+    Whether *policy* decides and records, and changes nothing.
+    """
+    chain = policy.chain
+    return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
+
+
 def is_stuck(session: Session) -> bool:
     """
     Whether what its model did has ended *session*, and not what was used up: it repeated refused calls, or was too fast.

@@ -4,17 +4,16 @@ One tool call of agent-framework: its arguments as the host has them, what came 
 
 import json
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, get_origin, get_type_hints
-
-from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
+from guardrails.hooks.results import mark_of
 from guardrails.integrations.hosting import remark
 from guardrails.session.session import scoped
 
@@ -140,7 +139,7 @@ def read(result: Any, tool: FunctionTool) -> Any:
     if not _is_content(result):
         return result
     if not all(one.type == "text" for one in result):
-        return [one.text if one.type == "text" else _file(one) for one in result]
+        return [one.text if one.type == "text" else mark_of(one.type, one.to_dict()) for one in result]
     text = "\n".join(one.text or "" for one in result)
     if not _returns_object(tool):
         return text
@@ -167,11 +166,6 @@ def shown(result: Any, envelope: Envelope) -> Any:
 
 def _is_content(result: Any) -> bool:
     return isinstance(result, list) and bool(result) and all(isinstance(one, Content) for one in result)
-
-
-def _file(content: Content) -> Mapping[str, Any]:
-    whole = json.dumps(content.to_dict(), sort_keys=True, default=str).encode()
-    return {"type": content.type, "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
 
 
 def _returns_object(tool: FunctionTool) -> bool:

@@ -11,13 +11,12 @@ from contextvars import ContextVar
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
-from xxhash import xxh3_64_hexdigest
-
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
+from guardrails.hooks.results import mark_of
 from guardrails.integrations import hosting
 from guardrails.integrations.hosting import remark
 from guardrails.session.session import scoped
@@ -134,9 +133,7 @@ def _value(block: Any, tool: Any) -> Any:
     if "json" in block:
         return block["json"]
     if "text" not in block:
-        # Of an image, and of what else is no text, its kind and what tells it from others.
-        whole = json.dumps(block, sort_keys=True, default=str).encode()
-        return {"type": next(iter(block), None), "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
+        return mark_of(next(iter(block), None), block)
     # The host writes what is no text as JSON.
     returns = getattr(tool, "__annotations__", {}).get("return", str)
     unites = get_origin(returns) in (Union, UnionType)

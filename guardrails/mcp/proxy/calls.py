@@ -21,7 +21,7 @@ from guardrails.core.values.types import Failed
 from guardrails.mcp.answers import RUN, answered, is_text, refused, says_nothing
 from guardrails.mcp.outcomes import explained, is_question, outcome_of
 from guardrails.mcp.pins.pins import Pins, Server, server_of
-from guardrails.mcp.runs import PROCESS, STUCK_S, Run, Runs, is_stuck
+from guardrails.mcp.runs import PROCESS, STUCK_S, Run, Runs, is_stuck, watches
 from guardrails.policy.policy import Policy
 from guardrails.session.session import Session, scoped
 from guardrails.session.steps import Limit
@@ -84,14 +84,6 @@ class Calls:
         self._server = server_of() if server is None else server
 
     @property
-    def _watches(self) -> bool:
-        """
-        Returns whether the policy decides and records, and changes nothing.
-        """
-        chain = self._policy.chain
-        return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
-
-    @property
     def denies_on_error(self) -> bool:
         """
         Returns whether a guard that fails refuses its call.
@@ -109,7 +101,7 @@ class Calls:
         if self._pins is not None:
             seen = self._pins.look(self._server, [one for one in offered if isinstance(one, dict)])
             shown, held = [one.shown for one in seen], {one.name: one.held for one in seen if one.held}
-        if self._watches:
+        if watches(self._policy):
             # What is held was told all the same.
             self._tools.hear(offered)
             return None
@@ -135,7 +127,7 @@ class Calls:
         meta = meta if isinstance(meta, dict) else {}
         session = self._session(meta, run)
         tool = self._tools.declared(name)
-        if self._pins is not None and not self._watches and (tool.held or self._tools.of(name) is None):
+        if self._pins is not None and not watches(self._policy) and (tool.held or self._tools.of(name) is None):
             why = self._pins.reason(self._server, name)
             if tool.held and why == "":
                 # Somebody has allowed it meanwhile.
@@ -176,7 +168,7 @@ class Calls:
         schema = None if listed is None else listed.input_schema
         value = outcome_of(call.name, call.arguments, result, schema=schema, listed=self._tools)
         envelope = self._complete(call, value)
-        if envelope is None or self._watches:
+        if envelope is None or watches(self._policy):
             return None
         if result.get("isError") is True:
             return refused(envelope, result)
