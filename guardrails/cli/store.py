@@ -77,7 +77,7 @@ def ls(
         latest = nlargest(limit or len(kept), found, key=lambda one: one.changed_ms)
         messages, now = _messages_of(place), _now()
         lines = [line_of(one, now, messages) for one in latest]
-        whole, name = len(kept), _name_of(kept, place)
+        whole, name = len(kept), kept.place
     if as_json:
         print_json({"store": name, "states": whole, "shown": len(lines), "entries": lines})
         return
@@ -102,7 +102,7 @@ def show(
     with _opened(place, namespace) as kept:
         found = kept.read(key)
         if found is None:
-            _tell_of_none(kept, place, key)
+            _tell_of_none(kept, key)
         said = _all_of(found, _now(), _messages_of(place))
     print_json(said) if as_json else typer.echo("\n".join(_lines(said)))
     if said["unreadable"]:
@@ -126,7 +126,7 @@ def forget(
         named, messages = dict.fromkeys(keys), _messages_of(place)
         for key in named:
             if key not in messages and kept.read(key) is None:
-                _tell_of_none(kept, place, key)
+                _tell_of_none(kept, key)
         # Closed children too: their names are free again.
         children = [one.key for key in named if not key.startswith("/") for one in kept.entries(f"{key}/")]
         wanted = list(dict.fromkeys([*named, *children]))
@@ -172,7 +172,7 @@ def prune(
             with telling(quiet=quiet or as_json) as tell:
                 found = _read(kept, prefix, tell)
                 many = sum(one.changed_ms < before and (scopes or not one.key.startswith("/")) for one in found)
-            where = f"{plural(many, 'state')} of `{_name_of(kept, place)}`"
+            where = f"{plural(many, 'state')} of `{kept.place}`"
             _confirm(f"drop {where} that were idle for {idle}; each starts afresh", yes=yes)
         with telling(quiet=quiet or as_json) as tell:
 
@@ -197,11 +197,6 @@ def _opened(place: str, namespace: str) -> "Iterator[PersistentStore]":
         fail(f"`{place}` {what}: name the file of a SqliteStore, such as state.db, or the URL of a server")
     with failures_told(), closing(store_at(place, namespace=namespace)) as kept:
         yield kept
-
-
-def _name_of(kept: "PersistentStore", place: str) -> str:
-    # A URL may hold a password.
-    return str(getattr(kept, "place", place))
 
 
 def _messages_of(place: str) -> dict[str, int]:
@@ -260,11 +255,12 @@ def _at_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _tell_of_none(kept: "PersistentStore", place: str, key: str) -> NoReturn:
+def _tell_of_none(kept: "PersistentStore", key: str) -> NoReturn:
     from difflib import get_close_matches
     from itertools import islice
 
-    name = _name_of(kept, place)
+    # Without the password that a URL may hold.
+    name = kept.place
     near = get_close_matches(key, [one.key for one in islice(kept.entries(key[:1]), ALIKE)], 1)
     mean = f", did you mean `{near[0]}`?" if near else ":"
     fail(f"`{name}` keeps no `{key}`{mean} `guardrails store ls {name}` lists what it keeps")

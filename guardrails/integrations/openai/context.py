@@ -117,8 +117,7 @@ def cleaned(message: Any) -> Any:
 
 def _leading(messages: Iterable[Any]) -> Iterable[Any]:
     for message in messages:
-        role = message.get("role") if isinstance(message, dict) else getattr(message, "role", None)
-        if role not in ("system", "developer"):
+        if part(message, "role") not in ("system", "developer"):
             return
         yield message
 
