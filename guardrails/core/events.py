@@ -419,8 +419,8 @@ def _more(
 
 
 def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
-    budget = chain.budget or NO_LIMITS
-    return {name: budget.left(state, name, now) for name in LIMITS}
+    left = {limit.name: amount for limit, amount in (chain.budget or NO_LIMITS).rest(state, now)}
+    return {name: left.get(name) for name in LIMITS}
 
 
 def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
