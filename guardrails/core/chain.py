@@ -190,7 +190,7 @@ class Chain:
         enforced = [g for g in self.guards if self.mode == g.mode == "enforce"]
         self.budget: Limits | None = next((g.limits for g in enforced if g.limits is not None), None)
         self.reserves = self.limits is not None and self.limits.reserves
-        lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
+        lasts_ms = None if self.budget is None else self.budget.own.get("max_elapsed")
         self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
         """From which age on a session is told that its time is soon up."""
         ending = [(g, True) for g in with_companions(enforced)]

@@ -163,8 +163,8 @@ class Ledger:
         frees, end = self.look(lambda state, now, scopes: (_frees(state), self.cause(state, now, scopes)))
         if self.parent is not None or not frees:
             return False
-        limits, fresh = self.limits, SessionState()
-        opens = {name: more for name, more in limits.budget.go_on.items() if limits.limit(fresh, name) is not None}
+        limits = self.limits
+        opens = {name: more for name, more in limits.budget.go_on.items() if name in limits.own}
         amounts = units.internal(opens) if end is not None and end[0].removeprefix("budget.") in opens else {}
         self.event("extend", {"amounts": amounts, "asked": True}, needed=True)
         return end is not None and self.look(self.cause) is None

@@ -395,7 +395,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
             if ITERATIONS in wanted:
                 raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
             values["scope"] = scope
-        elif ITERATIONS in wanted and ledger.limits.limit(SessionState(), "max_turns") is not None:
+        elif ITERATIONS in wanted and "max_turns" in ledger.limits.own:
             wanted.setdefault("max_turns", wanted[ITERATIONS])
         if scope is None:
             take(ledger, wanted)

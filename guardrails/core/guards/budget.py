@@ -129,7 +129,7 @@ class Limits:
         """
         Returns the limit *name*, as it was raised; None without one.
         """
-        return state.limits.get(name, self.own.get(name))
+        return state.limit(name, self.own.get(name))
 
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
         """
