@@ -34,7 +34,7 @@ from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import bounded_name
-from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.values.types import MICRO, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
 
 from .ledger import Ledger, grow
@@ -91,7 +91,7 @@ class ParkedCall:
             names["arguments"] = json.loads(question.shown)  # whole numbers to the last digit
         if question.lasts_ms:
             names["expires"] = (question.at_ms + question.lasts_ms) / 1000
-        return cls(**names, reason=question.reason, cost_usd=one.cost / 1_000_000)
+        return cls(**names, reason=question.reason, cost_usd=one.cost / MICRO)
 
 
 Approver = Callable[[ParkedCall], Any]

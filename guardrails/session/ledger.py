@@ -34,7 +34,7 @@ from guardrails.core.text.plain_json import exact
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
-from guardrails.core.values.types import NO_TIME, ToolCall
+from guardrails.core.values.types import MICRO, NO_TIME, ToolCall
 
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Ledger:
         """
         The cost of the session so far, without open estimates.
         """
-        return self.read(lambda state, _: state.cost) / 1_000_000
+        return self.read(lambda state, _: state.cost) / MICRO
 
     @property
     def unpriced(self) -> int:

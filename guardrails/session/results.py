@@ -6,7 +6,7 @@ answer if a model gives none, and its memory after a context compaction.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.state import Entry, SessionState
+from guardrails.core.state import Entry, SessionState, latest_of
 from guardrails.core.text.control import sanitise
 from guardrails.core.text.plain_json import dumps, exact
 from guardrails.core.values.types import Outcome
@@ -48,7 +48,7 @@ def digest(state: SessionState, find: Find, progress: Mapping[str, Any], exhaust
         head = f"{state.seq} tool {'call was' if state.seq == 1 else 'calls were'} made"
         lines = [f"{head}:" if shown == state.seq else f"{head}; the last {shown}:"]
     # What is kept is the result of the latest call of its signature that ended, and of no other.
-    latest = {entry.sig: entry.seq for entry in state.window if entry.status in ("ok", "error")}
+    latest = latest_of(entry for entry in state.window if entry.status in ("ok", "error"))
     lines += [f"- {_line(each, find(each), whole=latest.get(each.sig) == each.seq)}" for each in state.window]
     left = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in progress.items())
     lines.append(f"Progress: {left}.")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
+from guardrails.core.retries.model import RETRIES
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Checked
@@ -220,7 +221,7 @@ class Guard(_Slot):
     """Whether it refuses every call whose arguments do not fit the tool."""
     sees_unfit: ClassVar[bool] = True
     """Whether it looks at a call whose arguments do not fit the tool, where another guard refuses that call."""
-    model_kind: ClassVar[str] = "guardrails.retry-model"
+    model_kind: ClassVar[str] = RETRIES
     """The format of its model file, if it has one."""
 
     mode: Mode = "enforce"
