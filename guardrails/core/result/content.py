@@ -61,8 +61,11 @@ def at(owner: Any, path: str | None) -> Any:
         try:
             if isinstance(owner, Mapping):
                 owner = owner.get(name)
+            elif isinstance(owner, list):
+                owner = owner[int(name)]
             else:
-                owner = owner[int(name)] if isinstance(owner, list) else getattr(owner, name, None)
+                # A text or a number has no members: what Python has on it is none.
+                owner = None if type(owner) in _BASIC else getattr(owner, name, None)
         except Exception:  # noqa: BLE001
             return None
     return owner

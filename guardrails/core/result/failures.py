@@ -99,13 +99,9 @@ def failure_in(value: Any, content: Carried, source: Source, given: Set[str], no
             sign = _of_text(view, words, given) if isinstance(view, str) else _of_object(view, given)
     if sign is None:
         return None
-    if isinstance(view, str):
-        message = view.strip()
-    else:
-        message = (flagged and text) or first(
-            view, source.says or _SAYS, lambda one: short(one) if brings(one) else None
-        )
-    return _outcome(sign, view, message or sign.words, source.waits, now_ms)
+    sentence = first(view, source.says or _SAYS, lambda one: short(one) if brings(one) else None)
+    message = (view.strip() if isinstance(view, str) else (text if flagged else None) or sentence) or sign.words
+    return _outcome(sign, view, message, source.waits, now_ms)
 
 
 def _outcome(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int | None) -> Outcome:
