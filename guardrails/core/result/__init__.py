@@ -13,7 +13,6 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -135,7 +134,7 @@ def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> 
         if source.sign is not None or may_fail(value):
             carried = content_of(value)
             # A tool that is given a command shows what a program says.
-            named = arguments if isinstance(arguments, Mapping) else ()
+            named = arguments if hasattr(arguments, "keys") else ()
             runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(named)
             by = source._replace(words="program") if runs else source
             failure = failure_in(value, carried, by, given_by(arguments), known.get("now_ms"))

@@ -156,11 +156,8 @@ def needs(extra: str, who: str = "this") -> Iterator[None]:
     except ImportError as error:
         if isinstance(error, MissingExtra):
             raise
-        lacks = (
-            f"`{error.name}`"
-            if isinstance(error, ModuleNotFoundError)
-            else f"`{extra}`, which cannot be imported ({error})"
-        )
+        absent = isinstance(error, ModuleNotFoundError)
+        lacks = f"`{error.name}`" if absent else f"`{extra}`, which cannot be imported ({error})"
         raise MissingExtra(f"{who} needs {lacks}: {install(extra)}", name=error.name) from error
 
 
