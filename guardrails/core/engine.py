@@ -46,6 +46,7 @@ from guardrails.core.scopes import (
     time_left,
 )
 from guardrails.core.state import (
+    ASKED,
     GRACE_MS,
     Entry,
     Pending,
@@ -583,7 +584,7 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
     if pending is None or pending.entry.sig != call.sig or pending.id != call.id:
         # It is none any more, or of another life of the session.
         return None
-    return None if pending.stage in ("parked", "approved") else pending
+    return None if pending.stage in ASKED else pending
 
 
 def _settle(

@@ -20,7 +20,7 @@ from guardrails.core.prepare import Prepared
 from guardrails.core.record import newer_records, newer_version
 from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advised
-from guardrails.core.state import ADMISSION_MS, SessionState, overdue
+from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Problem, ToolCall
@@ -354,7 +354,7 @@ class Replay:
         self._happen(life, record, name, values, chain)
 
     def _waits(self, life: Life, record: Record) -> bool:
-        waiting = (one.seq for one in life.state.pending.values() if one.stage in ("parked", "approved"))
+        waiting = (one.seq for one in life.state.pending.values() if one.stage in ASKED)
         root = self._root(record)
         return record["sig"] in (life.state if root is None else root).uncertain or record["seq"] in waiting
 
