@@ -33,7 +33,8 @@ class Summary(Guard):
     Echo the query of a look or of what failed, strings cut at 200 characters and the whole at 1 KB; count the matches, and say whether the
     result is complete.
 
-    A look is a tool that is declared `read_only`, or any result that holds rows.
+    A look is a tool that is declared `read_only`, or any result that holds rows. Of a tool that is known to work no matches are counted:
+    rows that an update brings back, or none, are no search.
 
     A result with a sure sign of more (`core.result.completeness`) is not complete, and the hint says how to go on. Beside a bare total
     or page nothing is said.
@@ -50,17 +51,18 @@ class Summary(Guard):
             if not isinstance(reading, Reading) or reading.value is not envelope.value:
                 reading = Reading(envelope.value, source_of(tool), call.arguments)
             extent, looks = extent_of(reading), tool.read_only  # type: ignore[assignment]
+            works = looks is False
             if looks is None:
                 looks = tool.repeats == "evidence" or extent.found is not None
             whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
-            if extent.total is not None and outcome.complete and envelope.total_matches is None:
+            if extent.total is not None and not works and outcome.complete and envelope.total_matches is None:
                 envelope.total_matches = extent.total
             if envelope.is_complete is None:
                 envelope.is_complete = extent.complete if whole else False
                 if extent.how is not None:
                     envelope.hint(extent.how)
-                elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
-                    envelope.next_action_hint = found(extent.found)
+                elif extent.found is not None and not works and whole and extent.complete:
+                    envelope.next_action_hint = envelope.next_action_hint or found(extent.found)
         if looks and envelope.query_summary is None:
             # The tool may have changed the arguments that it was given.
             text = call.canonical

@@ -66,6 +66,12 @@ def test_a1_the_next_step_says_how_many_were_found(found: int, words: str) -> No
     assert shown(list(range(found)), {})["next_action_hint"].startswith(words)
 
 
+@table("value", [[], {"rows": [], "rowCount": 1}, [{"id": 1}]])
+def test_what_work_brings_back_is_no_search(value: Any) -> None:
+    read = json.loads(Policy.load("default").session("s").call("update_record", {"id": 1}, lambda *_: value).to_json())
+    assert read.keys().isdisjoint({"total_matches", "next_action_hint"})
+
+
 def test_a_cursor_is_named_so_that_the_model_can_go_on() -> None:
     assert "`nextPageToken`" in shown({"items": [], "nextPageToken": "x"}, {})["next_action_hint"]
 
