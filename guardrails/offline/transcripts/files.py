@@ -10,7 +10,7 @@ import gzip
 import sys
 import zlib
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -86,14 +86,15 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     """
     # Archives, pictures and UTF-16 have zeros at their beginning.
     values, unread = values_of(b"" if b"\0" in data[:_HEAD] else data)
-    form = format_of([value for _, value in values])
-    if form is None:
+    claimed = format_of([value for _, value in values])
+    if claimed is None:
         looks = report.without[file] = _looks(data, values)
         report.note(file, f"skipped: {looks if looks == 'empty' else f'it holds no calls that can be read ({looks})'}")
         return []
+    form, fits = claimed
+    unread += [number for (number, _), fit in zip(values, fits, strict=True) if fit is False]
+    fitting = (one for one, fit in zip(values, fits, strict=True) if fit is not False)
     try:
-        unread += [number for number, value in values if form.fits(value) is False]
-        fitting = ((number, value) for number, value in values if form.fits(value) is not False)
         calls = joined(form.events(fitting, file), _name(file))
     except Exception as error:
         raise failing(f"of {form.name}", error) from error
@@ -199,18 +200,25 @@ def added_formats() -> tuple[Format, ...]:
     return tuple(found)
 
 
-def format_of(values: list[Any]) -> Format | None:
+Claimed = tuple[Format, list[bool | None]]
+"""A format, and which values of a file fit it."""
+
+
+def format_of(values: list[Any]) -> Claimed | None:
     """
     Returns the format of a file of these *values*: the first that most of them fit, and of which one has a sure sign.
 
     Formats of other packages are asked last. Raises ReaderError for one that is broken.
     """
 
-    def claims(form: Format) -> bool:
-        try:
-            fits = [form.fits(value) for value in values]
-        except Exception as error:
-            raise failing(f"of {form.name}", error) from error
-        return True in fits and 2 * fits.count(False) <= len(fits)
+    def claiming(formats: Iterable[Format]) -> Claimed | None:
+        for form in formats:
+            try:
+                fits = [form.fits(value) for value in values]
+            except Exception as error:
+                raise failing(f"of {form.name}", error) from error
+            if True in fits and 2 * fits.count(False) <= len(fits):
+                return form, fits
+        return None
 
-    return next(filter(claims, FORMATS), None) or next(filter(claims, added_formats()), None)
+    return claiming(FORMATS) or claiming(added_formats())
