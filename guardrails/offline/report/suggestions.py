@@ -16,7 +16,7 @@ from typing import Any, Final
 from guardrails.core.chain import Plan
 from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.retries.shrinkage import NONE, Count, wilson
-from guardrails.offline.figures import visible
+from guardrails.offline.figures import plural, visible
 from guardrails.offline.replay.evidence import WINDOW
 
 from .tally import Tally
@@ -133,7 +133,7 @@ def _duplicates(tally: Tally, plan: Plan) -> Made:
     if guard.rule == "always" and wrong(present):
         changed = others(present)
         return {"rule": "evidence", "window": WINDOW}, (
-            f"{of(changed)} repeats within {_calls(guard.window)} brought something, or looked again after work"
+            f"{of(changed)} repeats within {plural(guard.window, 'call')} brought something, or looked again after work"
             f" ({_above(least(changed))}, allowed {100 * WRONG_ALLOWED:.0f} %)"
         )
     # The most repeats none of which brought something.
@@ -143,7 +143,7 @@ def _duplicates(tally: Tally, plan: Plan) -> Made:
     if not right(near) or plan.tool.repeats == "evidence" or (guard.rule == "always" and guard.window >= window):
         return None
     missed = f"95 % sure < {math.ceil(1000 * wilson(others(near))[1]) / 10:g} %, allowed {100 * WRONG_BOUND:.0f} %"
-    said = f"{of(near)} repeats within {_calls(window)} brought nothing new (the others: {missed})"
+    said = f"{of(near)} repeats within {plural(window, 'call')} brought nothing new (the others: {missed})"
     return {"rule": "always", "window": window}, said
 
 
@@ -152,10 +152,6 @@ def _above(share: float) -> str:
     A bound in words, rounded to the side that promises less.
     """
     return f"95 % sure > {math.floor(1000 * share) / 10:g} %"
-
-
-def _calls(window: int) -> str:
-    return "1 call" if window == 1 else f"{window} calls"
 
 
 def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: str) -> str:
