@@ -134,7 +134,7 @@ def forget(
         also = f", {plural(len(wanted) - len(named), 'child', 'children')}" if len(wanted) > len(named) else ""
         if talks:
             also += f", and {plural(sum(messages[key] for key in talks), 'message')} of {plural(len(talks), 'conversation')}"
-        _confirm(f"forget {plural(len(named), 'state')} of `{place}`{also}; each starts afresh", yes=yes)
+        _confirm(f"forget {plural(len(named), 'state')} of `{kept.place}`{also}; each starts afresh", yes=yes)
         if talks:
             from guardrails.agent.conversations import Conversations
 
