@@ -256,6 +256,9 @@ def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
 
 def _use(call: RecordedCall, used: Used) -> None:
     call.cost_usd = amount(used.cost_usd) if call.cost_usd is None else call.cost_usd
+    # Many formats have no usage, and to look for it by all names that programs have for it takes long.
+    if used.usage is None or (type(used.usage) is dict and all(value is None for value in used.usage.values())):
+        return
     with suppress(SessionError):
         if (tokens := read_usage(used.usage)).known:
             call.tokens_in = tokens.input if call.tokens_in is None else call.tokens_in
