@@ -12,13 +12,12 @@ import orjson
 import pytest
 
 from guardrails import Policy
-from guardrails.core.text.plain_json import to_json
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
-from guardrails.integrations.otel.sink import TracedSink
-from guardrails.integrations.otel.text import content
+from guardrails.integrations.otel.telemetry import Telemetry, TracedSink
 from guardrails.sinks import JsonLines, MemorySink, OnRecord, Record
 from tests.core.text.test_redaction import KEY, SECRETS
+from tests.integrations.otel.seen import Seen
 
 
 WORD = "Tr0ub4dor&3x"
@@ -57,7 +56,7 @@ def sinks(path: Path) -> dict[str, tuple[Any, Callable[[], str]]]:
         "memory": (memory, lambda: orjson.dumps(memory.records).decode()),
         "callable": (OnRecord(seen.append), lambda: orjson.dumps(seen).decode()),
         "lines": (lines, path.read_text),
-        "traced": (TracedSink(lines, lambda: None), path.read_text),
+        "traced": (TracedSink(Telemetry(), lines), path.read_text),
         "own": (own, lambda: b"".join(own.lines).decode()),
     }
 
@@ -85,8 +84,12 @@ def test_no_known_form_passes_a_sink(name: str, path: Path) -> None:
 
 
 def test_no_known_form_is_content_of_a_span() -> None:
-    said = "".join(content(to_json({"form": form})) for form in FORMS)
+    seen = Seen(content=True)
+    for n, form in enumerate(FORMS):
+        seen.session(f"s{n}", Policy([])).call("t", {"form": form}, lambda _, given: given)
+    said = str(seen.calls())
     assert [mark for mark in MARKS if mark in said] == []
+    assert said.count("[redacted]") >= 2 * len(FORMS)
 
 
 def test_signatures_are_those_of_the_plain_values_which_an_option_keeps(path: Path) -> None:

@@ -3,7 +3,6 @@ The command `guardrails hook`: what the clients start for each event.
 """
 
 import os
-import sys
 
 from .options import Options
 
@@ -32,11 +31,6 @@ def main(argv: "list[str]") -> int:
         _write(1, b"{}\n")
         return 0
     _write(1, _answer(_read(), options) + b"\n")
-    if "opentelemetry.trace" in sys.modules:
-        from guardrails.integrations.otel import leave, of_process
-
-        if of_process() is not None:
-            leave()
     return 0
 
 

@@ -18,9 +18,7 @@ from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.integrations.otel import of_process
-from guardrails.integrations.otel.sink import TracedSink, ids_of
 from guardrails.policy.policy import Policy
-from guardrails.sinks.base import Sink
 from guardrails.sinks.json_lines import JsonLines
 from guardrails.stores.places import is_url, store_at
 
@@ -99,13 +97,10 @@ def _answered(client: Client, told: Told, options: Options, trace: str, clock: C
         raise ValueError("the event does not say of which session it is")
     sink = None if options.records_path is None else _sink(options.records_path)
     telemetry = of_process()
-    records: Sink | None = sink
-    if sink is not None and telemetry is None and (ids := ids_of(trace)) is not None:
-        records = TracedSink(sink, lambda: ids)
     session = policy.session(
         session_name(told.session),
         store=_store(options.store_path),
-        records=records,
+        records=sink,
         scopes=_scopes(policy, options),
         clock=clock,
         telemetry=telemetry,

@@ -113,8 +113,6 @@ class Calls:
     """Types of the control flow of a host: interrupts, deferrals, hand-offs."""
     specs: "Mapping[str, Arguments]" = field(default_factory=dict)
     """The checks of arguments, where the policy declares none."""
-    on_end: Callable[[Decision, Prepared, Completion, Envelope], object] | None = None
-    """Told of each call that is over."""
     _host_tools: Mapping[str, Tool] = field(default_factory=dict)
     _functions: Mapping[str, object] = field(default_factory=dict)
     """The code of functions behind the session, which check by their own signatures."""
@@ -312,8 +310,6 @@ class Calls:
             policy.results.keep(ledger.id, call.sig, call.canonical, payload)
         if completion.errors:
             self._log_errors(completion)
-        if self.on_end is not None:
-            self.on_end(decision, reading, completion, envelope)
         return envelope
 
     def end_by(self, decision: Decision, plan: Plan, error: BaseException) -> Callable[[], object]:

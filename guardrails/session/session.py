@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
@@ -120,14 +120,11 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     """Its name; that of a child begins with its parent's."""
     ledger: Ledger
     calls: Calls
-    _kinds: ClassVar[tuple[type[Ledger], type[Calls]]] = Ledger, Calls
-    """The types of its parts."""
 
     def __init__(self, policy: "Policy", name: str, **options: Any) -> None:
-        account, calls = self._kinds
         own = {each: options.pop(each, None) for each in ("approver", "on_decision", "sleep")}
-        self.ledger = account(checked_id(name), policy, **options)
-        self.calls = calls(self.ledger, **own)
+        self.ledger = Ledger(checked_id(name), policy, **options)
+        self.calls = Calls(self.ledger, **own)
         self.id = name
 
     # Calls that run here

@@ -8,13 +8,13 @@ Nothing of it is imported before it is asked for.
 
 import sys
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 
 if TYPE_CHECKING:
     from .telemetry import Telemetry as Telemetry
 
-__all__ = ["Telemetry", "leave", "of_process"]
+__all__ = ["Telemetry", "of_process"]
 
 
 def of_process() -> "Telemetry | None":
@@ -28,16 +28,6 @@ def of_process() -> "Telemetry | None":
     from .telemetry import Telemetry as Made
 
     return Made()
-
-
-def leave() -> NoReturn:
-    """
-    End this process, whose work is done, with exit code 0. The export of its spans and counts is waited for 2 seconds
-    at most; an SDK may wait longer.
-    """
-    from .leaving import leave as left
-
-    left()
 
 
 def __getattr__(name: str) -> Any:

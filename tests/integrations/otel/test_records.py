@@ -13,12 +13,10 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Duplicates, JsonLines, Policy, Success
 from guardrails.cli import app
-from guardrails.integrations.otel.sink import ids_of
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in
 from tests.integrations.otel.seen import Seen
 from tests.replaying import replay
-from tests.tables import table
 
 
 pytest.importorskip("opentelemetry.sdk")
@@ -54,22 +52,6 @@ def test_records_with_traces_replay_exactly(seen: Seen) -> None:
     replayed = list(replay(policy.chain, seen.sink.records))
     assert len(replayed) == 5
     assert all(one.same for one in replayed)
-
-
-@table(
-    ("said", "found"),
-    [
-        ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", True),
-        ("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more", True),
-        ("00-00000000000000000000000000000000-b7ad6b7169203331-01", False),
-        ("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", False),
-        ("ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", False),
-        ("00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01", False),
-        ("", False),
-    ],
-)
-def test_a_traceparent_is_read_as_w3c_says(said: str, found: bool) -> None:
-    assert (ids_of(said) is not None) is found
 
 
 def read(text: str) -> list[RecordedCall]:
