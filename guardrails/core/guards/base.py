@@ -10,17 +10,18 @@ Promises, each with a test:
 """
 
 import dataclasses
+import inspect
 import re
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
 from guardrails.core.retries.model import RETRIES
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.schema import Checked
+from guardrails.core.values.schema import Checked, suggestion
 from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
 
 
@@ -180,7 +181,24 @@ class _Slot:
     _bound: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signature:
+    """
+    The settings of a guard as parameters, for editors and `help`.
+    """
+
+    def __get__(self, made: Any, cls: Any) -> inspect.Signature:
+        keyword, none = inspect.Parameter.KEYWORD_ONLY, {dataclasses.MISSING: inspect.Parameter.empty}
+        fields = ((one.name, none.get(one.default, one.default), one.type) for one in dataclasses.fields(cls))
+        return inspect.Signature([inspect.Parameter(name, keyword, default=d, annotation=t) for name, d, t in fields])
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def _frozen(cls: type[T]) -> type[T]:
+    # The methods that dataclasses write for each class took a quarter of a start: `Guard` has them once, for all.
+    return dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+
+
+@_frozen
 class Guard(_Slot):
     """
     One guard of the chain. Its fields are its settings.
@@ -226,6 +244,45 @@ class Guard(_Slot):
 
     mode: Mode = "enforce"
     """`observe` records its verdicts and changes nothing; `off` is as if it were not there."""
+
+    __signature__ = _Signature()
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def __init__(self, *unnamed: Any, **settings: Any) -> None:
+        kind, given, none = type(self).__name__, respelt(settings, self.aliases), dataclasses.MISSING
+        fields = dataclasses.fields(self)
+        if unnamed:
+            names = (field.name for field in fields if field.name != "mode")
+            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(names, unnamed, strict=False))
+            raise TypeError(f"`{kind}` takes keyword arguments only: {kind}({written})")
+        for field in fields:
+            default = field.default if field.default_factory is none else field.default_factory()
+            value = laid(given.pop(field.name, default), default)
+            if value is none:
+                raise TypeError(f"`{kind}` needs a value for `{field.name}`")
+            object.__setattr__(self, field.name, value)
+        for name in given:
+            raise TypeError(f"`{kind}` has no setting `{name}`{suggestion(name, [field.name for field in fields])}")
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """
+        Work out of the settings what is needed of them, once.
+        """
+
+    def __setattr__(self, name: str, *value: Any) -> None:
+        raise dataclasses.FrozenInstanceError(f"settings do not change: `{name}` of `{self}`")
+
+    __delattr__ = __setattr__
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.settings() == other.settings()
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in dataclasses.fields(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self.settings()), ()
 
     def __init_subclass__(cls) -> None:
         if "check" in cls.__dict__ and "checks_fresh" not in cls.__dict__:
@@ -406,6 +463,8 @@ class Guard(_Slot):
         shown = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
         return f"{type(self).__name__}({shown})"
 
+    __repr__ = __str__
+
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def guard(cls: type[T]) -> type[T]:
@@ -419,22 +478,10 @@ def guard(cls: type[T]) -> type[T]:
         raise TypeError(f"`@guard` is for subclasses of `Guard`: write `class {shown}(Guard)`")
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-    made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    own = {field.name: field.default for field in dataclasses.fields(made) if field.name != "mode"}
-    for name in own.keys() & Guard.__dict__.keys():
+    made = _frozen(cls)
+    for name in {field.name for field in dataclasses.fields(made)}.intersection(Guard.__dict__) - {"mode"}:
         reason = f"every guard has a `{name}` of another kind; give the setting another name"
         raise TypeError(f"`{cls.__name__}.{name}`: {reason}")
-    plain: Callable[..., None] = made.__init__
-
-    @wraps(plain)
-    def __init__(self: Any, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
-        if unnamed:
-            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
-            raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
-        named = respelt(settings, cls.aliases).items()
-        plain(self, **{name: laid(value, own.get(name)) for name, value in named})
-
-    made.__init__ = __init__  # type: ignore[method-assign]
     return made
 
 

@@ -2,6 +2,7 @@
 What a guard is.
 """
 
+import copy
 import dataclasses
 import inspect
 
@@ -65,9 +66,10 @@ def test_a_guard_is_frozen_keyword_only_and_holds_no_state() -> None:
         made.limit = 4
     with pytest.raises((AttributeError, TypeError)):
         made.other = 1
-    with pytest.raises(TypeError):
-        MyTwoCents(*[made.limit])
-    assert hash(made) == hash(MyTwoCents(limit=3))
+    with pytest.raises(TypeError, match="no setting `limt`, did you mean `limit`"):
+        MyTwoCents(limt=3)  # type: ignore[call-arg]
+    assert hash(made) == hash(copy.deepcopy(made))
+    assert made == copy.deepcopy(made) != MyTwoCents(limit=4)
 
 
 @table(
