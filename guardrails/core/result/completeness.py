@@ -9,17 +9,17 @@ import re
 
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.text.short_keys import pattern
+
 from .content import at, brings, number_of
 from .names import About, Form, form_of
 
 
 _HOLDER: Final = re.compile("(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list")
 """Objects in which a word of many meanings speaks of the rows beside them."""
-_MARK: Final = re.compile(
-    r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
+_MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
-)
 _MARKED: Final = ("truncated", "showing", "displaying", "too large", " more", " omitted")
 """One of them is in every mark."""
 _NO_CURSOR: Final = re.compile("(?i) |^(?:null|none|-1)$")
@@ -157,7 +157,7 @@ def cut_in(text: str) -> str | None:
     Returns how to go on, if a mark in *text*, at one of its ends, says that it was cut.
     """
     ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
-    mark = _MARK.search(ends) if any(map(ends.lower().__contains__, _MARKED)) else None
+    mark = pattern(_MARK).search(ends) if any(map(ends.lower().__contains__, _MARKED)) else None
     if mark is None:
         return None
     shown, total = [int(number.replace(",", "")) for number in mark.groups("0")]

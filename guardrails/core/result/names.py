@@ -10,7 +10,7 @@ import re
 from itertools import islice
 from typing import Any, Final
 
-from guardrails.core.text.short_keys import Cache, cached_if_short
+from guardrails.core.text.short_keys import Cache, cached_if_short, pattern
 from guardrails.core.values.names import TOKEN
 
 
@@ -29,14 +29,12 @@ value, there is more; left: a count of what is not shown; total: of all matches;
 """
 _SIGNS: Final = {name: kind for kind, *names in map(str.split, _MORE.strip().split("\n")) for name in names}
 _LOOSE: Final = re.compile("(?i)next|last|more|done|complete|continue|total|count|size|start|limit|found")
-_ASIDE: Final = re.compile(
-    r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
+_ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
 (?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
 |(?:generated|fetched|retrieved|queried|checked|requested|responded|served|searched|asked|evaluated|computed)(?:_(?:at|on|time))?|traceparent|total_matches
 |(?:x_)?(?:amzn?_)?(?:request|req|trace|span|correlation)(?:_?id)?|_?meta|(?:calls|requests|searches|queries|credits|tokens|quota|budget)_(?:used|left|remaining|made|so_far|count)
 |(?:remaining|used|total|num)_(?:calls|requests|searches|queries|credits)|(?:search_)?(?:query|terms?)|q|search|keywords?|pattern|filters?|page|limit|offset|per_page
 |page_size|size|start|query_summary|next_action_hint|is_complete"""
-)
 """Names of what a result says of itself, or repeats of the request: times, durations, ids of the request, counts of progress, the query."""
 FAULTS: Final = re.compile(r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic")
 STATES: Final = frozenset(("status", "state", "phase", "stage", "progress", "percent", "percentage"))
@@ -71,7 +69,7 @@ class About:
         known, brief = flat(name), len(name) <= 40
         self.word = word = known.rpartition("_")[2]
         """The last word of the name, in small letters."""
-        self.aside = brief and _ASIDE.fullmatch(known) is not None
+        self.aside = brief and pattern(_ASIDE).fullmatch(known) is not None
         """It speaks of the request, or of the result itself."""
         self.dull = self.aside or FAULTS.search(name) is not None or word in ("id", "uuid", "number")
         """It is no news, whatever it says: what is aside, an id, a count of faults."""

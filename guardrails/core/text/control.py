@@ -8,7 +8,7 @@ from typing import Final
 
 
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
-_NOT_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_NOT_TEXT: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
 _MAY_ESCAPE: Final = re.compile(r"\\[ubf]")
 _CONTROL_CODE: Final = re.compile(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
@@ -29,7 +29,7 @@ def sanitise(text: str) -> str:
 
     Surrogates that form a pair become their character, lone ones U+FFFD, so that the answer always encodes to UTF-8.
     """
-    if not text.isascii() and _NOT_TEXT.search(text) is not None:
+    if not text.isascii() and re.search(_NOT_TEXT, text) is not None:
         text = repaired(text).translate(_CONTROL)
     return text.translate(_CONTROL) if text.isascii() else text
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from .control import sanitise
+from .short_keys import pattern
 from .traces import untraced
 
 
@@ -44,7 +45,7 @@ _ISSUED: Final = {
 _BEGINNINGS: Final = "|".join(_ISSUED).replace("\\", "").split("|")
 _LONG: Final = re.compile(r"[A-Za-z0-9_.:/+=-]{16,}")
 """What has so many characters at least. It may be an issued secret."""
-_KNOWN: Final = re.compile(
+_KNOWN: Final = (
     r"(?a)(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\\u00[0-9A-Fa-f]{2})|(?<=%[0-9A-F][0-9A-F])|(?<=[0-9]{8})(?=:))"
     f"(?:{'|'.join(f'(?:{begin}){rest}' for begin, rest in _ISSUED.items())})"
 )
@@ -56,7 +57,7 @@ _SURE: Final = r"""pass(?:word|wd|phrase|code)|secret|api[ _-]?key|access[ _-]?k
 """Names of secrets, or how they end; not a working folder, nor `PASS: test_1`, nor `ok ? 'pass' : 'failed'`."""
 _UNSURE: Final = r"token|bearer|signature|credentials?|\?key|&key|sig(?<![a-z]sig)|auth(?<![a-z]auth)|pass(?-i:(?<=[?&{(]pass)|(?<=[,{][ ]pass))"
 """Names that may mean something else: they cover texts in quotes, alone or in brackets, and words that are mixed of letters and digits."""
-_NAMES: Final = re.compile(f"(?x){_SURE}|{_UNSURE}|pass|basic|--")
+_NAMES: Final = f"(?x){_SURE}|{_UNSURE}|pass|basic|--"
 _MORE: Final = r"(?:\d{1,3}|(?P<more>[_-][\w-]{0,24}|(?-i:(?<=[a-z])[A-Z])\w{0,24})|s(?=\W{1,9}[\[({]))?"
 """Of a name: `password2`, `secretAccessKey`, `api_keys: [`, but not `secretary`."""
 _QUOTE: Final = r"""\\{0,3}["']"""
@@ -65,8 +66,7 @@ _WITHIN: Final = r"""[\[({][^\])}]{0,400}?["']"""
 _QUOTED: Final = rf"""(?:{_QUOTE}(?!{{{{|\${{)
 |(?:[\[({{]\s{{0,40}}(?:(?:{_QUOTE})?[\w-]{{1,40}}(?:{_QUOTE})?\s?:\s{{0,3}})?){{1,3}}{_QUOTE}(?![^"'\n]{{0,40}}["']\s?:))"""
 """A text in quotes, or a bracket whose first value is one; not `{{ NAME }}`, nor `${NAME}`."""
-_NAMED: Final = re.compile(
-    rf"""(?xia)
+_NAMED: Final = rf"""(?xia)
     (?: (?:{_SURE}|(?P<unsure>{_UNSURE})){_MORE}
         (?P<mark>{_QUOTE})? [`\])]? [ \t]{{0,3}}
         (?:=>|:?=(?!=)|:(?!:)|,[^{{}}]{{0,80}}?{_QUOTE}value{_QUOTE}:) [ \t]{{0,3}} (?!(?:{_QUOTE}(?=\w{{4,5}}["'\\]))?(?:null|none|true|false)\b)
@@ -80,7 +80,6 @@ _NAMED: Final = re.compile(
       |(?: (?P<open>[\[({{])
          | (?:(?<=cookie:[ ])|(?<=authorization:[ ]))(?:[^\n\r"'`{{}}\[\]\\]|(?<==)\\{{0,3}}"[\w/][^"\n]{{0,512}}")+
          | (?:(?:basic|bearer|token|negotiate|apikey)\s{{1,3}})?[^\s,;&"'`<>(){{}}\[\]\\]+ )))"""
-)
 """A name, its sign and its value: a text in quotes, what opens a list, an object or a call, a line of a header, or a word."""
 _BRACKET: Final = re.compile(r"""(?<!\\)"(?:[^"\\\n]|\\.)*+"|[\[\](){}]""")
 
@@ -109,14 +108,14 @@ def without_secrets(text: str) -> str:
     text = _USER.sub(rf"\1{REDACTED}", text) if "-u" in text else text
     text = _without_named(text)
     runs = _LONG.findall(text)
-    return _KNOWN.sub(REDACTED, text) if runs and any(map(" ".join(runs).__contains__, _BEGINNINGS)) else text
+    return pattern(_KNOWN).sub(REDACTED, text) if runs and any(map(" ".join(runs).__contains__, _BEGINNINGS)) else text
 
 
 def _without_named(text: str) -> str:
     parts, at = list[str](), 0
     # To look for small letters is cheaper. No other character becomes two of them.
-    for name in _NAMES.finditer(text.replace("\u0130", "I").lower()):
-        found = _NAMED.match(text, name.start()) if name.start() >= at else None
+    for name in pattern(_NAMES).finditer(text.replace("\u0130", "I").lower()):
+        found = pattern(_NAMED).match(text, name.start()) if name.start() >= at else None
         if found is not None:
             mark = "" if found["quote"] else found["mark"] or ""
             parts += text[at : found.start("value")], f"{mark}{REDACTED}{mark}"
