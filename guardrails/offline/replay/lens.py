@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.engine import Engine
+from guardrails.core.tools.tool import Tool
 
 from .lacking import NEEDS
 
@@ -61,19 +62,19 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
 
     @lru_cache(MAX_PLANS)
     def plan(tool: str, read_only: bool | None, polling: bool) -> Plan:
-        return _declared(made.plan(tool), read_only, polling)
+        known = made.plan(tool)
+        own = declared(known.tool, read_only, polling)
+        # Nobody reads a success.
+        changes = known.changes if own is known.tool else own.changes
+        return known.but(tool=own, changes=changes, success_shapes=())
 
     return Lens(Engine(made), timed, turned, plan)
 
 
-def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:
+def declared(tool: Tool, read_only: bool | None, polling: bool) -> Tool:
     """
-    *plan* of a tool that was declared in its own run; what the policy declares stands above that.
+    Returns *tool* as it was declared in its own run, read-only (None: unknown) or *polling*; what the policy declares stands above that.
     """
-    tool = plan.tool
     if polling:
         tool = replace(tool, repeats="allow")
-    if read_only is not None and tool.read_only is None:
-        tool = replace(tool, read_only=read_only)
-    # Nobody reads a success.
-    return plan.but(tool=tool, changes=plan.changes if tool is plan.tool else tool.changes, success_shapes=())
+    return tool if read_only is None or tool.read_only is not None else replace(tool, read_only=read_only)

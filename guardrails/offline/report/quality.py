@@ -7,10 +7,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import MICRO, micro_dollars
 from guardrails.offline.replay.judge import sessions_of
+from guardrails.offline.replay.lens import declared
 from guardrails.offline.replay.run import seldom_collected
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.inputs import Input, calls_of
@@ -46,16 +49,19 @@ def count(policy: Policy, calls: Iterable[RecordedCall]) -> Quality:
     """
     Returns the figures of *calls*. The *policy* says which tools poll or change nothing.
     """
-    sessions = [rows_of(each, lambda name: policy.chain.plan(name).tool) for each in sessions_of(calls)]
-    by_tool: defaultdict[str, defaultdict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for number, rows in enumerate(sessions):
-        for row in rows:
-            by_tool[row.call.tool][number].append(row)
-    every = [row for rows in sessions for row in rows]
-    tallies = {tool: Tally(tool, of.values()) for tool, of in by_tool.items()}
-    spent = (row.call.cost_usd or 0 for row in every)
-    quality = Quality(policy.name, tallies, len(every), len(sessions), max(map(len, sessions), default=0))
-    quality.sources = sorted({rows[0].call.source for rows in sessions})
+    sessions, by_tool = sessions_of(calls), defaultdict[str, list[Row]](list)
+
+    @cache
+    def tool_of(name: str, read_only: bool | None, polling: bool) -> Tool:
+        return declared(policy.chain.plan(name).tool, read_only, polling)
+
+    for number, each in enumerate(sessions):
+        for row in rows_of(each, number, lambda call: tool_of(call.tool, call.read_only, call.polling)):
+            by_tool[row.call.tool].append(row)
+    tallies = {tool: Tally(tool, rows) for tool, rows in by_tool.items()}
+    quality = Quality(policy.name, tallies, sum(map(len, sessions)), len(sessions), max(map(len, sessions), default=0))
+    quality.sources = sorted({calls[0].source for calls in sessions})
+    spent = (call.cost_usd or 0 for calls in sessions for call in calls)
     quality.model_cost = sum(micro_dollars(usd) for usd in spent if 0 < usd < MAX_COST_USD)
     return quality
 

@@ -2,13 +2,15 @@
 Which tool to redesign first, and why: what its maker can do, and what its user can who cannot change it.
 """
 
+import math
+
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from guardrails.offline.figures import plural
 
 from .rows import NEWS, REFUSED
-from .suggestions import of, others, waits, within, wrong
+from .suggestions import missed_within, of, waits, wrong
 from .tally import Tally
 
 
@@ -118,23 +120,21 @@ def _repeating(tally: Tally) -> tuple[str, str]:
     Returns the advice, for its maker and for its user, that would keep a model from asking for a result again.
     """
     steady = "declare `repeats: evidence` if it changes nothing: the same look is refused once it brought the same"
-    if tally.said_polling:
-        return "it polls: have it answer when there is news, or say when to ask again", "declare `repeats: allow`"
-    if waits(tally):
-        told = "it waits for something: have it answer when there is news or say when to ask again"
-        return told, "declare `repeats: allow`"
-    again = within(tally.always)
-    if wrong(again):
-        moved = f"{of(others(again))} repeats brought something new, or came after work"
+    if tally.said_polling or waits(tally):
+        news = "it waits for something: have it answer when there is news or say when to ask again"
+        return news, "declare `repeats: allow`"
+    missed = missed_within(tally, math.inf)
+    if wrong(missed):
+        moved = f"{of(missed)} repeats brought something new, or came after work"
         return f"say in the result what changes it, or when: {moved}", "say in its description what changes it"
     if tally.dead_ends >= ENOUGH * tally.results > 0:
-        missing = f"say in incomplete results how to go on; {_not_so(tally.dead_ends, tally.results)}"
+        missing = f"say in incomplete results how to go on{_not_so(tally.dead_ends, tally.results)}"
         return missing, "declare where it says that there is more (`more`, `total`)"
     if tally.results and tally.unsignalled < ENOUGH * tally.results:
         return "its results say already whether they are complete: let the policy refuse the repeat", steady
-    missing = f"; {_not_so(tally.unsignalled, tally.results)}" if tally.results else ""
+    missing = _not_so(tally.unsignalled, tally.results)
     return f"say in the result that it is complete and the same call brings the same{missing}", steady
 
 
 def _not_so(n: int, results: int) -> str:
-    return f"{n:,} of {plural(results, 'result')} {'does' if n == 1 else 'do'} not"
+    return f"; {n:,} of {plural(results, 'result')} {'does' if n == 1 else 'do'} not" if results else ""

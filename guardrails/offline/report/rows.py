@@ -1,8 +1,5 @@
 """
 One row for each recorded call: what it was, and how it stands to the calls before it in its session.
-
-The conditions of the rules against repeats are those of the guard `duplicates`, so that a figure here is what a replay of the
-setting finds.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import REPAIRABLE, TRANSIENT, WITHOUT_EFFECT
-from guardrails.core.values.names import look_by_name
+from guardrails.core.values.errors import REPAIRABLE, WITHOUT_EFFECT
 from guardrails.offline.replay.evidence import WINDOW, Past, Worth, end_of
 from guardrails.offline.transcripts.calls import RecordedCall
 
@@ -29,8 +25,6 @@ CORRECTED_WITHIN: Final = 5
 REPEATS: Final = ("duplicates.", "loops.")
 SAME: Final = ("duplicates.", *(f"loops.{name}" for name in ("identical", "unrepaired", "reread", "cycle")))
 """Of them, those for the same tool and arguments; the others are for going on with other ones."""
-Declared = Callable[[str], Tool]
-"""What is declared of a tool, by its name."""
 
 
 @dataclass(slots=True)
@@ -40,6 +34,7 @@ class Row:
     """
 
     call: RecordedCall
+    session: int
     number: int
     """In its session."""
     sig: int | None
@@ -55,24 +50,14 @@ class Row:
     worth: Worth = "new"
     signal: Signal | None = None
     """What a success said of its completeness."""
-    changes: bool = False
-    """It is not known to change nothing."""
-    undeclared: bool = False
-    """The policy does not say whether it changes anything."""
     changed: bool = False
     """Something between may have changed something."""
-    acted: bool = False
-    """The same, as far as its end tells."""
-    again: bool = False
-    """*latest* failed so that the same call was worth making again."""
     idle: bool = False
     """It brought nothing new, or was refused as one that would not."""
     check: bool = False
     """It brought nothing new, after something new was done between: a look whether it helped."""
     corrected: bool | None = None
     """Of wrong arguments: the next call of the tool, with other ones, worked. None: nobody knows how that ended."""
-    polled: bool | None = None
-    """It began a run of equal successes with nothing changed between, which ended in another success. None: it began none."""
 
     @property
     def worked(self) -> bool:
@@ -93,7 +78,14 @@ class Row:
         """
         It is declared or recorded as a call that polls.
         """
-        return self.ran and (self.tool.repeats == "allow" or self.call.polling)
+        return self.ran and self.tool.repeats == "allow"
+
+    @property
+    def waits(self) -> bool:
+        """
+        It brought the same success as before, and nothing was changed in between.
+        """
+        return self.worked and self.same and not self.changed
 
     @property
     def wasted(self) -> bool:
@@ -103,111 +95,51 @@ class Row:
         return self.idle or (self.error is not None and self.error not in NEWS)
 
 
-def rows_of(calls: Iterable[RecordedCall], declared: Declared) -> list[Row]:
+def rows_of(calls: Iterable[RecordedCall], session: int, declared: Callable[[RecordedCall], Tool]) -> list[Row]:
     """
-    Returns the rows of the *calls* of one session.
+    Returns the rows of the *calls* of one *session*, with the tools that are *declared*.
     """
-    trail = _Trail()
-    return [trail.row(call, declared(call.tool)) for call in calls]
-
-
-class _Trail:
-    """
-    What a session remembers: the last 20 calls that ran, and what is open.
-    """
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.past = Past()
-        self.done: list[Row] = []
-        self.sigs: list[int | None] = []
-        """Of *done*: looked through first, since most calls repeat none."""
-        self.wrong: dict[str, Row] = {}
-        """The call with wrong arguments of each tool that is not corrected yet."""
-        self.steady: dict[int | None, Row] = {}
-        """Which row began the present run of equal successes of a call."""
-
-    def row(self, call: RecordedCall, tool: Tool) -> Row:
-        """
-        Returns the row of the next call.
-        """
-        self.number += 1
-        row = Row(call, self.number, call.signature, tool)
-        since: list[Row] = []
-        if row.sig is not None and row.sig in self.sigs:
-            row.back = 1 + self.sigs[::-1].index(row.sig)
-            row.latest, since = self.done[-row.back], self.done[len(self.done) - row.back + 1 :]
+    past, rows, done = Past(), list[Row](), list[Row]()
+    wrong: dict[str, Row] = {}
+    """The call with wrong arguments of each tool that is not corrected yet."""
+    for number, call in enumerate(calls):
+        row = Row(call, session, number, call.signature, declared(call))
+        sigs = [one.sig for one in reversed(done)]
+        if row.sig is not None and row.sig in sigs:
+            row.back = 1 + sigs.index(row.sig)
+            row.latest = done[-row.back]
         if call.decision == "deny":
-            self._refused(row)
+            _refused(row)
         else:
-            self._ran(row, since)
-        return row
-
-    def _refused(self, row: Row) -> None:
-        """
-        A call that did not run: it is no evidence for what follows.
-        """
-        code = row.call.code or "unknown"
-        row.ran, row.idle = False, code.startswith(REPEATS)
-        if row.idle and row.sig in self.steady:
-            # Nobody knows what it would have brought.
-            self.steady.pop(row.sig).polled = None
-        if code.startswith("validation."):
-            row.error, row.corrected = REFUSED, False
-            self.wrong[row.call.tool] = row
-
-    def _ran(self, row: Row, since: list[Row]) -> None:
-        call, tool, latest = row.call, row.tool, row.latest
-        outcome, row.evidence = end_of(call, tool)
-        row.known = call.has_result
-        row.error = outcome.error_type if row.known else None
-        row.worth = self.past.add(row.sig, row.evidence)
-        if latest is not None:
-            row.changed = any(one.changes for one in since)
-            row.acted = any(one.changes and one.error not in WITHOUT_EFFECT for one in since)
-            row.again = latest.error in TRANSIENT or latest.error == "cancelled"
-            row.again |= latest.error in REPAIRABLE and bool(since)
-            self._polls(row, latest)
-        wrong = self.wrong.pop(call.tool, None)
-        if wrong is not None and row.number - wrong.number <= CORRECTED_WITHIN and wrong.sig != row.sig:
-            wrong.corrected = row.worked if row.known else None
+            _ran(row, past, done[len(done) - row.back + 1 :] if row.back else [])
+            done = [*done[1 - WINDOW :], row]
+            before = wrong.pop(call.tool, None)
+            if before is not None and number - before.number <= CORRECTED_WITHIN and before.sig != row.sig:
+                before.corrected = row.worked if row.known else None
         if row.error in WRONG:
-            row.corrected = False
-            self.wrong[call.tool] = row
-        if row.worked:
-            row.signal = signal_of(call)
-        # What is wrong with a call itself no work removes.
-        mends = row.worked or row.error in REPAIRABLE or row.error in NEWS
-        row.check = row.same and not row.polling and mends and any(map(_did, since))
-        row.idle = row.same and not row.polling and not row.check
-        row.undeclared = tool.read_only is None and tool.repeats != "evidence"
-        row.changes = tool.changes and not (row.undeclared and call.read_only)
-        self.done.append(row)
-        self.sigs.append(row.sig)
-        if len(self.done) > WINDOW:
-            del self.done[0], self.sigs[0]
-
-    def _polls(self, row: Row, latest: Row) -> None:
-        """
-        A run of equal calls begins with the second equal success, and ends with another one or with work between.
-
-        One that ends in a failure is none: what comes back after failures is a retry.
-        """
-        if row.worth == "unknown" or latest.evidence is None:
-            return
-        if row.sig not in self.steady:
-            if row.same and row.worked and not row.changed:
-                row.polled = False
-                self.steady[row.sig] = row
-        elif row.changed or not row.same:
-            began = self.steady.pop(row.sig)
-            if not row.changed:
-                began.polled = True if row.worked else None
+            row.corrected, wrong[call.tool] = False, row
+        rows.append(row)
+    return rows
 
 
-def _did(row: Row) -> bool:
+def _refused(row: Row) -> None:
     """
-    It may have done something new: it worked, is not known or named to read only, and repeated nothing for nothing.
+    A call that did not run: it is no evidence for what follows.
     """
-    named = row.undeclared and look_by_name(row.call.tool)
-    return row.changes and row.worked and not row.same and not named
+    code = row.call.code or "unknown"
+    row.ran, row.idle = False, code.startswith(REPEATS)
+    row.error = REFUSED if code.startswith("validation.") else None
+
+
+def _ran(row: Row, past: Past, since: list[Row]) -> None:
+    outcome, row.evidence = end_of(row.call, row.tool)
+    row.known = row.call.has_result
+    row.error = outcome.error_type if row.known else None
+    row.worth = past.add(row.sig, row.evidence)
+    row.signal = signal_of(row.call) if row.worked else None
+    changing = [one for one in since if one.tool.changes]
+    row.changed = any(one.error not in WITHOUT_EFFECT for one in changing)
+    # What is wrong with a call itself no work removes.
+    mends = row.worked or row.error in REPAIRABLE or row.error in NEWS
+    row.check = row.same and not row.polling and mends and any(one.worked and not one.same for one in changing)
+    row.idle = row.same and not row.polling and not row.check

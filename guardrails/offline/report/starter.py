@@ -16,7 +16,7 @@ from guardrails.offline.figures import plural, visible
 from guardrails.policy.policy import Policy
 
 from .quality import Quality
-from .suggestions import Suggestion, text_of, written
+from .suggestions import Suggestion, written
 from .tally import Tally
 
 
@@ -106,7 +106,7 @@ def _tools(
 
 
 def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: bool) -> Iterator[str]:
-    name, tool = text_of(glob.escape(tally.tool)), policy.chain.plan(tally.tool).tool
+    name, tool = written(glob.escape(tally.tool)), policy.chain.plan(tally.tool).tool
     failed = f", {tally.failed:,} failed" if tally.failed else ""
     taken = f"`repeats: {tool.repeats}`" if tool.repeats else "read-only" if tool.read_only else None
     said = f"; `{policy.name}` takes it for {taken} by its name" if taken else ""

@@ -6,24 +6,22 @@ layer over the policy that they are for.
 """
 
 import glob
-import json
 import math
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import yaml
+
 from guardrails.core.chain import Plan
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.retries.shrinkage import NONE, Count, wilson
+from guardrails.core.retries.shrinkage import Count, wilson
 from guardrails.offline.figures import plural, visible
 from guardrails.offline.replay.evidence import WINDOW
 
-from .tally import Tally
+from .tally import Tally, tried
 
-
-Made = tuple[Any, str] | None
-"""A setting and its evidence; None: the figures support none."""
 
 WRONG_ALLOWED: Final = 0.05
 """Of the calls that a setting refuses, the share that may be refused wrongly."""
@@ -36,8 +34,6 @@ POLLS: Final = 0.5
 SESSIONS: Final = 3
 """In which a tool has to repeat, or to poll, before anything is concluded: calls of one session are too much alike."""
 NAME_LENGTH: Final = 200
-_WORDS: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-"""Words that YAML, of one version or another, does not read as text."""
 
 
 def least(tries: Count) -> float:
@@ -57,27 +53,18 @@ def right(tries: Count) -> bool:
     return 0 < tries.n == tries.s and least(tries) >= 1 - WRONG_BOUND
 
 
-def wrong(tries: Count) -> bool:
+def wrong(missed: Count) -> bool:
     """
-    Returns whether surely more would be refused wrongly than is allowed.
+    Returns whether of the calls that would be refused surely more would be *missed* than is allowed.
     """
-    missed = others(tries)
     return missed.s >= WRONG_SEEN and least(missed) > WRONG_ALLOWED
 
 
-def others(tries: Count) -> Count:
+def missed_within(tally: Tally, window: float) -> Count:
     """
-    Returns those that came out otherwise.
+    Returns the repeats that lie no more than *window* calls back, and those that brought something, or came after work.
     """
-    return Count(tries.n, tries.n - tries.s)
-
-
-def within(tries: Mapping[int, Count], window: float = math.inf) -> Count:
-    """
-    Returns those of the repeats that lie no more than *window* calls back.
-    """
-    near = [part for back, part in tries.items() if back <= window]
-    return Count(sum(part.n for part in near), sum(part.s for part in near)) if near else NONE
+    return tried(not pointless for back, pointless in tally.always if back <= window)
 
 
 def of(tries: Count) -> str:
@@ -118,33 +105,32 @@ def waits(tally: Tally) -> bool:
     return least(tally.polls) > POLLS and tally.poll_sessions >= SESSIONS
 
 
-def _polling(tally: Tally) -> Made:
+def _polling(tally: Tally) -> tuple[Any, str]:
     return "allow", (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"
         f" in {tally.poll_sessions:,} sessions ({_above(least(tally.polls))}, needed {100 * POLLS:.0f} %): it waits for something"
     )
 
 
-def _duplicates(tally: Tally, plan: Plan) -> Made:
+def _duplicates(tally: Tally, plan: Plan) -> tuple[Any, str] | None:
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
     if guard is None or tally.repeat_sessions < SESSIONS:
         return None
-    present = within(tally.always, guard.window)
-    if guard.rule == "always" and wrong(present):
-        changed = others(present)
+    always = guard.rule == "always"
+    if always and wrong(missed := missed_within(tally, guard.window)):
         return {"rule": "evidence", "window": WINDOW}, (
-            f"{of(changed)} repeats within {plural(guard.window, 'call')} brought something, or looked again after work"
-            f" ({_above(least(changed))}, allowed {100 * WRONG_ALLOWED:.0f} %)"
+            f"{of(missed)} repeats within {plural(guard.window, 'call')} brought something, or looked again after work"
+            f" ({_above(least(missed))}, allowed {100 * WRONG_ALLOWED:.0f} %)"
         )
     # The most repeats none of which brought something.
-    news = min((back for back, tries in tally.always.items() if tries.s < tries.n), default=math.inf)
-    window = max((back for back in tally.always if back < news), default=0)
-    near = within(tally.always, window)
-    if not right(near) or plan.tool.repeats == "evidence" or (guard.rule == "always" and guard.window >= window):
+    news = min((back for back, pointless in tally.always if not pointless), default=math.inf)
+    near = [back for back, _ in tally.always if back < news]
+    window, same = max(near, default=0), Count(len(near), len(near))
+    if not right(same) or plan.tool.repeats == "evidence" or (always and guard.window >= window):
         return None
-    missed = f"95 % sure < {math.ceil(1000 * wilson(others(near))[1]) / 10:g} %, allowed {100 * WRONG_BOUND:.0f} %"
-    said = f"{of(near)} repeats within {plural(window, 'call')} brought nothing new (the others: {missed})"
-    return {"rule": "always", "window": window}, said
+    missing = f"95 % sure < {math.ceil(1000 * (1 - least(same))) / 10:g} %, allowed {100 * WRONG_BOUND:.0f} %"
+    told = f"{of(same)} repeats within {plural(window, 'call')} brought nothing new (the others: {missing})"
+    return {"rule": "always", "window": window}, told
 
 
 def _above(share: float) -> str:
@@ -165,11 +151,11 @@ def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: s
         f"#   {visible(replay)}",
         "# Use it as it is, name it in `extends:` of your own policy, or copy entries into your `tools:`.",
         "version: 1",
-        f"extends: {text_of(base)}",
+        f"extends: {written(base)}",
     ]
     lines.append("tools:" if suggestions else "# Nothing is suggested: too few calls, or the policy says it already.")
     for one in suggestions:
-        lines.append(f"  - match: {text_of(glob.escape(one.tool))}")
+        lines.append(f"  - match: {written(glob.escape(one.tool))}")
         for key, value in one.settings.items():
             lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
     return "\n".join(lines) + "\n"
@@ -177,17 +163,7 @@ def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: s
 
 def written(value: Any) -> str:
     """
-    Returns a setting in YAML.
+    Returns a name or a setting in YAML, on one line.
     """
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"
-    return json.dumps(value) if not isinstance(value, str) else value
-
-
-def text_of(text: str) -> str:
-    """
-    A text in YAML.
-    """
-    # Printable text in double quotes is YAML as it is JSON.
-    plain = text.replace("_", "").isalpha() and text.isascii() and text.lower() not in _WORDS
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    text: str = yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, sort_keys=False, width=math.inf)
+    return text.strip()[1:-1]

@@ -18,6 +18,8 @@ from .rows import REFUSED, SAME, WRONG, Row
 MAX_MS: Final = 1 << 53
 """What is longer is no duration."""
 MAX_COST_USD: Final = 1e9
+RETRIED: Final = TRANSIENT | {"cancelled"}
+"""Failures after which the same call is a retry."""
 
 
 def tried(came: Iterable[bool]) -> Count:
@@ -34,9 +36,8 @@ class Tally:
     *figures* that are known. A call is the model's wish: a denied call did not run.
     """
 
-    def __init__(self, tool: str, sessions: Iterable[Sequence[Row]] = (), **figures: Any) -> None:
-        self.tool, self.lives = tool, list(sessions)
-        self.rows = [row for rows in self.lives for row in rows]
+    def __init__(self, tool: str, rows: Sequence[Row] = (), **figures: Any) -> None:
+        self.tool, self.rows = tool, rows
         vars(self).update(figures)
 
     def __getattr__(self, name: str) -> Any:
@@ -58,7 +59,7 @@ class Tally:
 
 FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "calls": lambda t: len(t.rows),
-    "sessions": lambda t: len(t.lives),
+    "sessions": lambda t: sessions(t.rows),
     "ran": lambda t: [row for row in t.rows if row.ran],
     # Calls that did not run, with the code.
     "refused": lambda t: [(row, row.call.code or "unknown") for row in t.rows if not row.ran],
@@ -73,7 +74,7 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     # Calls that ran and are the same as one of the last 20, whatever came of them.
     "copies": lambda t: [row for row in t.ran if row.latest is not None],
     "repeats": lambda t: len(t.copies),
-    "repeat_sessions": lambda t: sum(any(row.ran and row.latest is not None for row in rows) for rows in t.lives),
+    "repeat_sessions": lambda t: sessions(t.copies),
     # Of them those of a call that had failed, of known end; those that worked.
     "after_failures": lambda t: [row for row in t.copies if row.latest.error is not None and row.known],
     "retries": lambda t: tried(row.worked for row in t.after_failures),
@@ -121,17 +122,19 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     ),
     "cost_usd": lambda t: t.cost / MICRO,
     # Runs of equal successes of one call with nothing changed in between; those that ended in another success.
-    "polls": lambda t: tried(row.polled for row in t.ran if row.polled is not None),
-    "poll_sessions": lambda t: sum(any(row.polled for row in rows) for rows in t.lives),
-    "said_polling": lambda t: sum(row.polling for row in t.ran),
-    # Copies that a rule against repeats may refuse: a retry is none, and nobody knows what a call without a result brought.
-    "comparable": lambda t: [
-        row
-        for row in t.copies
-        if row.worth != "unknown" and row.latest.evidence is not None and row.latest.error not in TRANSIENT
+    "ended": lambda t: [
+        row for row in t.copies if row.latest.waits and row.worked and not row.same and not row.changed
     ],
-    # What the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing done in between.
-    "always": lambda t: _by((row.back, row.same and not row.acted) for row in t.comparable if not row.again),
+    "polls": lambda t: Count(sum(row.waits and not row.latest.waits for row in t.copies), len(t.ended)),
+    "poll_sessions": lambda t: sessions(t.ended),
+    "said_polling": lambda t: sum(row.polling for row in t.ran),
+    # Copies that the rule `always` refuses, each by how many calls back the latest is and whether it was pointless, with nothing done in
+    # between. A retry is none, and nobody knows what a call without a result brought.
+    "always": lambda t: [
+        (row.back, row.same and not row.changed)
+        for row in t.copies
+        if row.worth != "unknown" and row.latest.evidence is not None and row.latest.error not in RETRIED
+    ],
 }
 """Name to expression."""
 _SHOWN: Final = """
@@ -149,11 +152,11 @@ def _failed_again(row: Row) -> bool:
     return (row.call.code or "").startswith(SAME) and row.latest is not None and row.latest.error is not None
 
 
-def _by(tries: Iterable[tuple[int, bool]]) -> dict[int, Count]:
-    found: dict[int, list[bool]] = {}
-    for key, came in tries:
-        found.setdefault(key, []).append(came)
-    return {key: tried(came) for key, came in found.items()}
+def sessions(rows: Iterable[Row]) -> int:
+    """
+    Returns in how many sessions there are *rows*.
+    """
+    return len({row.session for row in rows})
 
 
 def quantile(ms: Sequence[int], q: float) -> int | None:

@@ -4,10 +4,7 @@ What a report can say of a tool, each with calls of which it is true and near ne
 
 from typing import Final, NamedTuple
 
-from tests.offline.report.planted import Sessions, Step
-
-
-ALL: Final = ("lines", "claude", "chat", "codex")
+from tests.offline.report.planted import Sessions
 
 
 class Case(NamedTuple):
@@ -18,14 +15,13 @@ class Case(NamedTuple):
     says: str
     true: Sessions
     false: Sessions
-    formats: tuple[str, ...] = ALL
 
 
-def one(*steps: Step) -> Sessions:
+def one(*steps: str) -> Sessions:
     return [list(steps)]
 
 
-def many(n: int, *steps: Step) -> Sessions:
+def many(n: int, *steps: str) -> Sessions:
     return [list(steps) for _ in range(n)]
 
 
@@ -139,40 +135,3 @@ TEXT: Final = [
     ),
 ]
 """What a report prints."""
-
-FIGURES: Final = [
-    # (member of the tool `t` in the JSON, its value, calls, neighbours)
-    ("sessions", 2, [["t=1"], ["t=1"]], one("t=1", "t=1")),
-    ("retries", 1, one("t!timeout", "t=1"), one("t!timeout", "t x=1")),
-    ("retries", 1, one("t!timeout", "t=1"), one("t!timeout", "t?")),
-    ("retry_rate", 0.5, one("t!timeout", "t=1", "t x!timeout"), one("t!timeout", "t=1")),
-    ("retry_success", 1.0, one("t!timeout", "t=1"), one("t!timeout", "t!timeout")),
-    ("retry_success", None, one("t!timeout", "t?"), one("t!timeout", "t=1")),
-    ("self_correction_rate", 1.0, one("t a!validation", "t b=1"), one("t a!validation", "t a=1")),
-    ("self_correction_rate", None, one("t a!validation", "t b?"), one("t a!validation", "t b=1")),
-    (
-        "self_correction_rate",
-        1.0,
-        one("t a!validation", *["u=1"] * 4, "t b=1"),
-        one("t a!validation", *["u=1"] * 5, "t b=1"),
-    ),
-    ("duplicate_rate", 0.5, one("t=1", "t=2"), one("t=1", "t x=2")),
-    ("loop_rate", 0.5, one("t=1", "t=1"), one("t=1", "t=2")),
-    ("checks", 1, one("t=1", "edit_file=1", "t=1"), one("t=1", "read_file=1", "t=1")),
-    ("checks", 1, one("t=1", "u=1", "t=1"), one("t=1", "u!permission", "t=1")),
-    ("repeated_errors", 1, one("t!not_found", "t!not_found"), one("t!not_found", "t=1")),
-    ("untyped_errors", 1, one("t!other"), one("t!timeout")),
-    ("wrong_arguments_that_ran", 1, one("t!validation"), one("t!permission")),
-    ("without_completion_signal", 1, one('t={"found": 3}'), one('t={"found": 3, "next_cursor": null}')),
-    ("incomplete_without_next_step", 1, one(f"t={CUT}"), one(f"t={ON}")),
-    ("results", 1, one("t=1", "t a?"), one("t=1", "t a=1")),
-]
-"""What a report says in JSON."""
-
-SUGGESTED: Final = [
-    ("repeats: allow", many(20, "t=wait", "t=wait", "t=done"), many(20, "t=wait", "t=wait", "t=wait")),
-    ("duplicates: {rule: always, window: 1}", many(40, "t=1", "t=1"), many(40, "t=1", "t=2")),
-    ("duplicates: {rule: always, window: 1}", many(40, "t=1", "t=1"), many(10, "t=1", "t=1")),
-    ("40 of 40 repeats within 1 call brought nothing new", many(40, "t=1", "t=1"), many(40, "t=1", "u=1", "t=1")),
-]
-"""What it suggests."""

@@ -14,6 +14,7 @@ from guardrails import Policy, Tool
 from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.quality import Quality, count
 from guardrails.offline.transcripts import RecordedCall
+from tests.offline.report.conftest import recorded
 from tests.tables import table
 
 
@@ -100,7 +101,7 @@ def test_sessions_and_lives_of_one_name_are_kept_apart(calls: Calls, counted: Co
 
 @given(st.lists(st.sampled_from(["a=1", "a=2", "b=1", "a!timeout", "b x!validation", "b y=1", "a?"]), max_size=40))
 def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(told: list[str]) -> None:
-    one, two = ([_call(text, session) for text in told] for session in ("s", "t"))
+    one, two = (recorded(*told, session=session) for session in ("s", "t"))
     apart = count(Policy([]), [*one, *two])
     mixed = count(Policy([]), [call for call in chain.from_iterable(zip_longest(one, two)) if call is not None])
     assert [tally.to_dict() for tally in apart.tallies.values()] == [
@@ -109,14 +110,6 @@ def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(told: list
     for tally in apart.tallies.values():
         assert tally.wasted <= tally.calls
         assert tally.idle_failures <= tally.idle
-
-
-def _call(text: str, session: str) -> RecordedCall:
-    asked, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
-    tool, _, argument = asked.partition(" ")
-    call = RecordedCall(session, tool, {"of": argument}, "data", result=result or None, has_result=sign != "?")
-    call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
-    return call
 
 
 def test_costs_add_up_in_micro_dollars(calls: Calls, counted: Counted) -> None:

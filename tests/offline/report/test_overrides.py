@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Policy
-from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.suggestions import Suggestion, overrides, suggestion
 from guardrails.offline.report.tally import Tally
 from tests.tables import table
@@ -54,7 +53,7 @@ HOSTILE = [
 
 
 def suggested(name: str) -> Suggestion | None:
-    tally = Tally(name, always={1: Count(50, 50)}, repeat_sessions=9)
+    tally = Tally(name, always=[(1, True)] * 50, repeat_sessions=9)
     return suggestion(tally, BASE.chain.plan("any"))
 
 

@@ -4,7 +4,7 @@ Which settings the figures of one tool support, and which they do not.
 
 from typing import Any
 
-from guardrails import Duplicates, Loops, Policy, Tool
+from guardrails import Duplicates, Policy, Tool
 from guardrails.core.retries.shrinkage import Count
 from guardrails.offline.report.suggestions import SESSIONS, suggestion
 from guardrails.offline.report.tally import Tally
@@ -15,70 +15,54 @@ EVIDENCE = Duplicates(rule="evidence", window=20)
 ALWAYS = Duplicates(window=5)
 
 
-def settings(tally: Tally, *guards: Any, **declared: Any) -> dict[str, Any]:
+def settings(tally: Tally, guard: Duplicates, **declared: Any) -> dict[str, Any]:
     """
-    What is suggested for *tally* under a policy of *guards* that declares the tool so, repeats in enough sessions given.
+    What is suggested for *tally* under a policy of *guard* that declares the tool so.
     """
-    vars(tally)["repeat_sessions"] = tally.repeat_sessions or SESSIONS
-    policy = Policy(list(guards), tools=[Tool(name=tally.tool, **declared)])
+    policy = Policy([guard], tools=[Tool(name=tally.tool, **declared)])
     made = suggestion(tally, policy.chain.plan(tally.tool))
-    if made is None:
-        return {}
-    assert list(made.evidence) == list(made.settings)
-    assert all(made.evidence.values())
-    return made.settings
+    assert made is None or (list(made.evidence) == list(made.settings) and all(made.evidence.values()))
+    return {} if made is None else made.settings
 
 
 def test_without_figures_nothing_is_suggested() -> None:
-    assert settings(Tally("a"), EVIDENCE, Loops()) == {}
+    assert settings(Tally("a"), EVIDENCE) == {}
     assert settings(Tally("a"), ALWAYS) == {}
 
 
 @table("name", ["", "x" * 201, "a\nb", "a\x00", "\u202ea", "\u2028"])
 def test_a_name_that_no_file_should_hold_gets_no_rule(name: str) -> None:
     tally = Tally(name, polls=Count(20, 20), poll_sessions=20)
-    plan = Policy([]).chain.plan("any")
-    assert suggestion(tally, plan) is None
+    assert suggestion(tally, Policy([]).chain.plan("any")) is None
 
 
 def test_a_tool_that_polls_gets_no_rule_against_repeats() -> None:
-    tally = Tally("job", polls=Count(20, 20), poll_sessions=20, always={1: Count(200, 200)})
+    tally = Tally("job", polls=Count(20, 20), poll_sessions=20, always=[(1, True)] * 200, repeat_sessions=9)
     assert settings(tally, EVIDENCE, read_only=True) == {"repeats": "allow"}
 
 
-@table(
-    "always, expected",
-    [
-        ({1: Count(35, 35)}, {"rule": "always", "window": 1}),
-        ({1: Count(34, 34)}, None),
-        ({1: Count(30, 30), 4: Count(10, 10)}, {"rule": "always", "window": 4}),
-        ({1: Count(100, 100), 9: Count(10, 2)}, {"rule": "always", "window": 1}),
-        ({1: Count(100, 80)}, None),
-        ({1: Count(100, 90), 2: Count(5, 5)}, None),
-    ],
-)
-def test_any_repeat_is_refused_as_far_back_as_hardly_one_brought_something(
-    always: dict[int, Count], expected: dict[str, Any] | None
-) -> None:
-    assert settings(Tally("a", always=always), EVIDENCE).get("duplicates") == expected
+def repeats(back: int, n: int, pointless: int) -> list[tuple[int, bool]]:
+    return [(back, True)] * pointless + [(back, False)] * (n - pointless)
 
 
 @table(
-    "always, expected",
+    "guard, always, expected",
     [
-        ({1: Count(50, 50)}, None),
-        ({2: Count(20, 10)}, {"rule": "evidence", "window": 20}),
-        ({2: Count(2, 0)}, None),
-        ({1: Count(60, 60), 9: Count(40, 40)}, {"rule": "always", "window": 9}),
+        (EVIDENCE, repeats(1, 35, 35), {"rule": "always", "window": 1}),
+        (EVIDENCE, repeats(1, 34, 34), None),
+        (EVIDENCE, repeats(1, 30, 30) + repeats(4, 10, 10), {"rule": "always", "window": 4}),
+        (EVIDENCE, repeats(1, 100, 100) + repeats(9, 10, 2), {"rule": "always", "window": 1}),
+        (EVIDENCE, repeats(1, 200, 199), None),
+        (ALWAYS, repeats(1, 50, 50), None),
+        (ALWAYS, repeats(1, 60, 60) + repeats(9, 40, 40), {"rule": "always", "window": 9}),
+        (ALWAYS, repeats(2, 20, 10), {"rule": "evidence", "window": 20}),
+        (ALWAYS, repeats(2, 100, 90), {"rule": "evidence", "window": 20}),
+        (ALWAYS, repeats(2, 30, 27), None),
+        (ALWAYS, repeats(2, 2, 0), None),
     ],
 )
-def test_a_rule_that_refuses_any_repeat_is_widened_or_gives_way(
-    always: dict[int, Count], expected: dict[str, Any] | None
+def test_few_repeats_prove_nothing_and_one_that_brought_something_outweighs_many(
+    guard: Duplicates, always: list[tuple[int, bool]], expected: dict[str, Any] | None
 ) -> None:
-    assert settings(Tally("a", always=always), ALWAYS).get("duplicates") == expected
-
-
-@table("sessions, expected", [(1, set()), (2, set()), (3, {"duplicates"})])
-def test_repeats_of_few_sessions_support_nothing(sessions: int, expected: set[str]) -> None:
-    tally = Tally("a", always={1: Count(90, 90)}, repeat_sessions=sessions)
-    assert set(settings(tally, EVIDENCE)) == expected
+    assert settings(Tally("a", always=always, repeat_sessions=SESSIONS), guard).get("duplicates") == expected
+    assert settings(Tally("a", always=always, repeat_sessions=SESSIONS - 1), guard) == {}
