@@ -111,7 +111,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
-    return record
+    return record if decision.marks is None else record | decision.marks
 
 
 def _declared(plan: Plan) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
             "sandbox": sandbox,
         }
         record |= {name: value for name, value in rare.items() if value}
-    return record
+    return record if completion.marks is None else record | completion.marks
 
 
 def identity(one: Any) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from guardrails.core.values.types import MICRO, NO_TIME, ToolCall
 if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
     from guardrails.sinks import Sink
+    from guardrails.sinks.base import Entry
     from guardrails.stores.base import Store
 
 
@@ -507,34 +508,35 @@ class Recorder:
         """
         Hand over the event of a decision, and those that happened before it: admissions that were given up, a claim.
         """
-        session, run, at_ms, marks = self._session_id, decision.run, decision.at_ms, decision.marks
+        session, run, at_ms, marks = self._session_id, decision.run, decision.at_ms, decision.marks or {}
         for n, pending in decision.expired:
             # Where nothing else happened, the last of them is the event that has a place in the family.
             last = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
-            self.hand(records.expire_record(session, run, n, at_ms, pending), EVENT_BYTES, marks if last else None)
+            self.hand(records.expire_record(session, run, n, at_ms, pending) | (marks if last else {}), EVENT_BYTES)
         if decision.claim_n:
             # An approval is used by whoever asks first, who may only ask.
             parked = {"id": decision.call.id, "claimed": decision.claimed} if decision.park_n else {}
             values = {"call_n": decision.n, **parked}
             record = records.event_record("claim", session, run, decision.claim_n, at_ms, values)
-            self.hand(record, EVENT_BYTES, marks)
+            self.hand(record | marks, EVENT_BYTES)
         if decision.repeated or not decision.n:
             return
         arguments = decision.call.canonical
         if arguments is None:
             arguments = exact(records.snapshot(decision.call))
-        self.hand(records.call_record(session, decision, plan, arguments), RECORD_BYTES + len(arguments), marks)
+        # A record is made when it is written: what it is made of changes no more.
+        record = partial(records.call_record, session, decision, plan, arguments)
+        self.hand(record, RECORD_BYTES + len(arguments))
         if decision.park_n:
-            self.hand(records.park_record(session, decision), EVENT_BYTES)
+            self.hand(partial(records.park_record, session, decision), EVENT_BYTES)
 
     def end(self, decision: Decision, reading: Prepared, completion: Completion) -> None:
         """
         Hand over how a call ended, if the session's state knows of it.
         """
         if completion.n:
-            record = records.settle_record(self._session_id, decision, reading, completion)
-            size = RECORD_BYTES if reading.rendered is None else RECORD_BYTES + reading.rendered.size
-            self.hand(record, size, completion.marks)
+            record = partial(records.settle_record, self._session_id, decision, reading, completion)
+            self.hand(record, RECORD_BYTES if reading.rendered is None else RECORD_BYTES + reading.rendered.size)
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """
@@ -542,14 +544,12 @@ class Recorder:
         """
         n, at_ms, run = happened[:3]
         record = records.event_record(name, self._session_id, run, n, at_ms, values)
-        self.hand(record, EVENT_BYTES, happened.marks)
+        self.hand(record | (happened.marks or {}), EVENT_BYTES)
 
-    def hand(self, record: dict[str, Any], size: int, marks: Mapping[str, Any] | None = None) -> None:
+    def hand(self, record: "Entry", size: int) -> None:
         """
-        Hand over one *record* of *size* bytes, with its place among the events of other sessions.
+        Hand over one *record* of *size* bytes.
         """
-        if marks is not None:
-            record |= marks
         try:
             self._put(record, size)
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about

@@ -120,7 +120,7 @@ def test_a_record_says_what_the_model_was_told_whatever_becomes_of_the_envelope(
     envelope = session.call("t", {}, lambda *_: ["row"] * 200)
     envelope.is_complete = False
     envelope.retryable = True
-    call, settle = waiting
+    call, settle = (made() for made in waiting)
     assert (settle["is_complete"], settle["retryable"]) == (None, None)
     assert call["run"] == settle["run"] != ""
 
