@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED, LIMITING
-from guardrails.core.guards.base import Facts, Guard, laid, overrides
-from guardrails.core.refusals import ALIASES, broken, filled
+from guardrails.core.guards.base import Guard, laid, overrides
+from guardrails.core.refusals import ALIASES, filled
 from guardrails.core.retries.serving import NO_MODELS, Models
-from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
+from guardrails.core.state import ADMISSION_MS, NEVER
 from guardrails.core.tools.tool import Tool, renewed, source_of
 from guardrails.core.values.names import look_by_name
 from guardrails.core.values.types import Denial, Mode, Nudge
@@ -431,19 +431,3 @@ def _events(guards: Iterable[Guard]) -> dict[str, tuple[Hook, ...]]:
                 (guard.name, guard.key, guard.mode == "enforce", _plain(guard, guard.event))
             )
     return {name: tuple(hooks) for name, hooks in made.items()}
-
-
-def first_cause(chain: Chain, hooks: tuple[Hook, ...], state: SessionState, facts: Facts) -> Denial | None:
-    """
-    Returns the first cause that one of *hooks* finds, in the policy's words. A guard that fails ends the session too, unless the
-    policy goes on without it.
-    """
-    own = state.own
-    for name, key, _, spent in hooks:
-        try:
-            cause = spent(state, own.get(key), facts)
-        except Exception:  # noqa: BLE001  a guard that fails is decided by `on_error`
-            cause = None if chain.on_error == "allow" or chain.mode != "enforce" else broken(name, ends=True)
-        if cause is not None:
-            return chain.worded(cause)
-    return None

@@ -16,7 +16,7 @@ Promises, each with a test:
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from guardrails.core.chain import Chain, Hook, Hooks, Plan, first_cause
+from guardrails.core.chain import Chain, Hook, Hooks, Plan
 from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
@@ -34,17 +34,7 @@ from guardrails.core.refusals import (
     uncertain,
 )
 from guardrails.core.retries.serving import Advised
-from guardrails.core.scopes import (
-    Scope,
-    hold_in,
-    marks,
-    move_in,
-    opened,
-    progress,
-    seen,
-    settle_in,
-    time_left,
-)
+from guardrails.core.scopes import Place, first_cause, hold_in, marks, move_in, opened, progress, settle_in, time_left
 from guardrails.core.state import (
     ASKED,
     GRACE_MS,
@@ -53,7 +43,6 @@ from guardrails.core.state import (
     Question,
     SessionState,
     admit,
-    begin_implied,
     exhaust,
     expire,
     goes_on,
@@ -74,14 +63,10 @@ from guardrails.core.values.types import Denial, Outcome, ToolCall
 T = TypeVar("T")
 Limit = tuple[str, str, str]
 """Its code, message and hint."""
-Voice = tuple[SessionState, Plan, Chain, Scope | None, int, str]
-"""Who has a say in a call, and by what: the session first, then each of its scopes. Its own time, and whose call it is; `""`: its own."""
-
 States = Sequence[SessionState]
 Clocks = Sequence[int] | None
 Failures = tuple[tuple[str, bool, Exception], ...]
 """(guard, enforced, what it raised)"""
-
 _IMPLIED: Final = {"calls": 0}
 
 
@@ -119,39 +104,35 @@ class Engine(NamedTuple):
         *clocks* are the times of the scopes, if each has its own.
         """
         state, life = states[0], self.life
+        scopes: Sequence[Place] = ()
         if life is not None and not state.run:
             # One that was forgotten may live again, and counts from 1 then.
             state.run = life()
-        if len(states) == 1:
-            return event(Moment(self, state, ()), *values)
-        shared = states[1 : len(states) - self.child]
-        if life is not None:
-            for each in shared:
-                each.run = each.run or life()
-        scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared)) if shared else ()
-        if not self.child:
-            return event(Moment(self, state, scopes), *values)
-        names, n = self.chain.family, state.n
+        if len(states) > 1 + self.child:
+            shared = states[1 : len(states) - self.child]
+            if life is not None:
+                for each in shared:
+                    each.run = each.run or life()
+            scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id)
+        moment = Moment(self, state, scopes)
+        return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
+
+    def look(self, look: Callable[[Sequence[Place]], T], states: States, now_ms: int) -> T:
+        """
+        Returns the answer of *look* to the session, and to the scopes it is in, at *now_ms* of its clock. It changes no state.
+        """
+        owners = (("", self.id, self.chain), *self.scopes)
+        places = [Place(*owner, state, time_of(state, now_ms)) for owner, state in zip(owners, states, strict=False)]
+        return self._in_family(states, lambda: look(places)) if self.child else look(places)
+
+    def _in_family(self, states: States, step: Callable[[], T]) -> T:
+        state, names = states[0], self.chain.family
+        n = state.n
         join(state, states[-1], names, self.id)
         try:
-            return event(Moment(self, state, scopes), *values)
+            return step()
         finally:
             part(state, states[-1], names, event=state.n != n)
-
-    def look(self, look: Callable[[SessionState, int, Sequence[Scope]], T], states: States, now_ms: int) -> T:
-        """
-        Returns the answer of *look* to the states of all that the session is in, at *now_ms* of its clock. It changes
-        no state.
-        """
-        state, now = states[0], time_of(states[0], now_ms)
-        scopes = seen(self.scopes, states[1 : 1 + len(self.scopes)], now_ms)
-        if not self.child:
-            return look(state, now, scopes)
-        join(state, states[-1], self.chain.family, self.id)
-        try:
-            return look(state, now, scopes)
-        finally:
-            part(state, states[-1], self.chain.family, event=False)
 
     def decide(
         self,
@@ -186,7 +167,7 @@ class Engine(NamedTuple):
 
 class Moment:
     """
-    One moment of a session, in which an event happens: its state, and the scopes in which it happens too.
+    One moment of a session, in which an event happens: its state, and the places in which it happens, the session first.
     """
 
     expired: Expired = ()
@@ -194,27 +175,27 @@ class Moment:
     errors: tuple[tuple[str, str], ...] = ()
     """(guard, what it raised), once a call is over."""
 
-    def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+    def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Place]) -> None:
         self.engine = engine
-        self.chain = engine.chain
+        self.chain = chain = engine.chain
         self.state = state
         self.scopes = scopes
+        self.own = own = Place("", engine.id, chain, state, state.now_ms)
+        self.places = (own, *scopes)
 
-    def voices(self, plan: Plan, tool: str) -> tuple[Voice, ...]:
+    def pass_time(self, now_ms: int) -> int:
         """
-        Returns all whose chains apply to a call of *tool*.
+        Let time pass in the session. Returns its time.
         """
-        state, own = self.state, self.engine.id
-        voice: Voice = (state, plan, self.chain, None, state.now_ms, "")
-        if not self.scopes:
-            return (voice,)
-        return voice, *[(one.state, one.chain.plan(tool), one.chain, one, one.now_ms, own) for one in self.scopes]
+        now = self.own.now_ms = touch(self.state, now_ms)
+        return now
 
     def marks(self) -> dict[str, Any] | None:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        return marks(self.state, self.scopes) if self.engine.life and (self.scopes or self.state.family) else None
+        shares = self.scopes or self.state.family is not None
+        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
 
     def answer(self, made: Decision, found: Found | None = None) -> Decision:
         """
@@ -222,7 +203,9 @@ class Moment:
         """
         if found is not None:
             made.observed, made.errors = tuple(found.observed), tuple(found.errors)
-        made.expired, made.marks = self.expired, self.marks()
+        if self.expired:
+            made.expired = self.expired
+        made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> int:
@@ -234,115 +217,118 @@ class Moment:
         if ran and pending.once:
             note_uncertain(state, pending)
         state.n += 1
-        tell_of(state, plan, pending, "expire", waited=not ran)
+        tell_of(self.own, plan, pending, "expire", waited=not ran)
         if not ran:
-            tell_of(state, plan, pending, "withdraw")
+            tell_of(self.own, plan, pending, "withdraw")
         return state.n
 
 
 # Before a call runs
 
 
-def _decide(moment: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, stop: Denial | None) -> Decision:
-    state = moment.state
-    if state.pending:
-        twin = _twin(state, call) if stop is None else None
+def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, stop: Denial | None) -> Decision:
+    state = at.state
+    if state.pending and stop is None:
+        twin = _twin(state, call)
         if twin is not None and _is_no_event(twin, call, time_of(state, now_ms), claims=claims):
             # It waits for a person, or for its host, and nothing has happened.
-            return Decision.again(call, twin, moment.engine.id, state.run)
-    now = touch(state, now_ms)
+            return Decision.again(call, twin, at.engine.id, state.run)
+    now = at.pass_time(now_ms)
     if state.pending:
-        moment.expired = tuple((moment.give_up(one), one) for one in overdue(state, now))
+        at.expired = tuple((at.give_up(one), one) for one in overdue(state, now))
         twin = _open_twin(state, call) if stop is None else None
         if twin is not None:
-            return _again(moment, call, plan, twin, claims=claims)
+            return _again(at, call, plan, twin, claims=claims)
     facts = Facts(now, plan.tool, plan.cost, plan.tokens, state.present.number)
     if facts.turn == 0 and stop is None and not goes_on(state, call.sig):
-        begin_implied_turn(moment.chain, state, facts)
-    voices = moment.voices(plan, call.tool)
-    found = _verdicts(moment, voices, call, facts) if stop is None else Found([stop])
-    runs = claims
+        begin_implied_turn(at.own, facts)
+    found = _verdicts(at, call, plan, facts) if stop is None else Found([stop])
     if found is not None and found.questions:
-        runs = False
+        claims_now = False
         if call.sig is None and not found.denials:
             # Nothing could ever be the same call.
             found.denials.append(unbound(call.tool))
+    else:
+        claims_now = claims
     if found is None or not found.denials:
-        facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if runs else 0)
-        found = _count(voices, call, facts, found)
+        facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if claims_now else 0)
+        found = _count(at, call, plan, facts, found)
     if found is not None and found.denials:
-        return _refuse(moment, call, plan, found, claims=claims)
-    return _open(moment, voices, call, plan, facts, found, claims=runs)
+        return _refuse(at, call, plan, found, claims=claims)
+    return _open(at, call, plan, facts, found, claims=claims_now)
 
 
-def _verdicts(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: Facts) -> Found | None:
+def _plan_of(place: Place, plan: Plan) -> Plan:
+    """
+    Returns what applies in *place* to the tool of *plan*, which is the session's.
+    """
+    return place.chain.plan(plan.tool.name) if place.name else plan
+
+
+def _verdicts(at: Moment, call: ToolCall, plan: Plan, facts: Facts) -> Found | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
     """
-    state, sig, unfit, found = moment.state, call.sig, call.problems, None
+    state, sig, found = at.state, call.sig, None
     if state.exhausted is not None:
-        found = Found([over(moment.chain, state.exhausted)])
-    known = bool(state.pending)
+        found = Found([over(at.chain, state.exhausted)])
+    fresh = not state.pending
     if sig in state.latest:
-        last = state.last(sig)
-        known = True
+        last, fresh = state.last(sig), False
         if last is not None and last.status == "error":
             facts.failed = last
-    facts.models = moment.chain.models.loaded
-    for its, plan, own, scope, facts.now_ms, facts.holder in voices:
-        facts.known, mine = own.known, its.own.get
-        checks = plan.unfit_checks if unfit else plan.checks if known else plan.fresh_checks
+    facts.models = at.chain.models.loaded
+    for place in at.places:
+        its, own = place.state, _plan_of(place, plan)
+        facts.now_ms, facts.holder, facts.known, mine = place.now_ms, place.holder, place.chain.known, its.own.get
+        checks = own.unfit_checks if call.problems else own.fresh_checks if fresh else own.checks
         for name, key, enforced, check in checks:
             try:
                 verdict = check(call, its, mine(key), facts)
                 if verdict is None:
                     continue
                 found = found or Found()
-                found.hear(verdict, own, scope, enforced=enforced)
+                found.hear(verdict, place, enforced=enforced)
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
                 found = found or Found()
-                found.fail(error, name, own, scope, deny=plan.deny_on_error and enforced)
+                found.fail(error, name, place, deny=own.deny_on_error and enforced)
     if sig in state.uncertain and not (found is not None and found.questions):
         found = found or Found()
         one = state.uncertain[sig]
-        denial = moment.chain.worded(late(call.tool) if one.came else uncertain(call.tool, one.reason))
-        (found.denials if moment.chain.mode == "enforce" else found.observed).insert(0, denial)
+        denial = at.chain.worded(late(call.tool) if one.came else uncertain(call.tool, one.reason))
+        (found.denials if at.chain.mode == "enforce" else found.observed).insert(0, denial)
     return found
 
 
-def _count(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Found | None) -> Found | None:
+def _count(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | None) -> Found | None:
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
-    before = [(voice[0], voice[0].own.copy()) for voice in voices]
-    for its, applied, chain, scope, facts.now_ms, facts.holder in voices:
-        hooks = applied.family_admits if its.reserved or its.family is not None else applied.admits
+    before = []
+    for place in at.places:
+        its, own = place.state, _plan_of(place, plan)
+        before.append(its.own.copy())
+        facts.now_ms, facts.holder = place.now_ms, place.holder
+        hooks = own.family_admits if its.reserved or its.family is not None else own.admits
         for name, enforced, error in remember(hooks, its, facts, call):
             found = found or Found()
-            found.fail(error, name, chain, scope, deny=applied.deny_on_error and enforced)
+            found.fail(error, name, place, deny=own.deny_on_error and enforced)
     if found is not None and found.denials:
-        for its, own in before:
-            its.own = own
+        for place, remembered in zip(at.places, before, strict=True):
+            place.state.own = remembered
     return found
 
 
-def _open(
-    moment: Moment,
-    voices: tuple[Voice, ...],
-    call: ToolCall,
-    plan: Plan,
-    facts: Facts,
-    found: Found | None,
-    *,
-    claims: bool,
-) -> Decision:
+def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | None, *, claims: bool) -> Decision:
     """
     Open the admission of a call that every guard has counted.
     """
-    chain, state, own, failed = moment.chain, moment.state, moment.engine.id, facts.failed
+    chain, state, failed = at.chain, at.state, facts.failed
     pending = admit(state, call, plan, chain.window, claims=claims)
     now = state.now_ms
-    made = Decision(call, pending.n, now, facts.turn, own, state.run, claims, state.seq, plan.cost, plan.tokens)
+    made = Decision(
+        call, pending.n, now, facts.turn, at.engine.id, state.run, claims, state.seq, plan.cost, plan.tokens
+    )
     if failed is not None:
         made.retry_source = "explore" if failed.explored else "policy" if failed.advised else "agent"
     if found is not None:
@@ -351,37 +337,38 @@ def _open(
             park(pending, Question.about(call, found.questions[0], now))
             made.park_n = state.n = state.n + 1
             made.refuse(found.questions[0], left_out=chain.left_out)
-    for scope in moment.scopes:
+    for scope in at.scopes:
         hold_in(scope.state, pending)
     if made.envelope is None:
-        pending.limit = _used_up(state, voices, facts, whole=state.present.is_whole)
-    if moment.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
-        made.left_ms = time_left(chain, state, moment.scopes)
-    return moment.answer(made, found)
+        pending.limit = _used_up(at, facts, whole=state.present.is_whole)
+    if at.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
+        made.left_ms = time_left(at.places)
+    return at.answer(made, found)
 
 
-def _used_up(state: SessionState, voices: tuple[Voice, ...], facts: Facts, *, whole: bool) -> Limit | None:
+def _used_up(at: Moment, facts: Facts, *, whole: bool) -> Limit | None:
     """
     Returns the limit that a call, just admitted or over, uses up; what ends the session at once does so. *whole*: no call of the present
     turn is to come.
     """
-    for its, _, chain, scope, facts.now_ms, facts.holder in voices:
-        facts.turn_over = whole
-        cause = first_cause(chain, chain.call_spenders, its, facts)
-        if cause is not None and scope is None:
+    for place in at.places:
+        facts.now_ms, facts.holder, facts.turn_over = place.now_ms, place.holder, whole
+        spenders = place.chain.call_spenders
+        cause = first_cause(place, spenders, facts)
+        if cause is None:
+            continue
+        if not place.name:
             # A limit of turns lets the rest of this one run.
             facts.turn_over = False
-            present = first_cause(chain, chain.call_spenders, its, facts) if whole else cause
+            present = first_cause(place, spenders, facts) if whole else cause
             if present is not None:
-                exhaust(state, cause := present)
-        if cause is not None:
-            denial = cause if scope is None else scope.says(cause)
-            return denial.code, denial.message, denial.hint
+                exhaust(at.state, cause := present)
+        return cause.code, cause.message, cause.hint
     return None
 
 
-def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: bool) -> Decision:
-    chain, state, turn = moment.chain, moment.state, moment.state.present
+def _refuse(at: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: bool) -> Decision:
+    chain, state, turn = at.chain, at.state, at.state.present
     found.in_order()
     first = found.denials[0]
     turn.decided += 1
@@ -396,15 +383,15 @@ def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims:
         state.uncertain.pop(call.sig, None)
     if first.ends_session and first.scope is None:
         exhaust(state, first)
-    for scope in moment.scopes:
+    for scope in at.scopes:
         scope.state.n += 1
     cause = None
     if turn.number and turn.is_last and state.exhausted is None:
         facts.turn_over = True
-        cause = first_cause(chain, chain.spenders, state, facts)
-    made = Decision(call, state.n, state.now_ms, turn.number, moment.engine.id, state.run, claims)
+        cause = first_cause(at.own, chain.spenders, facts)
+    made = Decision(call, state.n, state.now_ms, turn.number, at.engine.id, state.run, claims)
     made.refuse(*found.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
-    return moment.answer(made, found)
+    return at.answer(made, found)
 
 
 # The same call again
@@ -414,12 +401,8 @@ def _twin(state: SessionState, call: ToolCall) -> Pending | None:
     """
     Returns the open admission of the very same call, by id and signature.
     """
-    sig = call.sig
-    if sig is not None:
-        for one in state.pending.values():
-            if one.entry.sig == sig and one.id == call.id:
-                return one
-    return None
+    same = (one for one in state.pending.values() if one.entry.sig == call.sig and one.id == call.id)
+    return None if call.sig is None else next(same, None)
 
 
 def _is_no_event(twin: Pending, call: ToolCall, now: int, *, claims: bool) -> bool:
@@ -445,17 +428,17 @@ def _open_twin(state: SessionState, call: ToolCall) -> Pending | None:
     return twin
 
 
-def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims: bool) -> Decision:
+def _again(at: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims: bool) -> Decision:
     """
     Returns the same decision again: a claim of it if *claims*, for there is one; an approved call is made as if it were asked for now.
     """
-    state, own = moment.state, moment.engine.id
+    state, own = at.state, at.engine.id
     waited = twin.stage in ("approved", "suspended")
     if (claims and twin.stage == "running") or (twin.question is not None and not twin.question.binds(call)):
-        return _refuse(moment, call, plan, Found([moment.chain.worded(in_flight(call.tool))]), claims=claims)
-    left_ms = time_left(moment.chain, state, moment.scopes)
+        return _refuse(at, call, plan, Found([at.chain.worded(in_flight(call.tool))]), claims=claims)
+    left_ms = time_left(at.places)
     if twin.stage == "parked" or not (claims or waited):
-        moment.scopes = ()
+        at.scopes = ()
         made = Decision.again(call, twin, own, state.run)
     else:
         if waited:
@@ -467,21 +450,21 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
         state.n += 1
         if waited:
             facts = Facts(state.now_ms, plan.tool, turn=state.present.number)
-            voices = moment.voices(plan, call.tool)
-            twin.limit = _used_up(state, voices, facts, whole=state.present.is_whole) or twin.limit
-        for scope in moment.scopes:
+            twin.limit = _used_up(at, facts, whole=state.present.is_whole) or twin.limit
+        for scope in at.scopes:
             move_in(scope.state, twin, taken)
         made = Decision.again(call, twin, own, state.run)
         made.at_ms, made.claim_n, made.park_n = state.now_ms, state.n, state.n if waited else 0
     made.left_ms = left_ms
-    return moment.answer(made)
+    return at.answer(made)
 
 
-def tell_of(state: SessionState, plan: Plan, pending: Pending, name: str, *, holder: str = "", **more: Any) -> None:
+def tell_of(place: Place, plan: Plan, pending: Pending, name: str, **more: Any) -> None:
     """
     Let the guards of a call know of an event of its admission.
     """
-    facts = Facts(state.now_ms, plan.tool, pending.cost, pending.tokens, pending.turn, seq=pending.seq, holder=holder)
+    state, cost, tokens = place.state, pending.cost, pending.tokens
+    facts = Facts(state.now_ms, plan.tool, cost, tokens, pending.turn, seq=pending.seq, holder=place.holder)
     values = {"sig": pending.sig, "tool": pending.tool, "seq": pending.seq, "id": pending.id, **more}
     tell(state, plan.on, name, values, facts)
 
@@ -518,14 +501,18 @@ def remember(
     return failures
 
 
-def begin_implied_turn(chain: Chain, state: SessionState, facts: Facts) -> None:
+def begin_implied_turn(own: Place, facts: Facts) -> None:
     """
-    Open the next turn of a host that announces none, and end a session whose refusals are enough.
+    Open the next turn of a host that announces none, and end a session whose refusals are enough. The turns that a budget counts are
+    those that are announced: they stay what they are.
     """
+    state, chain = own.state, own.chain
+    turn = state.present
     facts.turn_over = True
     tell(state, chain.on, "turn", _IMPLIED, facts)
-    begin_implied(state)
-    cause = first_cause(chain, chain.turn_spenders, state, facts)
+    turn.implied += 1
+    turn.refused, turn.since_ms = [], state.now_ms
+    cause = first_cause(own, chain.turn_spenders, facts)
     if cause is not None:
         exhaust(state, cause)
     facts.turn_over = False
@@ -535,21 +522,20 @@ def begin_implied_turn(chain: Chain, state: SessionState, facts: Facts) -> None:
 
 
 def _complete(
-    moment: Moment, decision: Decision, prepared: Prepared, plan: Plan, now_ms: int, advised: Advised | None
+    at: Moment, decision: Decision, prepared: Prepared, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
-    chain, state, call, outcome = moment.chain, moment.state, decision.call, prepared.outcome
-    failed, now, at_ms, own = outcome.error_type is not None, touch(state, now_ms), decision.at_ms, prepared.own
+    chain, state, outcome, own = at.chain, at.state, prepared.outcome, prepared.own
+    failed, now, at_ms = outcome.error_type is not None, at.pass_time(now_ms), decision.at_ms
     took = now - at_ms if now > at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
-    voices = moment.voices(plan, call.tool)
     pending = _running(state, decision)
-    unknown = _settle(moment, voices, pending, prepared, decision, facts)
+    unknown = _settle(at, plan, pending, prepared, decision, facts)
     envelope = Envelope.of(outcome, prepared.rendered) if own is None else own.shown(prepared.rendered)
     code = envelope.code
-    envelope = _shape(moment, voices, envelope, call, outcome, facts)
+    envelope = _shape(at, plan, envelope, decision.call, outcome, facts)
     for _, hint in facts.hints:
         envelope.nudge(hint)
     # A guard withholds a retry by a code.
@@ -557,20 +543,18 @@ def _complete(
     if failed and pending is not None:
         _note_advice(pending.entry, envelope, now, withheld=withheld is not None)
     facts.over = True
-    limit = (pending and pending.limit) or _used_up(state, voices, facts, whole=False)
+    limit = (None if pending is None else pending.limit) or _used_up(at, facts, whole=False)
     if limit is not None:
         envelope.limit(limit[1], finish(limit[0]), limit[0] if names_turns(limit[0]) else None)
-    shown = None
-    if chain.form != "merged" and "progress" not in chain.left_out:
-        shown = progress(chain, state, now, moment.scopes, near=True)
-    envelope.close(chain.left_out, shown, chain.form)
+    shows = chain.form != "merged" and "progress" not in chain.left_out
+    envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.marks = moment.marks()
+    made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
-    if moment.errors:
-        made.errors = moment.errors
+    if at.errors:
+        made.errors = at.errors
     if failed or own is not None:
         made.advise(envelope, withheld)
     return envelope, made
@@ -588,18 +572,13 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
 
 
 def _settle(
-    moment: Moment,
-    voices: tuple[Voice, ...],
-    pending: Pending | None,
-    prepared: Prepared,
-    decision: Decision,
-    facts: Facts,
+    at: Moment, plan: Plan, pending: Pending | None, prepared: Prepared, decision: Decision, facts: Facts
 ) -> bool:
     """
     Settle an admission, if there is one still. Returns whether nobody knows how a call ended that is not to be made twice.
     """
-    state, call, outcome = moment.state, decision.call, prepared.outcome
-    unknown = prepared.unknown and voices[0][1].once
+    state, call, outcome = at.state, decision.call, prepared.outcome
+    unknown = prepared.unknown and plan.once
     if call.sig in state.uncertain and not unknown:
         if prepared.unread and outcome.error_type is None:
             state.uncertain[call.sig] = state.uncertain[call.sig]._replace(came=True)
@@ -613,44 +592,42 @@ def _settle(
         entry.result_hash, entry.steady, entry.came = prepared.result_hash, prepared.steady, prepared.empty
         if unknown:
             note_uncertain(state, pending)
-    for its, plan, _, scope, facts.now_ms, facts.holder in voices:
+    for place in at.places:
+        its, own = place.state, _plan_of(place, plan)
         its.n += 1
-        if scope is not None:
+        if place.name:
             if pending is None:
                 continue
             settle_in(its, (decision.cost, decision.tokens), outcome)
-        hooks = plan.family_settles if its.reserved or its.family is not None else plan.settles
+        facts.now_ms, facts.holder = place.now_ms, place.holder
+        hooks = own.family_settles if its.reserved or its.family is not None else own.settles
         for name, _, error in remember(hooks, its, facts, call, outcome):
-            moment.errors += (failure(error, name, scope),)
+            at.errors += (failure(error, place.code(name)),)
     return unknown
 
 
-def _shape(
-    moment: Moment,
-    voices: tuple[Voice, ...],
-    envelope: Envelope,
-    call: ToolCall,
-    outcome: Outcome,
-    facts: Facts,
-) -> Envelope:
+def _shape(at: Moment, plan: Plan, envelope: Envelope, call: ToolCall, outcome: Outcome, facts: Facts) -> Envelope:
     """
     Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
     failed = outcome.error_type is not None
-    for its, plan, _, scope, facts.now_ms, facts.holder in voices:
-        mine, code = its.own.get, envelope.code
-        for name, key, _, shape in plan.shapes if failed else plan.success_shapes:
+    for place in at.places:
+        its, own, code = place.state, _plan_of(place, plan), envelope.code
+        facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
+        for name, key, _, shape in own.shapes if failed else own.success_shapes:
             try:
                 shaped = shape(envelope, call, outcome, its, mine(key), facts)
                 if shaped is not envelope and not isinstance(shaped, Envelope):
                     raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
                 envelope = shaped
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                moment.errors += (failure(error, name, scope),)
-        if scope is not None and envelope.code != code:
-            envelope.code = f"{scope.name}.{envelope.code}"
-    for its, plan, _, _, facts.now_ms, facts.holder in voices if failed and envelope.retryable else ():
-        tell(its, plan.on, "advised", {"tool": call.tool, "sig": call.sig}, facts)
+                at.errors += (failure(error, place.code(name)),)
+        if place.name and envelope.code != code:
+            envelope.code = place.code(envelope.code or "")
+    for place in at.places if failed and envelope.retryable else ():
+        facts.now_ms, facts.holder = place.now_ms, place.holder
+        values = {"tool": call.tool, "sig": call.sig}
+        tell(place.state, _plan_of(place, plan).on, "advised", values, facts)
     return envelope
 
 
@@ -659,28 +636,25 @@ def _note_advice(entry: Entry, envelope: Envelope, now: int, *, withheld: bool) 
     Keep what *envelope* says of making a call that failed again; *withheld*: it says no only because it cannot be afforded.
     """
     if envelope.retryable:
-        entry.retries_left, entry.retry_at_ms = (
-            envelope.max_retries_remaining or 0,
-            now + (envelope.retry_after_ms or 0),
-        )
+        entry.retries_left = envelope.max_retries_remaining or 0
+        entry.retry_at_ms = now + (envelope.retry_after_ms or 0)
         entry.explored = envelope.judged is not None and envelope.judged.explored
     else:
         entry.lasting = envelope.retryable is False and not withheld
 
 
-def exhausted_by(
-    chain: Chain, state: SessionState, now_ms: int, scopes: Sequence[Scope] = (), **more: Any
-) -> tuple[str, str] | None:
+def exhausted_by(places: Sequence[Place], **more: Any) -> tuple[str, str] | None:
     """
-    Returns (code, message) of what has ended the session, by its own limits or by those of its scopes, as a model request at its
-    time *now_ms* would find it.
+    Returns (code, message) of what has ended the session, by its own limits or by those of its scopes, as a model request would find it
+    now.
     """
-    if state.exhausted is not None:
-        return state.exhausted[:2]
-    facts = Facts(max(now_ms, state.now_ms), turn=state.turn, turn_over=True, ahead=True, least=chain.least, **more)
-    cause = first_cause(chain, chain.spenders, state, facts)
-    for scope in scopes:
-        if cause is None:
-            facts.now_ms, facts.least = scope.now_ms, scope.chain.least
-            cause = scope.cause(scope.chain.spenders, facts)
-    return None if cause is None else (cause.code, cause.message)
+    own = places[0].state
+    if own.exhausted is not None:
+        return own.exhausted[:2]
+    facts = Facts(places[0].now_ms, turn=own.turn, turn_over=True, ahead=True, **more)
+    for place in places:
+        facts.now_ms, facts.least = place.now_ms, place.chain.least
+        cause = first_cause(place, place.chain.spenders, facts)
+        if cause is not None:
+            return cause.code, cause.message
+    return None

@@ -10,7 +10,6 @@ from functools import partial
 from math import ceil
 from typing import Any, Final, TypeVar
 
-from guardrails.core.chain import Chain, first_cause
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards import LIMITING
@@ -18,7 +17,7 @@ from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE
 from guardrails.core.refusals import broken
-from guardrails.core.scopes import Scope, move_in
+from guardrails.core.scopes import Place, first_cause, move_in
 from guardrails.core.state import (
     ADMISSION_MS,
     ASKED,
@@ -105,9 +104,9 @@ def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
         return NOT_AGAIN
     note_key(state, key)
     if values.get("uncharged"):
-        _release_in(at, {"guess": True}, Facts(state.now_ms))
-    facts = Facts(touch(state, now_ms), turn=state.present.number, turn_over=True, least=chain.least)
-    _end(chain, state, facts)
+        _release_in(at, {"guess": True})
+    facts = Facts(at.pass_time(now_ms), turn=state.present.number, turn_over=True, least=chain.least)
+    _end(at.own, facts)
     tell(state, chain.on, "turn", values, facts)
     end_turn(state, values["calls"])
     return None
@@ -130,11 +129,11 @@ def _request(at: Moment, values: Values, now_ms: int) -> Happened:
     A model request starts, and holds its `estimate` (micro-dollars, tokens) for `lasts_ms` or until it is charged, if that fits. Without
     one it holds as much as responses have used on average.
     """
-    state, estimate = at.state, values.get("estimate")
+    estimate = values.get("estimate")
     cost, tokens = estimate or (0, 0)
-    now = time_of(state, now_ms)
-    refused = exhausted_by(at.chain, state, now, at.scopes, request=True, cost=cost, tokens=tokens)
-    more = {"n": state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
+    at.own.now_ms = time_of(at.state, now_ms)
+    refused = exhausted_by(at.places, request=True, cost=cost, tokens=tokens)
+    more = {"n": at.state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
     _everywhere(at, now_ms, "request", {**values, "estimate": estimate, **more})
     return _happened(at, refused=refused)
 
@@ -143,48 +142,49 @@ def _everywhere(at: Moment, now_ms: int, name: str, values: Values) -> None:
     """
     Count something in the session and in each of its scopes alike.
     """
+    at.pass_time(now_ms)
+    for place in at.places:
+        _count(place, name, values)
+    _number(at)
+
+
+def _number(at: Moment) -> None:
+    """
+    Number an event of the scopes, which are never over: their limits are asked each time.
+    """
     for scope in at.scopes:
-        _count(scope.chain, scope.state, Facts(scope.now_ms, holder=at.engine.id), name, values)
-        _number(scope)
-    _count(at.chain, at.state, Facts(touch(at.state, now_ms), turn=at.state.present.number), name, values)
+        scope.state.n += 1
+        scope.state.exhausted = None
 
 
-def _number(scope: Scope) -> None:
-    """
-    Number an event of a scope, which is never over: its limits are asked each time.
-    """
-    scope.state.n += 1
-    scope.state.exhausted = None
-
-
-def _release_in(at: Moment, values: Values, facts: Facts) -> None:
+def _release_in(at: Moment, values: Values) -> None:
     """
     Give back what a model request holds, everywhere.
     """
-    tell(at.state, at.chain.on, "release", values, facts)
-    for scope in at.scopes:
-        tell(scope.state, scope.chain.on, "release", values, Facts(scope.now_ms, holder=at.engine.id))
-        _number(scope)
+    for place in at.places:
+        tell(place.state, place.chain.on, "release", values, Facts(place.now_ms, holder=place.holder))
+    _number(at)
 
 
-def _count(chain: Chain, state: SessionState, facts: Facts, name: str, values: Values) -> None:
+def _count(place: Place, name: str, values: Values) -> None:
+    state, chain = place.state, place.chain
     if name == "charge":
         state.cost += values["cost"] or 0
         state.tokens += values["tokens"]
-    facts.least = chain.least
+    facts = Facts(place.now_ms, holder=place.holder, turn=state.present.number, least=chain.least)
     failed = [guard for guard, enforced, _ in tell(state, chain.on, name, values, facts) if enforced]
     if failed and chain.on_error != "allow" and chain.mode == "enforce":
         exhaust(state, chain.worded(broken(failed[0], ends=True)))
-    _end(chain, state, facts)
+    _end(place, facts)
 
 
-def _end(chain: Chain, state: SessionState, facts: Facts) -> None:
+def _end(place: Place, facts: Facts) -> None:
     """
     End the session if something is used up.
     """
-    cause = first_cause(chain, chain.spenders, state, facts)
+    cause = first_cause(place, place.chain.spenders, facts)
     if cause is not None:
-        exhaust(state, cause)
+        exhaust(place.state, cause)
 
 
 def _key(values: Values) -> bytes | None:
@@ -223,7 +223,7 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
         approve(pending, now)
     else:
         drop(state, pending, "refuse")
-    tell_of(state, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
+    tell_of(at.own, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
     _let_go(at, pending, "approve" if yes else "refuse")
 
 
@@ -231,13 +231,11 @@ def _let_go(at: Moment, pending: Pending, event: str) -> None:
     """
     Let what happened to an admission happen in the scopes too; guards take back what they counted of a call that never ran.
     """
-    undone, own = event in ("refuse", "withdraw"), at.engine.id
-    if undone:
-        tell_of(at.state, at.chain.plan(pending.tool), pending, "withdraw")
-    for scope in at.scopes:
-        move_in(scope.state, pending, event)
-        if undone:
-            tell_of(scope.state, scope.chain.plan(pending.tool), pending, "withdraw", holder=own)
+    for place in at.places:
+        if place.name:
+            move_in(place.state, pending, event)
+        if event in ("refuse", "withdraw"):
+            tell_of(place, place.chain.plan(pending.tool), pending, "withdraw")
 
 
 def _suspend(at: Moment, values: Values, now_ms: int) -> None:
@@ -256,15 +254,15 @@ def _release(at: Moment, values: Values, now_ms: int) -> None:
     A call will never run, a model request came to nothing, or a child is over: what they hold comes back.
     """
     state, chain = at.state, at.chain
-    now = touch(state, now_ms)
+    now = at.pass_time(now_ms)
     if "child" in values:
         release(state, values["child"], values["used"])
     elif "request" in values:
-        _release_in(at, values, Facts(now))
-        _end(chain, state, Facts(now, turn=state.present.number, least=chain.least))
+        _release_in(at, values)
+        _end(at.own, Facts(now, turn=state.present.number, least=chain.least))
     elif (pending := _of(state, values)) is not None and withdraw(state, pending):
         _let_go(at, pending, "withdraw")
-        _reopen(chain, state)
+        _reopen(at.own)
     else:
         _note(at, values, now_ms)
 
@@ -283,8 +281,7 @@ def _note(at: Moment, values: Values, now_ms: int) -> None:
     """
     A child begins, or it is of a call that is not known any more: time passes, and it is numbered.
     """
-    for scope in at.scopes:
-        _number(scope)
+    _number(at)
     touch(at.state, now_ms)
 
 
@@ -305,14 +302,15 @@ def _policy(at: Moment, values: Values, now_ms: int) -> None:
     From now on another policy holds: a session that was ended by a limit goes on if that is not used up any more.
     """
     _note(at, values, now_ms)
-    _reopen(at.chain, at.state)
+    _reopen(at.own)
 
 
-def _reopen(chain: Chain, state: SessionState) -> None:
+def _reopen(own: Place) -> None:
+    state = own.state
     if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{LIMITING.name}."):
         return
     state.exhausted = None
-    _end(chain, state, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=chain.least))
+    _end(own, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=own.chain.least))
 
 
 def _extend(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
@@ -323,16 +321,17 @@ def _extend(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     SessionError for a limit that the policy does not set.
     """
     if "scope" not in values:
-        return _raise_in(at.chain, at.state, values, now_ms)
+        return _raise_in(at.own, values, now_ms)
     chosen = [scope for scope in at.scopes if scope.name == values["scope"]]
     if not chosen:
         raise SessionError(f"the session is in no scope `{values['scope']}`")
-    _raise_in(chosen[0].chain, chosen[0].state, values, chosen[0].now_ms)
+    _raise_in(chosen[0], values, chosen[0].now_ms)
     _note(at, values, now_ms)
     return None
 
 
-def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) -> dict[str, int]:
+def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
+    state, chain = place.state, place.chain
     if state.closed:
         raise SessionError("the session is closed: what it did not use was given back")
     # A budget that only observes has limits too: a host that raises them must not break in observe mode.
@@ -359,7 +358,7 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
     state.present.refused = []
     tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.present.number))
     state.limits.update(limits)
-    _end(chain, state, Facts(now, turn=state.present.number, least=chain.least))
+    _end(place, Facts(now, turn=state.present.number, least=chain.least))
     return limits
 
 
@@ -374,9 +373,9 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     state, chain, child, more = at.state, at.chain, values["child"], values.get("more")
     present = state.reserved.get(child)
     if more:
-        made = _more(chain, state, child, present, values["amounts"], now_ms)
+        made = _more(at.own, child, present, values["amounts"], now_ms)
     else:
-        made = _share(chain, state, child, values, now_ms) if present is None else present
+        made = _share(at.own, child, values, now_ms) if present is None else present
     now = touch(state, now_ms)
     if present is None or more:
         tell(state, chain.on, "reserve", values, Facts(now))
@@ -384,32 +383,31 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     return None if more else made
 
 
-def _share(chain: Chain, state: SessionState, child: str, values: Values, now_ms: int) -> dict[str, int]:
-    now, share = time_of(state, now_ms), values.get("share", 1)
-    cause = exhausted_by(chain, state, now)
+def _share(own: Place, child: str, values: Values, now_ms: int) -> dict[str, int]:
+    now, share = time_of(own.state, now_ms), values.get("share", 1)
+    own.now_ms = now
+    cause = exhausted_by([own])
     if cause is not None:
         raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
-    left, amounts = _left(chain, state, now), values["amounts"]
+    left, amounts = _left(own, now), values["amounts"]
     made: dict[str, int] = {}
     for name, limit in LIMITS.items():
-        own, available = amounts.get(name), left[name]
-        if own is not None and available is not None and own > available:
-            asked = f"{limit.setting} {limit.shown(own)}"
+        wanted, available = amounts.get(name), left[name]
+        if wanted is not None and available is not None and wanted > available:
+            asked = f"{limit.setting} {limit.shown(wanted)}"
             raise SessionError(f"`{child}` asks for {asked}, {limit.shown(available)} is left")
         # Time passes for all at once, so that nobody has less of it for sharing it.
         whole = available is None or name == "max_elapsed" or share == 1
-        amount = own if own is not None else available if whole else ceil((available or 0) * share)
+        amount = wanted if wanted is not None else available if whole else ceil((available or 0) * share)
         if amount is not None:
             made[name] = max(0, amount)
     return made
 
 
-def _more(
-    chain: Chain, state: SessionState, child: str, present: dict[str, int] | None, amounts: Values, now_ms: int
-) -> dict[str, int]:
+def _more(own: Place, child: str, present: dict[str, int] | None, amounts: Values, now_ms: int) -> dict[str, int]:
     if present is None:
         raise SessionError(f"`{child}` is closed: what it did not use was given back")
-    left = _left(chain, state, time_of(state, now_ms))
+    left = _left(own, time_of(own.state, now_ms))
     for name, amount in amounts.items():
         available = left[name]
         if available is not None and amount > available:
@@ -419,8 +417,8 @@ def _more(
     return {name: amount + amounts.get(name, 0) for name, amount in present.items()}
 
 
-def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
-    left = {limit.name: amount for limit, amount in (chain.budget or NO_LIMITS).rest(state, now)}
+def _left(own: Place, now: int) -> dict[str, int | None]:
+    left = {limit.name: amount for limit, amount in (own.chain.budget or NO_LIMITS).rest(own.state, now)}
     return {name: left.get(name) for name in LIMITS}
 
 

@@ -15,7 +15,7 @@ from guardrails.core.values.types import MICRO, Denial, Nudge
 
 if TYPE_CHECKING:
     from .chain import Chain
-    from .scopes import Scope
+    from .scopes import Place
 
 
 IN_FLIGHT: Final = "call.in_flight"
@@ -46,19 +46,19 @@ class Found:
     errors: list[tuple[str, str]] = field(default_factory=list)
     """(guard, what it raised)"""
 
-    def hear(self, verdict: object, chain: "Chain", scope: "Scope | None", *, enforced: bool) -> None:
+    def hear(self, verdict: object, place: "Place", *, enforced: bool) -> None:
         """
-        Note what a guard of *chain* said; one that is not *enforced* only observes. Raises TypeError if it is no verdict.
+        Note the *verdict* of a guard of *place*; one that is not *enforced* only observes. Raises TypeError if it is no verdict.
         """
         if isinstance(verdict, Denial):
-            denial = chain.worded(verdict) if scope is None else scope.says(verdict)
+            denial = place.says(verdict)
             (self.observed if not enforced else self.denials if denial.parks is None else self.questions).append(denial)
         elif not isinstance(verdict, Nudge):
             raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
         elif enforced:
-            self.nudges.append((_of(scope, verdict.code), chain.worded_hint(verdict)))
+            self.nudges.append((place.code(verdict.code), place.chain.worded_hint(verdict)))
         else:
-            self.observed.append(verdict if scope is None else replace(verdict, code=_of(scope, verdict.code)))
+            self.observed.append(replace(verdict, code=place.code(verdict.code)))
 
     def in_order(self) -> None:
         """
@@ -66,25 +66,20 @@ class Found:
         """
         self.denials.sort(key=lambda denial: (not denial.ends_session, denial.scope is not None))
 
-    def fail(self, error: Exception, name: str, chain: "Chain", scope: "Scope | None", *, deny: bool) -> None:
+    def fail(self, error: Exception, name: str, place: "Place", *, deny: bool) -> None:
         """
-        Note that the guard *name* of *chain* raised *error*.
+        Note that the guard *name* of *place* raised *error*.
         """
-        self.errors.append(failure(error, name, scope))
+        self.errors.append(failure(error, name := place.code(name)))
         if deny:
-            name = _of(scope, name)
-            self.denials.append(chain.worded(broken(name)) if scope is None else broken(name))
+            self.denials.append(broken(name) if place.name else place.chain.worded(broken(name)))
 
 
-def _of(scope: "Scope | None", name: str) -> str:
-    return name if scope is None else f"{scope.name}.{name}"
-
-
-def failure(error: Exception, name: str, scope: "Scope | None" = None) -> tuple[str, str]:
+def failure(error: Exception, name: str) -> tuple[str, str]:
     """
     Returns what is recorded of the guard *name* that raised *error*.
     """
-    return _of(scope, name), f"{type(error).__name__}: {error}"
+    return name, f"{type(error).__name__}: {error}"
 
 
 def broken(name: str, *, ends: bool = False) -> Denial:

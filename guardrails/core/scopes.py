@@ -8,12 +8,13 @@ call's session alone, which gives it back.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from guardrails.core.chain import FAR_MS, Chain, Hook, first_cause
+from guardrails.core.chain import FAR_MS, Chain, Hook
 from guardrails.core.guards.base import Edge, Facts
 from guardrails.core.guards.budget import NO_LIMITS
-from guardrails.core.state import Pending, SessionState, time_of, touch
+from guardrails.core.refusals import broken
+from guardrails.core.state import Pending, SessionState, touch
 from guardrails.core.values.types import Denial, Outcome
 
 
@@ -26,38 +27,42 @@ GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
 
 
-class Scope(NamedTuple):
+@dataclass(slots=True)
+class Place:
     """
-    One scope of a session, for one step.
+    One place in which a call counts, for one step: its session, or one of the session's scopes.
     """
 
     name: str
+    """Of the scope; `""`: it is the session itself."""
     id: str
     chain: Chain
     state: SessionState
     now_ms: int
     """Its own time: each state's is clamped by itself."""
+    holder: str = ""
+    """In a scope: the session that the call is of."""
 
     def says(self, denial: Denial) -> Denial:
         """
-        Returns *denial* as an objection of this scope: by its code, and in its message.
+        Returns *denial* in the words of this place; that of a scope is told by its code and in its message.
         """
-        code = f"{self.name}.{denial.code}"
+        worded = self.chain.worded(denial)
+        if not self.name:
+            return worded
         if isinstance(self.state, SharedState):
             self.state.objected = True
-        worded = self.chain.worded(denial)
         if "message" not in self.chain.messages.get(denial.code, {}):
             shared = "shared by all sessions"
             whose = shared if self.name == GLOBAL else f"that of the {self.name}, shared by all of its sessions"
             worded = replace(worded, message=f"{denial.message} The limit is {whose}.")
-        return replace(worded, code=code, scope=self.name)
+        return replace(worded, code=self.code(denial.code), scope=self.name)
 
-    def cause(self, hooks: tuple[Hook, ...], facts: Facts) -> Denial | None:
+    def code(self, code: str) -> str:
         """
-        Returns the first cause that one of *hooks* finds to be used up.
+        Returns *code*, or a name of a guard, as it is written of this place.
         """
-        cause = first_cause(self.chain, hooks, self.state, facts)
-        return None if cause is None else self.says(cause)
+        return f"{self.name}.{code}" if self.name else code
 
 
 @dataclass(slots=True)
@@ -138,56 +143,64 @@ def _rest(mine: Any) -> Any:
     return mine if type(mine) is not dict else {name: value for name, value in mine.items() if type(value) is not int}
 
 
-def opened(
-    scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState], clocks: Sequence[int]
-) -> list[Scope]:
+def first_cause(place: Place, hooks: tuple[Hook, ...], facts: Facts) -> Denial | None:
     """
-    Returns *scopes*, each (name, id, chain), with their *states*, at the times of their *clocks*. Time passes in them.
+    Returns the first cause that one of *hooks* finds, in the words of *place*. A guard that fails ends the session too, unless the
+    policy goes on without it.
+    """
+    state, chain = place.state, place.chain
+    own = state.own
+    for name, key, _, spent in hooks:
+        try:
+            cause = spent(state, own.get(key), facts)
+        except Exception:  # noqa: BLE001  a guard that fails is decided by `on_error`
+            cause = None if chain.on_error == "allow" or chain.mode != "enforce" else broken(name, ends=True)
+        if cause is not None:
+            return place.says(cause)
+    return None
+
+
+def opened(
+    scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState], clocks: Sequence[int], holder: str
+) -> list[Place]:
+    """
+    Returns *scopes*, each (name, id, chain), of the session *holder*, with their *states*, at the times of their *clocks*. Time passes in
+    them.
     """
     made = []
     for (name, own, chain), state, now_ms in zip(scopes, states, clocks, strict=True):
         now = touch(state, now_ms)
         if isinstance(state, SharedState):
             state.chain = chain
-        made.append(Scope(name, own, chain, state, now))
+        made.append(Place(name, own, chain, state, now, holder))
     return made
 
 
-def seen(scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState], now_ms: int) -> list[Scope]:
+def progress(places: Iterable[Place], *, near: bool = False) -> dict[str, Any]:
     """
-    Returns the same as a reader finds them at *now_ms*.
+    Returns the amounts that the session has used. The amount left is of the nearest limit, its own or that of a scope; with *near* only
+    if a fifth of it, or less than ten, are left.
     """
-    return [
-        Scope(name, own, chain, state, time_of(state, now_ms))
-        for (name, own, chain), state in zip(scopes, states, strict=True)
-    ]
-
-
-def progress(
-    chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope], *, near: bool = False
-) -> dict[str, Any]:
-    """
-    Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
-    or that of a scope; with *near* only if a fifth of it, or less than ten, are left.
-    """
-    shown: dict[str, Any] = (chain.budget or NO_LIMITS).progress(state, now_ms, near=near)
-    for one in scopes:
+    shown: dict[str, Any] = {}
+    for one in places:
         left: dict[str, Any] = (one.chain.budget or NO_LIMITS).progress(one.state, one.now_ms, near=near)
+        if not one.name:
+            shown = left
+            continue
         shown |= {key: min(amount, shown.get(key, amount)) for key, amount in left.items() if key != "calls_used"}
     return shown
 
 
-def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:
+def time_left(places: Iterable[Place]) -> int | None:
     """
     Returns milliseconds until the time of the session, or of a scope, is up. Returns None if there is no limit, or one
     that is days away.
     """
-    all_of = [(chain, state, state.now_ms), *((one.chain, one.state, one.now_ms) for one in scopes)]
-    times = [(own.budget or NO_LIMITS).left(its, "max_elapsed", now_ms) for own, its, now_ms in all_of]
+    times = [(one.chain.budget or NO_LIMITS).left(one.state, "max_elapsed", one.now_ms) for one in places]
     return min((time for time in times if time is not None and time <= FAR_MS), default=None)
 
 
-def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
+def marks(state: SessionState, scopes: Sequence[Place]) -> dict[str, Any] | None:
     """
     Returns the place of the event that was just numbered among those of other sessions. A record adds it so that they
     can be replayed together. For each scope its id, life, number and time; of a child, the place in its family. None:

@@ -742,15 +742,6 @@ def note_refused(state: SessionState, sig: int | None) -> None:
     state.present.refused = [*state.present.refused, low(sig)][-REFUSED:]
 
 
-def begin_implied(state: SessionState) -> None:
-    """
-    Open the next implied turn. The turns that a budget counts are those that are announced: they stay what they are.
-    """
-    turn = state.present
-    turn.implied += 1
-    turn.refused, turn.since_ms = [], state.now_ms
-
-
 def is_known(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
     """
     Returns whether the response of *key* was named already, or even *charged*. One without a key never was.

@@ -5,7 +5,7 @@ they ended, whoever runs them.
 
 import json
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
@@ -24,7 +24,6 @@ from guardrails.core.prepare import Prepared, prepare
 from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading, reading_of
-from guardrails.core.scopes import Scope
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
 from guardrails.core.text.path_text import within
@@ -415,7 +414,7 @@ class Calls:
         """
         session, find = self.ledger.id, self.ledger.policy.results.find
 
-        def look(state: SessionState, now: int, _: Sequence[Scope]) -> list[ParkedCall]:
+        def look(state: SessionState, now: int) -> list[ParkedCall]:
             waiting = [one for one in state.pending.values() if one.stage == "parked" and one.expires_ms > now]
             parked = [ParkedCall.of(one, session, one.sig) for one in waiting]
             open_sigs = {one.sig for one in state.pending.values()}
@@ -424,7 +423,8 @@ class Calls:
                     parked.append(ParkedCall.of(one, session, sig, find(session, sig)))
             return parked
 
-        return self.ledger.look(look)
+        self.ledger.refresh()
+        return self.ledger.read(look)
 
     def answer(self, which: str | ParkedCall, *, approved: bool, by: str, reason: str = "") -> None:
         """

@@ -28,7 +28,7 @@ from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import unreachable, unreadable
-from guardrails.core.scopes import Scope, progress
+from guardrails.core.scopes import Place, progress
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.plain_json import exact
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
@@ -48,8 +48,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Layer = Callable[[Chain], Chain]
 """What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
-Look = Callable[[SessionState, int, Sequence[Scope]], T]
-"""A question about a session's state and those of its scopes, at a time of its clock in milliseconds."""
+Look = Callable[[Sequence[Place]], T]
+"""A question about a session and its scopes, at a time of its clock."""
 LATEST_S: Final = 253_402_300_800
 """Seconds since 1970 from which on a clock is not believed: the year 10,000."""
 OVER: Final = "The session is over."
@@ -130,7 +130,7 @@ class Ledger:
         """
         The used and the remaining amounts, in USD and seconds.
         """
-        return self.look(partial(progress, self.chain))
+        return self.look(progress)
 
     @property
     def limit_message(self) -> str | None:
@@ -146,12 +146,12 @@ class Ledger:
         """
         return self.chain.limits or NO_LIMITS
 
-    def cause(self, state: SessionState, now: int, scopes: Sequence[Scope]) -> tuple[str, str] | None:
+    def cause(self, places: Sequence[Place]) -> tuple[str, str] | None:
         """
         Returns code and message of the limit that exhausted the session first. Returns None while it goes on.
         """
         stop = self.policy.stop
-        return exhausted_by(self.chain, state, now, scopes) if stop is None else (stop.code, stop.message)
+        return exhausted_by(places) if stop is None else (stop.code, stop.message)
 
     def go_on(self) -> bool:
         """
@@ -161,7 +161,7 @@ class Ledger:
         refusals have, they are forgiven. Earlier calls are no evidence any more, since a user does things too. No other
         limit is raised, and nothing of a child.
         """
-        frees, end = self.look(lambda state, now, scopes: (_frees(state), self.cause(state, now, scopes)))
+        frees, end = self.look(lambda places: (_frees(places[0].state), self.cause(places)))
         if self.parent is not None or not frees:
             return False
         limits = self.limits
@@ -273,7 +273,7 @@ class Ledger:
         """
         Returns the findings of *look* in the state of the session alone.
         """
-        return self._answer(self.engine.within(()), self.keys, lambda state, now, _: look(state, now))
+        return self._answer(self.engine.within(()), self.keys, lambda places: look(places[0].state, places[0].now_ms))
 
     def look(self, look: Look[T]) -> T:
         """
@@ -288,7 +288,7 @@ class Ledger:
             return self.store.update(keys, lambda states: engine.look(look, states, now))
         except Exception as error:  # noqa: BLE001
             self._go_without(error)
-        return look(SessionState(), now, ())
+        return look([Place("", self.id, self.chain, SessionState(), now)])
 
     def event(self, name: str, values: Mapping[str, Any], *, needed: bool = False, **hidden: Any) -> Happened | None:
         """
@@ -466,7 +466,7 @@ def grow(child: Ledger, code: str | None) -> bool:
     if limit is None or limit is TIME or share is None or parent is None:
         return False
     budget = parent.chain.budget or NO_LIMITS
-    while (left := parent.look(lambda state, now, _: budget.left(state, limit.name, now)) or 0) <= 1:
+    while (left := parent.look(lambda places: budget.left(places[0].state, limit.name, places[0].now_ms)) or 0) <= 1:
         if not grow(parent, code):
             return False
     amounts = {limit.name: min(ceil(left * share), left - 1)}
@@ -517,8 +517,8 @@ class Recorder:
             # An approval is used by whoever asks first, who may only ask.
             parked = {"id": decision.call.id, "claimed": decision.claimed} if decision.park_n else {}
             values = {"call_n": decision.n, **parked}
-            record = records.event_record("claim", session, run, decision.claim_n, at_ms, values)
-            self.hand(record | marks, EVENT_BYTES)
+            claim = records.event_record("claim", session, run, decision.claim_n, at_ms, values)
+            self.hand(claim | marks, EVENT_BYTES)
         if decision.repeated or not decision.n:
             return
         arguments = decision.call.canonical

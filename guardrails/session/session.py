@@ -15,8 +15,8 @@ from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import ITERATIONS, Amounts
-from guardrails.core.scopes import Scope, progress
-from guardrails.core.state import KEY_BYTES, SessionState
+from guardrails.core.scopes import Place, progress
+from guardrails.core.state import KEY_BYTES
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
@@ -343,13 +343,14 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         turn by turn.
         """
         ledger = self.ledger
-        exhausted, calls, count, turn = ledger.look(
-            lambda state, now, scopes: (ledger.cause(state, now, scopes), state.calls, state.turns, state.turn)
-        )
+
+        def look(places: Sequence[Place]) -> tuple[bool, int, int, int]:
+            state = places[0].state
+            return ledger.cause(places) is not None, state.calls, state.turns, state.turn
+
+        exhausted, calls, turns, turn = ledger.look(look)
         first = turn == 0 if first is None else first
-        return next_tool_choice(
-            requested, strategy, first=first, exhausted=exhausted is not None, calls=calls, turns=count
-        )
+        return next_tool_choice(requested, strategy, first=first, exhausted=exhausted, calls=calls, turns=turns)
 
     @property
     def exhausted(self) -> str | None:
@@ -366,9 +367,9 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         """
         ledger, find = self.ledger, self.ledger.policy.results.find
 
-        def lines(state: SessionState, now: int, scopes: Sequence[Scope]) -> str:
-            amounts = progress(ledger.chain, state, now, scopes)
-            return digest(state, lambda entry: find(ledger.id, entry.sig), amounts, ledger.cause(state, now, scopes))
+        def lines(places: Sequence[Place]) -> str:
+            state, amounts = places[0].state, progress(places)
+            return digest(state, lambda entry: find(ledger.id, entry.sig), amounts, ledger.cause(places))
 
         try:
             return ledger.look(lines)
