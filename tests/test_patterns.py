@@ -22,7 +22,6 @@ AGAIN: Final = 3
 TRUSTED: Final = {
     "core.arguments.typed": "docstrings and errors of the host's own functions",
     "core.values.units": "a policy's own globs and durations",
-    "hooks.install": "settings of the user's own programs, and their commands",
     "mcp.proxy.servers": "a user's own list of servers",
     "policy": "a policy's own words",
 }

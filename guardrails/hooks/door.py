@@ -7,11 +7,9 @@ import os
 from .options import Options
 
 
-USAGE = (
-    "usage: guardrails hook [--client claude|codex|gemini] [--policy NAME|PATH] [--store PATH|URL] [--records PATH] [--observe] "
-    "[--user U] [--tenant T]"
-)
 _CHUNK = 1 << 18
+FAILED = "guardrails hook: "
+"""The beginning of what an installation says on standard error that is broken."""
 
 
 def main(argv: "list[str]") -> int:
@@ -21,16 +19,10 @@ def main(argv: "list[str]") -> int:
     `install`, `uninstall` and `status` are ordinary commands beside it.
     """
     if argv[:1] in (["install"], ["uninstall"], ["status"], ["--help"], ["-h"]):
-        from .install.run import main as command
+        from .install import main as command
 
         return command(argv)
-    try:
-        options = Options.of(argv)
-    except (OSError, ValueError) as error:  # of a working directory that is not there any more too
-        _write(2, f"guardrails hook: {error}\n{USAGE}\n".encode("utf-8", "replace"))
-        _write(1, b"{}\n")
-        return 0
-    _write(1, _answer(_read(), options) + b"\n")
+    _write(1, _answer(_read(), Options.of(argv)) + b"\n")
     return 0
 
 
@@ -40,7 +32,7 @@ def _answer(data: bytes, options: Options) -> bytes:
 
         return respond(data, options, trace=os.environ.get("TRACEPARENT", ""))
     except Exception as error:  # noqa: BLE001  an installation that is broken: another exit code would block every call
-        _write(2, f"guardrails hook: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        _write(2, f"{FAILED}{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         return b"{}"
 
 

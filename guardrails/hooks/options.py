@@ -1,86 +1,72 @@
 """
-The options of the command `guardrails hook`. It imports os only: a hook's process pays for each module with every call.
+The options of the command `guardrails hook`.
 """
 
 import os
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
 from guardrails.policy.reload import whole
-from guardrails.stores.places import is_url, shown_place, whole_place
+from guardrails.stores.places import is_url, shown_place, state_folder, whole_place
 
 
-CLIENTS = ("claude", "codex", "gemini")
-_WORDS = ("client", "policy", "store", "records", "user", "tenant")
-"""Options with a value."""
+CLIENTS: Final = ("claude", "codex", "gemini")
+_VALUES: Final = ("client", "policy", "store", "records", "user", "tenant")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Options:
     """
-    The options by which events are answered; two that say the same are equal. Paths are whole: made so by the process
-    that is told them.
+    The options by which events are answered. Paths are whole, so that they mean the same in every folder.
     """
 
-    __slots__ = ("client", "observe", "policy", "records", "store", "tenant", "user")
-
-    def __init__(
-        self,
-        *,
-        client: "str | None" = None,
-        policy: str = "default",
-        store: "str | None" = None,
-        records: "str | None" = None,
-        observe: bool = False,
-        user: "str | None" = None,
-        tenant: "str | None" = None,
-    ) -> None:
-        if client is not None and client not in CLIENTS:
-            raise ValueError(f"unknown client `{client}`: use {', '.join(CLIENTS)}")
-        self.client = client
-        """Who asks, of `CLIENTS`; None: seen by the event."""
-        self.policy = whole(policy)
-        """A shipped name, or the path of a file."""
-        self.store = None if store is None else whole_place(store)
-        """The file of the sessions' states, or the URL of a server; None: `default_store()`."""
-        self.records = None if records is None else os.path.abspath(records)  # noqa: PTH100  pathlib takes 5 ms
-        """A file of JSON lines; None: no records, or with *observe* those beside the store."""
-        self.observe = observe
-        """Decide and record, and say nothing."""
-        self.user = user
-        self.tenant = tenant
-        """Whose session it is, where the policy limits users or tenants."""
+    client: str | None = None
+    """Who asks, of `CLIENTS`; None: seen by the event."""
+    policy: str = "default"
+    """A shipped name, or the path of a file."""
+    store: str | None = None
+    """The file of the sessions' states, or the URL of a server; None: `hooks.db` in the folder of the user's states."""
+    records: str | None = None
+    """A file of JSON lines; None: no records, or with *observe* those beside the store."""
+    user: str | None = None
+    tenant: str | None = None
+    """Whose session it is, where the policy limits users or tenants."""
+    observe: bool = False
+    """Decide and record, and say nothing."""
+    wrong: str | None = None
+    """Why the words are no options of ours. Such options are as good as a policy that cannot be used."""
 
     @classmethod
-    def of(cls, words: "list[str]") -> "Options":
+    def of(cls, words: Sequence[str]) -> Self:
         """
-        The options of the words of a command line. Raises ValueError for what is none.
+        The options of the *words* of a command line.
         """
-        said: dict[str, str] = {}
-        observe = False
+        made: dict[str, Any] = {}
         rest = iter(words)
         for word in rest:
             name, equals, value = word.removeprefix("--").partition("=")
+            value = value if equals or name not in _VALUES else next(rest, "")
             if word == "--observe":
-                observe = True
-            elif word.startswith("--") and name in _WORDS:
-                given = value if equals else next(rest, None)
-                if not given or "\0" in given:
-                    raise ValueError(f"--{name} needs a value")
-                said[name] = given
+                made["observe"] = True
+            elif not word.startswith("--") or name not in _VALUES:
+                made["wrong"] = f"unknown option `{word}`"
+            elif not value or (name == "client" and value not in CLIENTS):
+                made["wrong"] = f"--{name} needs {'one of ' + ', '.join(CLIENTS) if name == 'client' else 'a value'}"
             else:
-                raise ValueError(f"unknown option `{word}`")
-        return cls(observe=observe, **said)
+                made[name] = value
+        for name, complete in (("policy", whole), ("store", whole_place), ("records", whole_place)):
+            if name in made:
+                made[name] = complete(made[name])
+        return cls(**made)
 
-    def words(self) -> "list[str]":
+    def words(self) -> list[str]:
         """
         The words of a command line that say these options.
         """
-        said = [(name, getattr(self, name)) for name in _WORDS]
-        return [f"--{name}={value}" for name, value in said if value is not None] + ["--observe"] * self.observe
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Options) and self.words() == other.words()
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.words()))
+        given = [(name, getattr(self, name)) for name in _VALUES]
+        return [f"--{name}={value}" for name, value in given if value is not None] + ["--observe"] * self.observe
 
     def __repr__(self) -> str:
         return f"Options({' '.join(map(shown_place, self.words()))})"
@@ -93,22 +79,22 @@ class Options:
         return self.store or default_store()
 
     @property
-    def records_path(self) -> "str | None":
+    def records_path(self) -> str | None:
         """
         The file of the records, absolute. Returns None if there are none.
         """
-        if self.records:
-            return self.records
-        if not self.observe:
-            return None
-        beside = self.store_path if not is_url(self.store_path) else default_store()
-        return f"{os.path.splitext(beside)[0]}.jsonl"  # noqa: PTH122
+        return self.records or (f"{self.state_file.removesuffix('.db')}.jsonl" if self.observe else None)
+
+    @property
+    def state_file(self) -> str:
+        """
+        The file of the states, also where a server keeps them: what this machine keeps by itself is beside it.
+        """
+        return default_store() if is_url(self.store_path) else self.store_path
 
 
 def default_store() -> str:
     """
     `guardrails/hooks.db` in the folder where this user's programs keep their state.
     """
-    from guardrails.stores.places import state_folder
-
-    return os.path.join(state_folder(), "hooks.db")  # noqa: PTH118
+    return os.path.join(state_folder(), "hooks.db")  # noqa: PTH118  pathlib takes 5 ms

@@ -12,6 +12,7 @@ from typing import Any
 
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards.workspace import Workspace
+from guardrails.core.values.errors import PolicyError
 from guardrails.policy.document import load_document
 from guardrails.policy.policy import Policy
 
@@ -30,6 +31,8 @@ def policy_of(options: Options, told: Told, client: Client) -> Policy:
 
 @lru_cache(maxsize=64)
 def _loaded(options: Options) -> Policy:
+    if options.wrong:
+        raise PolicyError([options.wrong])
     said = load_document(options.policy)
     del said["sources"]
     return Policy(**{"envelope": "quiet", **said} | ({"mode": "observe"} if options.observe else {}))

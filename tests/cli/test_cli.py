@@ -33,7 +33,7 @@ def test_help_lists_the_commands() -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("name", "says"), [("hook", "install|uninstall|status"), ("mcp", "--listen")])
+@pytest.mark.parametrize(("name", "says"), [("hook", "usage: guardrails hook install"), ("mcp", "--listen")])
 def test_the_commands_that_start_by_themselves_are_the_same_here(
     name: str, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from guardrails.cli import app
 from guardrails.cli.group import folded
-from guardrails.hooks.install.run import _parser
+from guardrails.hooks.settings import HOMES
 from guardrails.mcp.proxy.options import options_of
 from tests.tables import table
 
@@ -66,10 +66,13 @@ def test_each_command_has_two_or_three_examples_that_parse(
     found = exemplary(helped(words, 80, monkeypatch, capsys))
     assert 2 <= len(found) <= 3
     for line in found:
-        # `pins` and `allow` have one help.
-        assert line[: 1 + len(words)] == ["guardrails", *words] or line[:2] == ["guardrails", "mcp"]
+        # Those of `hook` have one help, and so have `pins` and `allow`.
+        assert line[: 1 + len(words)] == ["guardrails", *words] or line[:2] in (
+            ["guardrails", "mcp"],
+            ["guardrails", "hook"],
+        )
         if words[0:1] == ("hook",):
-            _parser().parse_args(line[2:])
+            assert {*line[3:]} <= {*HOMES}
         elif words[0:1] == ("mcp",):
             assert line[2] in ("pins", "allow") or options_of(line[2:]).command
         else:

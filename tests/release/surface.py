@@ -27,7 +27,7 @@ from guardrails.core import record
 from guardrails.core.guards import GUARDS
 from guardrails.core.packing import VERSION as STATE
 from guardrails.core.retries import model as retry_model
-from guardrails.hooks.door import USAGE as HOOK
+from guardrails.hooks.install import HELP as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.transcripts.files import GROUP
 from guardrails.policy.check import VERSION as POLICY

@@ -30,7 +30,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "Stop": "stopped",
 }
 _FURTHER: Final[Mapping[str, Kind]] = {"SessionStart": "started", "PostToolBatch": "turn"}
-EVENTS: Final = tuple(_KINDS)
+EVENTS: Final = ("SessionStart", *_KINDS)
 _CALLS: Final = frozenset({"before", "after", "failed", "denied"})
 _AGENTS: Final = frozenset({"Agent", "Task"})
 _SYNTHETIC: Final = "<synthetic>"

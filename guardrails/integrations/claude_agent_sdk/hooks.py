@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from guardrails.policy.sessions import SessionOptions
     from guardrails.session.session import Session
 
-UNHOOKED: Final = "PermissionDenied"
-"""Of the events, the one that the SDK's hooks do not have."""
+UNHOOKED: Final = ("PermissionDenied", "SessionStart")
+"""Of the events, those that the SDK's hooks do not have."""
 
 
 class GuardrailsHooks:
@@ -79,7 +79,9 @@ class GuardrailsHooks:
         """
         For `ClaudeAgentOptions(hooks=...)`. A hook that fails blocks its call if the policy's `on_error` is `deny`.
         """
-        made = {event: HookMatcher(hooks=[self._hook], timeout=self._timeout) for event in EVENTS if event != UNHOOKED}
+        made = {
+            event: HookMatcher(hooks=[self._hook], timeout=self._timeout) for event in EVENTS if event not in UNHOOKED
+        }
         if self._sessions.denies_on_error:
             made["PreToolUse"].on_failure = "block"
         return {event: [matcher] for event, matcher in made.items()}

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from guardrails.hooks.install.run import main
+from guardrails.hooks.install import main
 
 
 FOLDER: Final = Path(__file__).parents[3] / "docs/hooks"

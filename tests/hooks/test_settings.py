@@ -1,0 +1,167 @@
+"""
+A settings file gets our entries and loses them again, in one step, or stays as it is.
+"""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.hooks.options import Options
+from guardrails.hooks.settings import (
+    BACKUP,
+    HOOKS,
+    START,
+    entries,
+    install,
+    path_of,
+    read,
+    uninstall,
+    with_ours,
+    without,
+    words_of,
+)
+from tests.hooks.processes import ROOT
+from tests.tables import table
+
+
+OURS: Final = {"type": "command", "command": "python3 -I -m guardrails hook --client=claude --policy=default"}
+THEIRS: Final = {"type": "command", "command": "./mine.sh guardrails hook"}
+WANTED: Final = {"PreToolUse": OURS, "Stop": OURS}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=10,
+)
+HANDLERS = st.lists(st.sampled_from([THEIRS, {"type": "http"}, 7]), min_size=1, max_size=3)
+GROUPS = st.lists(st.fixed_dictionaries({HOOKS: HANDLERS}, optional={"matcher": st.just("Bash")}) | JSON, min_size=1)
+HOOKED = st.dictionaries(st.sampled_from(["PreToolUse", "Stop", "Other"]), GROUPS, max_size=3)
+SETTINGS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != HOOKS), JSON, max_size=4)
+
+
+@given(SETTINGS, HOOKED)
+def test_our_entries_are_taken_out_again_and_all_else_stays(settings: Any, hooks: Any) -> None:
+    settings = {**settings, HOOKS: hooks} if hooks else settings
+    there = with_ours(settings, WANTED)
+    assert entries(there) == WANTED
+    assert with_ours(there, WANTED) == there
+    assert entries(with_ours(there, {"Stop": OURS})) == {"Stop": OURS}
+    assert without(there) == settings
+
+
+@table(
+    ("command", "ours"),
+    [
+        ("/usr/bin/python3 -I -m guardrails hook --client=claude", True),
+        ("'/a b/bin/python3' -I -m guardrails hook --client codex --observe", True),
+        ('"C:/Program Files/python.exe" -I -m guardrails hook', True),
+        ("", False),
+        ("guardrails hook", False),
+        ("echo python3 -I -m guardrails hook", False),
+        ("python3 -I -m guardrails hook --client claude | tee log", False),
+        ("python3 -I -m guardrails hook; echo done", False),
+        ("python3 -I -m guardrails hook --their-own-option", False),
+        ("python3 -I -m guardrails hook install claude", False),
+        ("python3 -I -m guardrails_of_theirs hook", False),
+        ("'unclosed", False),
+        (None, False),
+    ],
+)
+def test_a_plain_command_of_the_hook_is_ours_and_all_else_is_theirs(command: Any, ours: bool) -> None:
+    assert bool(words_of({"command": command})) is ours
+
+
+def test_options_are_read_again_from_the_words_that_say_them() -> None:
+    options = Options(client="codex", policy="/p/a b.yaml", user="it's me", observe=True)
+    assert Options.of(options.words()) == options
+    assert words_of({"command": " ".join(["python3", *START])}) == ["python3", *START]
+
+
+@table(
+    "text", ['{"a": 1,}', "// mine\n{}", "[]", "{'a': 1}", "\ufeff{}", "\ud800", '{"hooks": []}', '{"hooks": {"a": 1}}']
+)
+def test_a_file_that_a_client_would_not_read_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "settings.json"
+    content = text.encode(errors="surrogatepass")
+    path.write_bytes(content)
+    for change in (lambda: install(path, WANTED), lambda: uninstall(path)):
+        with pytest.raises(ValueError, match=str(path)):
+            change()
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == [content]
+
+
+@table("content", [b'{"b": 1e3,\r\n\t"a": "\xc3\xbc", "hooks": {"Stop": [ ]}}', b"{}", b"", None])
+def test_a_file_is_put_back_byte_for_byte_or_is_gone_again(tmp_path: Path, content: bytes | None) -> None:
+    folder = tmp_path / ("none" if content is None else str(len(content)))
+    folder.mkdir()
+    path = folder / "settings.json"
+    if content is not None:
+        path.write_bytes(content)
+    for wanted in (WANTED, {"Stop": {**OURS, "timeout": 1}}):
+        install(path, wanted)
+        assert entries(read(path)) == wanted
+    uninstall(path)
+    assert [one.read_bytes() for one in folder.iterdir()] == ([] if content is None else [content])
+
+
+def test_settings_that_a_person_changed_in_between_stay(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text('{"a": 1}')
+    install(path, WANTED)
+    path.write_text(json.dumps({**read(path), "mine": 2}))
+    uninstall(path)
+    assert read(path) == {"a": 1, "mine": 2}
+    assert path.with_name(f"settings.json{BACKUP}").read_text() == '{"a": 1}'
+    install(path, WANTED)
+    assert json.loads(path.with_name(f"settings.json{BACKUP}").read_text()) == {"a": 1, "mine": 2}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="of POSIX")
+def test_mode_and_links_of_ones_own_settings_are_kept(tmp_path: Path) -> None:
+    target, link = tmp_path / "dotfiles" / "claude.json", tmp_path / "settings.json"
+    target.parent.mkdir()
+    target.write_text("{}")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    install(link, WANTED)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in target.parent.iterdir()] == [0o640, 0o640]
+    uninstall(link)
+    assert link.is_symlink()
+    assert [one.read_text() for one in target.parent.iterdir()] == ["{}"]
+
+
+@table("linked", [".claude", ".claude/settings.json"])
+def test_a_link_of_a_project_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: str) -> None:
+    elsewhere, work = tmp_path / "elsewhere", tmp_path / linked.replace("/", "-")
+    elsewhere.mkdir(exist_ok=True)
+    (work / linked).parent.mkdir(parents=True)
+    (work / linked).symlink_to(elsewhere)
+    monkeypatch.chdir(work)
+    with pytest.raises(ValueError, match="is not followed"):
+        path_of("claude", "project")
+    assert path_of("codex", "project") == work / ".codex/hooks.json"
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.name == "nt", reason="of POSIX")
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from pathlib import Path; from guardrails.hooks.settings import install\n"
+        f"install(Path({str(path)!r}), {{'Stop': {{'a': 'x' * 100_000}}}})"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert "OSError" in ran.stderr
+    assert path.read_text() == "{}"
+    assert not [one.name for one in tmp_path.iterdir() if one.name.startswith(".")]
