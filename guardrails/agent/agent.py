@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from guardrails.agent.conversations.repair import Repaired
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
-from guardrails.integrations.openai.conversation import WIRES
-from guardrails.integrations.openai.loop import LoopResult
+from guardrails.integrations.openai.loop import WIRES, LoopResult
 from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import ResponseFailed, needs
 from guardrails.core.values.usage import public
-from guardrails.integrations.openai.heard import NO_STREAM, SHOWN_BYTES, in_one_line
+from guardrails.integrations.openai.body import NO_STREAM, SHOWN_BYTES, in_one_line
 
 from .settings import AgentError
 

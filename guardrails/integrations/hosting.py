@@ -14,7 +14,7 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_choice import ToolChoice
+from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
@@ -24,8 +24,6 @@ from guardrails.session.ledger import SHARE
 from guardrails.session.session import NO_DIGEST, scoped
 from guardrails.session.steps import current_session
 
-from .openai.context import BROKEN_OFF
-
 
 if TYPE_CHECKING:
     from guardrails.session.session import Requested, Session
@@ -34,6 +32,7 @@ __all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "s
 
 T = TypeVar("T")
 
+BROKEN_OFF: Final = Envelope.error("cancelled", "this call was broken off before it gave a result")
 STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
@@ -63,9 +62,10 @@ class Asking:
         """
         return self.final.code is not None
 
-    def ask(self, requested: ToolChoice = None) -> ToolChoice:
+    def ask(self, requested: ToolChoice = None, *, strategy: Strategy | None = None) -> ToolChoice:
         """
-        Say that a model request starts; what to send as `tool_choice` if the user of the host *requested* another.
+        Say that a model request starts. Returns the value to send as `tool_choice` if the user of the host *requested*
+        another, or decides by *strategy*.
         """
         try:
             if self._user and self.final.first and current_session() is None:
@@ -73,7 +73,7 @@ class Asking:
                 self.session.ledger.go_on()
             self._asked = self.session.request()
             self.final.force(self._asked.code)
-            choice = self.final.tool_choice(requested)
+            choice = self.final.tool_choice(requested, strategy=strategy)
         except Exception as error:  # noqa: BLE001  whatever a store raises
             failed = _FAILED[self.session] = _FAILED.get(self.session, 0) + 1
             log.error("store failed: %s", error, extra={"session": self.session.id})
@@ -91,32 +91,29 @@ class Asking:
             self._known(self._asked.release, None)
             self._asked = None
 
-    def take(
-        self,
-        text: str | None,
-        calls: int | Sized = 0,
-        *,
-        model: str = "",
-        usage: object = None,
-        key: str | None = None,
-        provider: str | None = None,
-    ) -> Meaning:
+    def take(self, text: str | None, calls: int | Sized = 0, **told: Any) -> Meaning:
         """
-        Charge the response of *model*, and say what it means; see `FinalAnswer.take`. *key* tells it from all others.
+        Charge a response, and say what it means; see `FinalAnswer.take` for that, and `charge` for what else is *told*.
         """
         meaning = self.final.take(text, calls)
-        count = calls if isinstance(calls, int) else len(calls)
-        told: dict[str, Any] = {"model": model, "key": key, "provider": provider, "request": self._asked}
+        self.charge(calls=calls if isinstance(calls, int) else len(calls), **told)
+        return meaning
+
+    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **told: Any) -> None:
+        """
+        Charge the response of *model*, as `Session.charge` does: its `key` tells it from all others, its `provider` says
+        what it costs, and one that is not `whole` broke off.
+        """
+        told |= {"calls": calls, "model": model, "request": self._asked}
         try:
-            self.session.charge(usage=usage, calls=count, **told)
+            self.session.charge(usage=usage, **told)
         except SessionError as error:
             # What it says it used is no usage: it counts as a response that does not say.
             log.error("the usage of a response cannot be read: %s", error, extra={"session": self.session.id})
-            self._known(lambda: self.session.charge(calls=count, **told), None)
+            self._known(lambda: self.session.charge(**told), None)
         except Exception as error:  # noqa: BLE001
             log.error("store failed: %s", error, extra={"session": self.session.id})
         self._asked = None
-        return meaning
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """

@@ -13,7 +13,7 @@ import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 
 from guardrails import Session
-from guardrails.integrations.openai import Responses, arun, run
+from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.loop import LoopResult
 from guardrails.testing.scripted_openai import Reply, Script, ScriptedOpenAI
 
@@ -92,19 +92,17 @@ class Way:
         return {"type": "function", "function": {"name": name}} if self.chat else {"type": "function", "name": name}
 
     def __str__(self) -> str:
-        wire = self.wire if isinstance(self.wire, str) else "chained"
-        return f"{wire} {'async' if self.asynchronous else 'sync'}{' streamed' if self.stream else ''}"
+        return f"{self.wire} {'async' if self.asynchronous else 'sync'}{' streamed' if self.stream else ''}"
 
 
 WAYS = [
     Way(wire, asynchronous=a, stream=s) for wire in ("chat", "responses") for a in (False, True) for s in (False, True)
 ]
-CHAINED = [Way(Responses(chained=True), asynchronous=a, stream=a) for a in (False, True)]
 
 
 @pytest.fixture
 def all_ways() -> list[Way]:
-    return [*WAYS, *CHAINED]
+    return WAYS
 
 
 @pytest.fixture(params=WAYS, ids=str)
@@ -118,12 +116,6 @@ def some(request: pytest.FixtureRequest) -> Way:
     """
     For what has little to do with the wire.
     """
-    given: Way = request.param
-    return given
-
-
-@pytest.fixture(params=CHAINED, ids=str)
-def chained(request: pytest.FixtureRequest) -> Way:
     given: Way = request.param
     return given
 

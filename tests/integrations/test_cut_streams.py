@@ -79,10 +79,7 @@ def chat(request: pytest.FixtureRequest, all_ways: Any) -> Any:
     return next(way for way in all_ways if str(way) == f"chat {request.param}")
 
 
-@pytest.fixture(
-    params=[f"{wire} {kind} streamed" for wire in ("chat", "responses") for kind in ("sync", "async")]
-    + ["chained async streamed"]
-)
+@pytest.fixture(params=[f"{wire} {kind} streamed" for wire in ("chat", "responses") for kind in ("sync", "async")])
 def stream(request: pytest.FixtureRequest, all_ways: Any) -> Any:
     """
     The ways that stream; the others have nothing to be cut.
@@ -94,8 +91,7 @@ def stream(request: pytest.FixtureRequest, all_ways: Any) -> Any:
 def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(stream: Any, serve: Any, reply: Any) -> None:
     sent = frames(stream, reply)
     whole = next(at for at, frame in enumerate(sent) if ends(stream, frame)) + 1
-    # A chained conversation goes on from what its server has kept, which is nothing of a raw reply.
-    for count in range(whole if str(stream).startswith("chained") else len(sent) + 1):
+    for count in range(len(sent) + 1):
         server, tool = serve([Raw("".join(sent[:count]), SSE), Text("done")]), Tool()
         messages = [stream.user()]
         with Policy([Validation()]).session(f"cut-{count}") as session:

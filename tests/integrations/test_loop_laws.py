@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
-from guardrails.integrations.openai import Responses, run
+from guardrails.integrations.openai import run
 from guardrails.testing import chat_completions, responses
 from guardrails.testing.replies import Calls, Reply, Text, call, reasoning
 from tests.tables import table
@@ -92,7 +92,7 @@ def policy() -> Policy:
     return Policy([ToolFilter(), Validation(), Budget(max_calls=6), Duplicates(window=5), Truncate()])
 
 
-@table("wire", ["chat", "responses", Responses(chained=True)])
+@table("wire", ["chat", "responses"])
 @given(
     script=st.lists(replies, max_size=8), stream=st.booleans(), cut=st.sampled_from([None, 1, 2, 5]), once=st.booleans()
 )
@@ -160,10 +160,9 @@ def ids(messages: list[Any]) -> tuple[list[Any], list[Any]]:
 
 @example(script=[Calls(call("fly", '{"path": "a"}', id="call_0"), call("fly", '{"path": "a"}', id="call_0"))])
 @given(script=st.lists(replies, max_size=6))
-def test_the_three_ways_to_talk_come_to_the_same(script: list[Reply]) -> None:
+def test_the_two_ways_to_talk_come_to_the_same(script: list[Reply]) -> None:
     outcomes = []
-    wires: list[Any] = ["chat", "responses", Responses(chained=True)]
-    for wire in wires:
+    for wire in ("chat", "responses"):
         client: Any = Client(script)
         with policy().session("same") as session:
             result = run(client, session, model="m", messages="go", tools=[look_up], wire=wire, max_tool_iterations=4)

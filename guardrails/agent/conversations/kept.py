@@ -88,7 +88,7 @@ class Conversation(list[dict[str, Any]]):
 
         To be called once a conversation was resumed, before it goes on. See `repair.repair`.
         """
-        from guardrails.integrations.openai.conversation import WIRES
+        from guardrails.integrations.openai.loop import WIRES
 
         from .repair import repair
 

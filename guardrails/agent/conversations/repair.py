@@ -12,7 +12,7 @@ from guardrails.core.values.types import Outcome, ToolCall
 
 
 if TYPE_CHECKING:
-    from guardrails.integrations.openai.loop import RequestedCall
+    from guardrails.integrations.openai.reading import RequestedCall
     from guardrails.session.session import Session
 
 

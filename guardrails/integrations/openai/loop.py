@@ -1,29 +1,40 @@
 """
-The agent loop as a state machine: what to do next, until there is an answer.
+The agent loop: ask the model, run its calls behind a session, and go on until there is an answer.
 
-It knows no wire and does no I/O. A driver, sync or async, asks the model and runs the calls:
-
-    loop = Loop(max_tool_iterations=20)
-    while loop.next():
-        loop.ask(code of what exhausted the session, or None): whether tools are off
-        loop.take(text and calls of the model's turn): `run` its calls, or answer them without running any
-    loop.ended, loop.text
+It is written once, as a coroutine. The synchronous driver runs it without an event loop, since nothing in it waits then.
 """
 
-from collections.abc import Sized
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+import asyncio
+import inspect
 
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.refusals import ended
+from guardrails.core.tools.tool import Wire as Form
+from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
+from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
-from guardrails.session.final_answer import Ended, Ending, Meaning
+from guardrails.integrations.hosting import BROKEN_OFF, Asking
+from guardrails.policy.tools import Registry
+from guardrails.session.final_answer import Ended
+from guardrails.session.session import Session
+from guardrails.session.steps import Execute
+
+from .body import Body, is_cut
+from .chat_completions import ChatCompletions
+from .messages import cleaned, compacted, mend
+from .reading import Message, Reply, RequestedCall, Turn, check_sendable, part
+from .responses import Responses
+from .tools import Offered, Tools
 
 
-if TYPE_CHECKING:
-    from guardrails.session.session import Session
-
-OnLimit = Literal["answer", "raise"]
+T = TypeVar("T")
 
 MAX_TOOL_ITERATIONS: Final = 20
 CUT_ASKS: Final = 2
@@ -31,40 +42,68 @@ CUT_ASKS: Final = 2
 LIMIT_CODE: Final = "loop.max_tool_iterations"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedCall:
+class Wire(Protocol):
     """
-    A tool call as the model wrote it: *arguments* is its text, read by nobody yet.
+    One API of the client.
     """
-
-    id: str
-    tool: str
-    arguments: Any
-    kind: Literal["function", "custom"] = "function"
-    """custom: a free-form tool, its whole input is one text."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """
-    One model response, whatever its wire.
-    """
-
-    texts: tuple[str, ...] = ()
-    calls: tuple[RequestedCall, ...] = ()
-    usage: Any = None
-    """As the wire gave it; None where it did not."""
-    finish_reason: str | None = None
-    """In the words of chat.completions."""
-    id: str | None = None
-    """The response's own."""
 
     @property
-    def text(self) -> str:
+    def form(self) -> Form:
         """
-        Its text blocks, joined.
+        The form in which tools are listed.
         """
-        return "".join(self.texts)
+        ...
+
+    def api(self, client: Any) -> Any:
+        """
+        Returns the part of *client* whose `create` sends a request.
+        """
+        ...
+
+    def reply(self) -> Reply:
+        """
+        A response, still empty.
+        """
+        ...
+
+    def request(self, messages: Sequence[Any], *, stream: bool) -> dict[str, Any]:
+        """
+        The parts of a request that are the wire's own.
+        """
+        ...
+
+    def listed(self, tool: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        An entry of the `tools` of either wire as this one has it.
+        """
+        ...
+
+    def choice(self, choice: ToolChoice) -> ToolChoice:
+        """
+        A tool choice of either wire as this one says it.
+        """
+        ...
+
+    def result(self, call: RequestedCall, text: str) -> Message:
+        """
+        Returns the message that answers *call*, without control characters.
+        """
+        ...
+
+    def calls_of(self, message: Any) -> Iterable[RequestedCall]:
+        """
+        The calls that *message* of a conversation makes.
+        """
+        ...
+
+    def answers(self, message: Any) -> str | None:
+        """
+        Returns the id of the call that *message* answers, None if it answers no call.
+        """
+        ...
+
+
+WIRES: Final[Mapping[str, Wire]] = {"chat": ChatCompletions(), "responses": Responses()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,82 +124,269 @@ class LoopResult:
     """Requests whose calls were run."""
     messages: list[Any]
     """The whole conversation, the answer last; fit to go on with."""
-    session: "Session"
+    session: Session
 
 
-@dataclass(slots=True, kw_only=True)
-class Loop(Ending):
+class Loop:
     """
-    The state of one agent loop.
-
-    After *max_tool_iterations* requests whose calls were run, or once the session is exhausted, the model is asked for
-    its final answer without tools. If it calls a tool all the same, no call is run and it is asked once more. If it
-    still does not answer, the loop ends without an answer. A model that says nothing at all is asked for its final
-    answer once. Raises SessionError if *max_tool_iterations* is below 1.
+    One loop of *model* with *client*; the settings are those of `run`. With *blocking* nothing in it waits.
     """
 
-    max_tool_iterations: int = MAX_TOOL_ITERATIONS
-    on_limit: OnLimit = "answer"
-    more: int = field(default=0, init=False)
-    """Iterations beyond it, as the session was extended by them."""
-    requests: int = field(default=0, init=False)
-    iterations: int = field(default=0, init=False)
-    _cut: int = field(default=0, init=False)
+    def __init__(
+        self,
+        client: Any,
+        session: Session,
+        /,
+        *,
+        blocking: bool,
+        model: str,
+        messages: Iterable[Any] | str,
+        tools: Registry | Iterable[Offered] = (),
+        execute: Execute | None = None,
+        wire: Literal["chat", "responses"] = "chat",
+        tool_choice: ToolChoice = None,
+        strategy: Strategy | None = None,
+        stream: bool = False,
+        on_text: Callable[[str], object] | None = None,
+        max_tool_iterations: int = MAX_TOOL_ITERATIONS,
+        on_limit: Literal["answer", "raise"] = "answer",
+        parallel: int | None = None,
+        compact: Callable[[list[Any]], Any] | None = None,
+        digest: bool = True,
+        **options: Any,
+    ) -> None:
+        if max_tool_iterations < 1:
+            raise SessionError(f"`max_tool_iterations` must be at least 1, not {max_tool_iterations}")
+        if wire not in WIRES:
+            raise ValueError(f"`wire` is {' or '.join(WIRES)}, not `{wire}`")
+        said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        self.messages: list[Any] = said if isinstance(said, list) else list(said)
+        self._client, self._session, self._blocking = client, session, blocking
+        self._wire = WIRES[wire]
+        self._tools = Tools(session, self._wire, tools, execute)
+        # An `omit` of the client is falsy.
+        self._requested, self._strategy = self._wire.choice(tool_choice or None), strategy
+        self._stream, self._on_text = stream, on_text
+        self._max, self._on_limit = max_tool_iterations, on_limit
+        self._parallel, self._compact, self._digest = parallel, compact, digest
+        self._options = {"model": model, **cleaned(options)}
+        mend(self._wire, self.messages)
+        asked = bool(self.messages) and part(self.messages[-1], "role") == "user"
+        self._asking = Asking(session, first=True, user=asked)
+        # Who is asked says what a model costs.
+        self._endpoint = str(getattr(client, "base_url", "") or "") or None
+        api = self._wire.api(client)
+        self._create: Callable[..., Any] = getattr(api, "with_raw_response", api).create
+        self._requests = self._iterations = self._cut = 0
+        self._finish_reason: str | None = None
+        self._text_error: Exception | None = None
+        self._refuse_asynchronous()
 
-    def __post_init__(self) -> None:
-        if self.max_tool_iterations < 1:
-            raise SessionError(f"`max_tool_iterations` must be at least 1, not {self.max_tool_iterations}")
+    async def result(self) -> LoopResult:
+        """
+        Run to the end; see `run`.
+        """
+        final = self._asking.final
+        while final.ended is None:
+            limit = self._max + self._session.ledger.read(lambda state, _: state.limits.get(ITERATIONS, 0))
+            if self._on_limit == "raise" and self._iterations >= limit:
+                raise LoopLimitExceeded(f"max tool iterations ({limit}) exceeded")
+            final.force(LIMIT_CODE if self._iterations >= limit else None)
+            turn = await self._turn(await self._sent())
+            if turn is None:
+                continue
+            runs = self._asking.take(turn.text, turn.calls, **self._charged(turn.usage)) == "run"
+            self._iterations += runs
+            self._finish_reason = turn.finish_reason
+            last = _limit(limit, self._iterations) if runs and self._iterations >= limit else None
+            await self._keep(turn, last, runs=runs)
+        answer, told = self._asking.answer or "", self._told(iterations=self._iterations, code=final.code)
+        if final.ended == "digest":
+            self.messages.append({"role": "assistant", "content": answer})
+            log.warning("tool loop ended without an answer, returning digest", extra=told)
+            await self._say(answer)
+            self._check_listener()
+        else:
+            log.info("tool loop complete, returning text response", extra=told)
+        counts = self._requests, self._iterations
+        return LoopResult(answer, final.ended, final.code, self._finish_reason, *counts, self.messages, self._session)
 
-    def next(self) -> bool:
+    async def _sent(self) -> dict[str, Any]:
         """
-        Returns whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        The next request; tells the session that it starts.
         """
-        if self.ended is None and self.on_limit == "raise" and self.iterations >= self.limit:
-            raise LoopLimitExceeded(f"max tool iterations ({self.limit}) exceeded")
-        return self.ended is None
+        self._tools.refresh()
+        self._refuse_asynchronous()
+        messages = self.messages
+        if self._compact is not None:
+            kept = await _value(self._compact(list(messages)))
+            messages = compacted(self._wire, messages, kept, self._session.digest if self._digest else None)
+        choice = self._asking.ask(self._requested, strategy=self._strategy)
+        request = self._wire.request([*map(cleaned, messages)], stream=self._stream) | self._options
+        if self._tools.listed:
+            request["tools"] = self._tools.listed
+            if choice is not None:
+                request["tool_choice"] = self._wire.choice(choice)
+        return request
 
-    @property
-    def limit(self) -> int:
+    async def _turn(self, request: dict[str, Any]) -> Turn | None:
         """
-        Requests whose calls may be run.
-        """
-        return self.max_tool_iterations + self.more
+        The response to *request*, None if its stream was cut for the first time: it is asked for once more.
 
-    def last(self) -> Denial | None:
+        A response that breaks off is charged as far as its usage is known, and is never free.
         """
-        Returns the denial that the last results tell, if no more calls will be run after them. Returns None if more may
-        be run.
-        """
-        if self.iterations < self.limit:
-            return None
-        return ended(LIMIT_CODE, "Tool call limit", str(self.limit), self.iterations)
-
-    def over(self) -> Denial:
-        """
-        Returns the refusal of a call that came although the final answer was asked for.
-        """
-        return (self.last() if self.code == LIMIT_CODE else None) or Ending.over(self)
-
-    def ask(self, exhausted: str | None) -> bool:
-        """
-        Returns whether the next request asks for the final answer. The code of the limit that exhausted the session is
-        *exhausted*, None while it goes on.
-        """
-        self.requests += 1
-        return self.force(exhausted or (LIMIT_CODE if self.iterations >= self.limit else None))
-
-    def cut(self) -> bool:
-        """
-        Say that the response to the latest request was cut off. Returns whether to ask once more.
-        """
-        self._cut += 1
-        return self._cut < CUT_ASKS
-
-    def take(self, text: str | None, calls: int | Sized = 0) -> Meaning:
-        """
-        Returns the meaning of a response; see `Ending.take`.
-        """
+        self._requests += 1
+        reply, body, begun = self._wire.reply(), Body(self._client, None), False
+        try:
+            made = await _value(self._create(**request))
+            begun, body = True, Body(self._client, made)
+            await self._read(reply, body, made)
+            turn = reply.turn(len(self.messages), closed=body.closed if self._stream else None)
+            check_sendable(turn.messages)
+        except BaseException as error:
+            failure = body.failure(error)
+            if begun or failure is not error:
+                self._asking.charge(**self._charged(reply.usage), whole=False)
+            else:
+                self._asking.failed()
+            self._cut += 1
+            if begun and self._stream and self._cut < CUT_ASKS and is_cut(error):
+                log.warning("model stream was cut, asking once more", extra=self._told(error=str(error)))
+                return None
+            if failure is error:
+                raise
+            raise failure from error
         self._cut = 0
-        meaning = Ending.take(self, text, calls)
-        self.iterations += meaning == "run"
-        return meaning
+        return turn
+
+    async def _read(self, reply: Reply, body: Body, made: Any) -> None:
+        """
+        Let *reply* take in what came, and tell its text.
+        """
+        if self._stream:
+            async with aclosing(_events(body.stream(made))) as events:
+                async for event in events:
+                    await self._say(reply.add(event))
+        else:
+            await self._say(reply.read(body.whole(made)))
+
+    async def _keep(self, turn: Turn, limit: Denial | None, *, runs: bool) -> None:
+        """
+        Keep *turn*, and a result for each of its calls, also if running them is broken off. The last one tells the *limit*.
+        """
+        if len(turn.messages) == 1:
+            self.messages.append(turn.messages[0])
+        elif turn.messages:
+            self.messages.extend(turn.messages)
+        waiting, results = list(turn.calls), dict[str, str]()
+
+        def give(call: RequestedCall, envelope: Envelope) -> None:
+            told = _limited(envelope, limit) if call is turn.calls[-1] else envelope
+            results[call.id] = told.to_json()
+            while waiting and waiting[0].id in results:
+                self.messages.append(self._wire.result(waiting[0], results[waiting[0].id]))
+                del waiting[0]
+
+        try:
+            if runs:
+                told = self._told(iteration=self._iterations, count=len(turn.calls))
+                log.info("executing tool calls", extra=told)
+            self._check_listener()
+            if not runs:
+                for call in turn.calls:
+                    give(call, self._asking.refusal(call.tool, call.arguments, id=call.id))
+            elif self._blocking:
+                session, executor = self._tools.session, self._tools.executor
+                for call in turn.calls:
+                    give(call, session.call(call.tool, call.arguments, executor(call.tool), id=call.id))
+            else:
+                await self._run(turn.calls, give)
+        finally:
+            for call in waiting:
+                self.messages.append(self._wire.result(call, results.get(call.id) or BROKEN_OFF.to_json()))
+
+    async def _run(self, calls: Sequence[RequestedCall], give: Callable[[RequestedCall, Envelope], None]) -> None:
+        """
+        Run all at once, or as many as the user said. If one cannot go on, none does.
+        """
+        room = asyncio.Semaphore(self._parallel or len(calls))
+        session, executor = self._tools.session, self._tools.executor
+
+        async def guarded(call: RequestedCall) -> None:
+            async with room:
+                give(call, await session.acall(call.tool, call.arguments, executor(call.tool), id=call.id))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for call in calls:
+                    group.create_task(guarded(call))
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _say(self, text: str) -> None:
+        # An error of the listener waits, so that the response is still read and kept.
+        if text and self._on_text is not None and self._text_error is None:
+            try:
+                await _value(self._on_text(text))
+            except Exception as error:  # noqa: BLE001  raised once the response is kept
+                self._text_error = error
+
+    def _check_listener(self) -> None:
+        if self._text_error is not None:
+            raise self._text_error
+
+    def _refuse_asynchronous(self) -> None:
+        if self._blocking and self._tools.asynchronous:
+            raise TypeError(f"`{self._tools.asynchronous[0]}` is asynchronous: use `arun`")
+
+    def _charged(self, usage: Any) -> dict[str, Any]:
+        return {"model": self._options["model"], "usage": usage, "provider": self._endpoint}
+
+    def _told(self, **fields: Any) -> dict[str, Any]:
+        return {"session": self._session.id, **fields}
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """
+    Returns the result of *work*, which waits for nothing. Raises TypeError if it does.
+    """
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    work.close()
+    raise TypeError("the client, a tool or a listener is asynchronous: use `arun`")
+
+
+async def _value(made: Any) -> Any:
+    return await made if inspect.isawaitable(made) else made
+
+
+async def _events(stream: Any) -> AsyncGenerator[Any, None]:
+    """
+    The events of a *stream* of either kind of client.
+    """
+    if hasattr(stream, "__aiter__"):
+        async with stream:
+            async for event in stream:
+                yield event
+    else:
+        with stream:
+            for event in stream:
+                yield event
+
+
+def _limit(limit: int, iterations: int) -> Denial:
+    return ended(LIMIT_CODE, "Tool call limit", str(limit), iterations)
+
+
+def _limited(envelope: Envelope, limit: Denial | None) -> Envelope:
+    """
+    *envelope* as that of the last result before the *limit* of a loop; what it says of another limit stays.
+    """
+    if limit is None or envelope.limit_message is not None:
+        return envelope
+    made = envelope.copy()
+    made.limit(limit.message, limit.hint, limit.code)
+    return made

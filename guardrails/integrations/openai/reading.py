@@ -1,37 +1,30 @@
 """
-Reads a server's reply as the API has it: a reply of another shape is told to be one, and never obeyed in part.
+The parts of a server's reply, read as the API has them: a reply of another shape is one clear error, never obeyed in part.
 
-Honest servers differ in what they leave out, so that an absent field, or null, is nothing said. A value of another type is
-not guessed at.
+Honest servers differ in what they leave out, so that an absent field, or null, says nothing. A value of another type is not
+guessed at.
 """
 
 import json
-import sys
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
 
 from guardrails.core.text.control import sanitise
 from guardrails.core.text.redaction import redact
-from guardrails.core.values.errors import ResponseFailed, SessionError
-from guardrails.core.values.usage import read_usage
-
-from .wire import part
+from guardrails.core.values.errors import ResponseFailed
 
 
 C = TypeVar("C")
+Message = dict[str, Any]
+"""A message of chat.completions, an item of Responses."""
 
 _REASON_CHARS: Final = 300
 _CODE_CHARS: Final = 60
 _NO_REASON: Final = frozenset({"code", "type", "param", "object", "id", "event_id"})
 """Fields of an error that do not tell a person what went wrong."""
-_KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
-    (bool, "a boolean"),
-    ((int, float), "a number"),
-    (str, "text"),
-    ((list, tuple), "a list"),
-    (type(None), "null"),
-)
+_KINDS: Final = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", type(None): "null"}
 
 
 class Unreadable(ResponseFailed):
@@ -49,72 +42,118 @@ class Cut(ResponseFailed):
         super().__init__("the stream ended before its response was complete")
 
 
-def cut_off(error: BaseException, *, streamed: bool) -> bool:
+@dataclass(frozen=True, slots=True)
+class RequestedCall:
     """
-    Returns whether *error* says that a stream ended early: without its end, or because the connection was lost.
+    A tool call as the model wrote it: *arguments* is its text, read by nobody yet.
     """
-    openai = sys.modules.get("openai")
-    if not streamed or openai is None:
-        return isinstance(error, Cut)
-    lost = isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
-    return lost or isinstance(error, Cut)
+
+    id: str
+    tool: str
+    arguments: Any
 
 
-def kind_of(value: object) -> str:
+@dataclass(frozen=True, slots=True)
+class Turn:
     """
-    Returns the kind of *value*, for a message.
+    One model response, whatever its wire.
     """
-    return next((name for kind, name in _KINDS if isinstance(value, kind)), "an object")
+
+    text: str
+    """Its text blocks, joined."""
+    calls: tuple[RequestedCall, ...]
+    messages: tuple[Message, ...]
+    """The conversation keeps them, with the ids of *calls*. They are empty if nothing is worth keeping."""
+    usage: Any = None
+    finish_reason: str | None = None
+    """In the words of chat.completions."""
 
 
-def checked_object(value: Any, name: str) -> Any:
+class Reply(Protocol):
     """
-    *value*, an object of the client or a mapping.
+    A model's response as it comes in, from one object or from the events of a stream.
     """
-    if kind_of(value) != "an object":
-        raise Unreadable(f"{name} is {kind_of(value)}, not an object")
-    return value
+
+    usage: Any
+    """As far as it is known by now; None where the server does not say."""
+
+    def read(self, response: Any) -> str:
+        """
+        Take in a whole response; its text. Raises ResponseFailed if the server says that it failed.
+        """
+        ...
+
+    def add(self, event: Any) -> str:
+        """
+        Take in one event of a stream; the text it brought. Raises as `read` does.
+        """
+        ...
+
+    def turn(self, n: int, *, closed: bool | None) -> Turn:
+        """
+        The response for the loop. Calls without an id of their own get one made of *n*, which is to be unique. Whether the
+        mark of its end has come closed a stream says *closed*, None if there was no stream. Raises ResponseFailed if a part
+        of the response is missing.
+        """
+        ...
 
 
-def list_in(of: Any, name: str) -> Sequence[Any]:
+def part(of: Any, name: str) -> Any:
     """
-    The list in the field *name*; empty if it is absent.
+    The field *name* of what came from a client or was written by hand.
     """
-    value = part(of, name)
-    if value is not None and not isinstance(value, (list, tuple)):
-        raise Unreadable(f"`{name}` is {kind_of(value)}, not a list")
-    return value or ()
+    return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
 
 
-def text_in(of: Any, name: str) -> str:
+def plain(value: Any, name: str) -> dict[str, Any]:
+    """
+    Returns the fields of *value*, an object of the client or a mapping that the error calls *name*.
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    if not hasattr(value, "to_dict"):
+        raise Unreadable(f"{name} is {_kind_of(value)}, not an object")
+    made: dict[str, Any] = value.to_dict(warnings=False)
+    return made
+
+
+def rows(of: Mapping[str, Any], name: str, each: str) -> list[dict[str, Any]]:
+    """
+    Returns the objects in the list *name*, none if it is absent. The error calls an item of it *each*.
+    """
+    value = of.get(name)
+    if value is not None and not isinstance(value, list):
+        raise Unreadable(f"`{name}` is {_kind_of(value)}, not a list")
+    return [plain(one, each) for one in value or ()]
+
+
+def text_in(of: Mapping[str, Any], name: str) -> str:
     """
     The text in the field *name*; empty if it is absent.
     """
-    value = part(of, name)
+    value = of.get(name)
     if value is not None and not isinstance(value, str):
-        raise Unreadable(f"`{name}` is {kind_of(value)}, not text")
+        raise Unreadable(f"`{name}` is {_kind_of(value)}, not text")
     return value or ""
 
 
-def named_in(call: Any) -> str:
+def written_in(of: Mapping[str, Any], name: str) -> str:
     """
-    The name of the tool that *call* asks for.
+    Returns the text that the model wrote for a tool. Some servers send the object that the text is of.
     """
-    name = text_in(call, "name")
-    if not name:
-        raise Unreadable("a tool call has no `name`")
-    return name
+    value = of.get(name)
+    return json.dumps(value) if isinstance(value, (dict, list)) else text_in(of, name)
 
 
-def told_once(calls: Iterable[C], key: Callable[[C], tuple[str, ...]]) -> list[C]:
+def encodable(text: str) -> str:
     """
-    *calls* without those that came twice, by the *key* that says all of a call, its id first: nothing runs twice.
+    *text* as a request can carry it: a stream may cut a surrogate pair in two.
     """
-    first: dict[tuple[str, ...], C] = {}
-    for position, call in enumerate(calls):
-        said = key(call)
-        first.setdefault(said if said[0] else ("", str(position)), call)
-    return list(first.values())
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return sanitise(text)
+    return text
 
 
 def ids_of(own: Iterable[str], n: int) -> list[str]:
@@ -131,79 +170,37 @@ def ids_of(own: Iterable[str], n: int) -> list[str]:
     return list(ids)
 
 
-def written_in(of: Any, name: str) -> str:
+def said_once(calls: Iterable[C], key: Callable[[C], tuple[str, ...]]) -> list[C]:
     """
-    Returns the text that the model wrote for a tool. Some servers send the object that the text is of.
+    *calls* without those that came twice, by the *key* that says all of a call, its id first: nothing runs twice.
     """
-    value = part(of, name)
-    if value is None:
-        return ""
-    try:
-        return encodable(value if isinstance(value, str) else json.dumps(value))
-    except (ValueError, TypeError, RecursionError):
-        raise Unreadable(f"`{name}` is {kind_of(value)} that is no JSON") from None
+    first: dict[Any, C] = {}
+    for position, call in enumerate(calls):
+        said = key(call)
+        first.setdefault(said if said[0] else position, call)
+    return list(first.values())
 
 
-def encodable(text: str) -> str:
+def check_error(of: Mapping[str, Any]) -> None:
     """
-    *text* as a request can carry it: a stream may cut a surrogate pair in two.
+    Raise the error that *of* holds in place of a response. Some servers always send an error, empty.
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return sanitise(text)
-    return text
-
-
-def is_json(text: str) -> bool:
-    """
-    Returns whether *text* is JSON that is whole; no text at all is a call without arguments.
-    """
-    try:
-        json.loads(text or "null")
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def check_error(of: Any) -> None:
-    """
-    Raise the error that *of* holds in place of a response.
-    """
-    error = error_in(of) or (of if part(of, "object") == "error" else None)
-    if error:
+    error = of.get("error") or (of if of.get("object") == "error" else None)
+    if (isinstance(error, Mapping) and any(error.values())) or isinstance(error, str):
         raise Unreadable(*reason_of(error))
-
-
-def error_in(of: Any) -> Any:
-    """
-    Returns the value of the field *error* of *of*, None if it is empty. Some servers always send an object there,
-    empty.
-    """
-    error = part(of, "error")
-    return error if any(_fields(error).values()) else None
 
 
 def reason_of(error: Any) -> tuple[str, str | None]:
     """
     Returns a server's reason for an *error*, in one line, and its code.
     """
-    texts = {name: said for name, said in _fields(error).items() if isinstance(said, str) and said}
+    fields = error if isinstance(error, Mapping) else {"message": error}
+    texts = {name: said for name, said in fields.items() if isinstance(said, str) and said}
     other = (said for name, said in texts.items() if name not in _NO_REASON)
     said = texts.get("message") or next(other, "the server answers with an error")
-    code = part(error, "code")
-    coded = isinstance(code, (str, int)) and not isinstance(code, bool) and code != ""
-    shown = line_of(str(code))[:_CODE_CHARS] if coded else None
-    return line_of(redact(said, _REASON_CHARS)), shown
-
-
-def _fields(error: Any) -> Mapping[str, Any]:
-    """
-    Returns the fields of an *error*, by name.
-    """
-    if isinstance(error, Mapping):
-        return error
-    return dict(error) if hasattr(error, "model_extra") else {"message": error}
+    code = fields.get("code")
+    shown = str(code) if isinstance(code, (str, int)) and not isinstance(code, bool) else ""
+    return line_of(redact(said, _REASON_CHARS)), line_of(shown)[:_CODE_CHARS] or None
 
 
 def line_of(said: str) -> str:
@@ -213,18 +210,7 @@ def line_of(said: str) -> str:
     return "".join(char for char in " ".join(said.split()) if char.isprintable())
 
 
-def readable_usage(usage: Any) -> Any:
-    """
-    *usage* if it can be read, else None: the response was used all the same, and is not free.
-    """
-    try:
-        read_usage(usage)
-    except SessionError:
-        return None
-    return usage
-
-
-def check_sendable(messages: Sequence[Mapping[str, Any]]) -> None:
+def check_sendable(messages: Sequence[Message]) -> None:
     """
     Raise Unreadable if a request could not carry *messages*: once kept, no request of their conversation could be sent.
     """
@@ -233,3 +219,7 @@ def check_sendable(messages: Sequence[Mapping[str, Any]]) -> None:
         json.dumps([[[[messages]]]], ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
         raise Unreadable(f"the response cannot be sent again: {error}") from None
+
+
+def _kind_of(value: object) -> str:
+    return _KINDS.get(type(value), "an object")

@@ -10,7 +10,7 @@ import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
 from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
-from guardrails.integrations.openai.conversation import WIRES
+from guardrails.integrations.openai.loop import WIRES
 from tests.replaying import replay
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from guardrails.integrations.openai.chat_completions import Response
-from guardrails.integrations.openai.loop import RequestedCall
+from guardrails.integrations.openai.reading import RequestedCall
 from guardrails.testing.chat_completions import frames, whole
 from guardrails.testing.replies import Calls, Text, Usage, call
 from tests.tables import table
@@ -56,10 +56,10 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
     ]
 
     assert "".join(said) == text == reply.text
-    assert many.messages() == one.messages()
-    assert many.turn(3).calls == one.turn(3).calls
-    assert many.turn(3).text == one.turn(3).text
-    assert many.turn(3).usage.total_tokens == one.turn(3).usage.total_tokens == 12
+    assert many.turn(3, closed=True).messages == one.turn(3, closed=None).messages
+    assert many.turn(3, closed=True).calls == one.turn(3, closed=None).calls
+    assert many.turn(3, closed=True).text == one.turn(3, closed=None).text
+    assert many.turn(3, closed=True).usage["total_tokens"] == one.turn(3, closed=None).usage["total_tokens"] == 12
 
 
 @table(
@@ -86,19 +86,32 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
             [("x", "grep", "{}"), ("x_7_1", "ls", "[")],
         ),
         ([piece(None, name="ls")], [("call_7_0", "ls", "")]),
+        # The index of a continuation is missing, or all calls have one id.
+        (
+            [
+                *(piece('{"q"', id=id_, name="grep", index=at) for at, id_ in enumerate("ab")),
+                *(piece(": 1}", id=id_, index=None) for id_ in "ab"),
+            ],
+            [("a", "grep", '{"q": 1}'), ("b", "grep", '{"q": 1}')],
+        ),
+        (
+            [piece('{"q": 1}', id="x", name="grep", index=None), piece('{"q": 2}', id="x", name="grep", index=None)],
+            [("x", "grep", '{"q": 1}'), ("x_7_1", "grep", '{"q": 2}')],
+        ),
         ([piece(None, id="", name="ls")], [("call_7_0", "ls", "")]),
     ],
 )
 def test_calls_are_put_together_from_their_pieces(deltas: list[Any], calls: list[tuple[str, str, str]]) -> None:
-    response = streamed(*deltas, finish="tool_calls")
-    assert response.turn(7).calls == tuple(itertools.starmap(RequestedCall, calls))
-    assert [wire["id"] for wire in response.messages()[0]["tool_calls"]] == [id_ for id_, _, _ in calls]
+    turn = streamed(*deltas, finish="tool_calls").turn(7, closed=True)
+    assert turn.calls == tuple(itertools.starmap(RequestedCall, calls))
+    assert [wire["id"] for wire in turn.messages[0]["tool_calls"]] == [id_ for id_, _, _ in calls]
 
 
 def test_fields_beyond_the_wire_s_own_are_given_back() -> None:
     signature = {"google": {"thought_signature": "abc"}}
     response = streamed(piece("{}", id="a", name="grep", extra_content=signature), piece("", nothing=None))
-    assert response.messages()[0]["tool_calls"] == [
+    turn = response.turn(1, closed=True)
+    assert turn.messages[0]["tool_calls"] == [
         {
             "id": "a",
             "type": "function",
@@ -108,10 +121,23 @@ def test_fields_beyond_the_wire_s_own_are_given_back() -> None:
     ]
 
 
+def test_reasoning_goes_back_with_the_calls_that_came_of_it_and_with_no_answer() -> None:
+    steps = [{"type": "reasoning.text", "text": "hm", "signature": "s"}]
+    thoughts: list[dict[str, Any]] = [
+        {"reasoning_content": "Which "},
+        {"reasoning_content": "file?"},
+        {"reasoning_details": steps},
+    ]
+    [message] = streamed(*thoughts, piece("{}", id="a", name="ls"), finish="tool_calls").turn(1, closed=True).messages
+    assert (message["reasoning_content"], message["reasoning_details"]) == ("Which file?", steps)
+    [answer] = streamed(*thoughts, {"content": "a.c"}, finish="stop").turn(1, closed=True).messages
+    assert answer == {"role": "assistant", "content": "a.c"}
+
+
 @table("finish", ["length", "content_filter"])
 def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without(finish: str) -> None:
     complete, cut = piece("", id="a", name="ls"), piece("", id="b", name="rm", index=1)
     response = streamed(complete, cut, finish=finish)
-    assert [c.arguments for c in response.turn(1).calls] == ["", "{"]
-    assert [c["function"]["arguments"] for c in response.messages()[0]["tool_calls"]] == ["", ""]
-    assert [c.arguments for c in streamed(complete, cut, finish="tool_calls").turn(1).calls] == ["", ""]
+    assert [c.arguments for c in response.turn(1, closed=True).calls] == ["", "{"]
+    assert [c["function"]["arguments"] for c in response.turn(1, closed=True).messages[0]["tool_calls"]] == ["", ""]
+    assert [c.arguments for c in streamed(complete, cut, finish="tool_calls").turn(1, closed=True).calls] == ["", ""]

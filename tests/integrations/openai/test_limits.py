@@ -56,10 +56,9 @@ def told(result: Any) -> list[Any]:
     ]
 
 
-@table("parallel", [None, 2])
-def test_only_the_last_result_before_the_limit_of_a_loop_tells_it(serve: Serve, parallel: int | None) -> None:
+def test_only_the_last_result_before_the_limit_of_a_loop_tells_it(serve: Serve) -> None:
     with Policy().session("s") as session:
-        result = loop(serve(obeying(stuck, "done")), session, max_tool_iterations=2, parallel=parallel)
+        result = loop(serve(obeying(stuck, "done")), session, max_tool_iterations=2)
     assert told(result) == [None, None, None, "Tool call limit reached (2). Stopping tool loop."]
     assert (result.ended, result.code, result.iterations) == ("forced", "loop.max_tool_iterations", 2)
 

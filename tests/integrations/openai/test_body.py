@@ -1,5 +1,5 @@
 """
-What is heard of a reply: how it begins, how its stream ends, and what an error says of it.
+What is seen of a reply: how it begins, how its stream ends, and what an error says of it.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.integrations.openai.heard import Heard, in_one_line
+from guardrails.integrations.openai.body import Body, in_one_line
 from tests.tables import table
 
 
@@ -21,11 +21,14 @@ class Stream:
     """
 
     def __init__(self, *pieces: bytes, url: str = "http://127.0.0.1/v1", status_code: int = 200) -> None:
-        self.response = self
+        self.http_response = self
         self.pieces = pieces
         self.url = url
         self.status_code = status_code
         self.headers = {"content-type": "text/event-stream"}
+
+    def parse(self) -> "Stream":
+        return self
 
     def iter_bytes(self) -> Iterator[bytes]:
         return iter(self.pieces)
@@ -35,15 +38,15 @@ class Stream:
             yield piece
 
 
-def heard(body: bytes, cuts: list[int], **options: Any) -> Heard:
+def seen(body: bytes, cuts: list[int]) -> Body:
     """
-    *body* in pieces, heard to its end.
+    *body* in pieces, seen to its end.
     """
     places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
     made = Stream(*(body[a:b] for a, b in itertools.pairwise(places)))
-    listening = Heard(made, **options)
-    assert b"".join(made.response.iter_bytes()) == body
-    return listening
+    passing = Body(None, made)
+    assert b"".join(passing.stream(made).iter_bytes()) == body
+    return passing
 
 
 @given(
@@ -56,7 +59,7 @@ def test_the_end_of_a_stream_is_known_wherever_it_is_cut_into_pieces(
     texts: list[str], end: str, eol: str, cuts: list[int]
 ) -> None:
     said = "".join(f"data: {json.dumps({'content': text})}{eol}{eol}" for text in texts) + end
-    assert heard(said.encode(), cuts).closed is (end in ("data: [DONE]\n\n", "data:[DONE]"))
+    assert seen(said.encode(), cuts).closed is (end in ("data: [DONE]\n\n", "data:[DONE]"))
 
 
 @table(

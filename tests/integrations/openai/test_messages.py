@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy
-from guardrails.integrations.openai import Responses
 from guardrails.integrations.openai.chat_completions import ChatCompletions
-from guardrails.integrations.openai.context import PUT_BACK, Context
-from guardrails.integrations.openai.loop import RequestedCall
+from guardrails.integrations.openai.messages import PUT_BACK, compacted, mend
+from guardrails.integrations.openai.reading import RequestedCall
+from guardrails.integrations.openai.responses import Responses
 from guardrails.testing.scripted_openai import Calls, Reply, Text, call
 from tests.tables import table
 
@@ -84,14 +84,14 @@ def turn(wire: Any, *ids: str) -> list[Any]:
 def test_a_call_that_a_killed_process_left_is_answered_as_broken_off(wire: Any) -> None:
     said = [{"role": "user", "content": "go"}, *turn(wire, "a", "b")]
     messages = [*said[:-1]]
-    context = Context(wire, messages)
-    assert context.whole is messages
+    mend(wire, messages)
     assert messages[:-1] == said[:-1]
     mended = messages[-1]
     assert wire.answers(mended) == "b"
     assert json.loads(mended.get("content") or mended["output"])["error_type"] == "cancelled"
     again = list(messages)
-    assert Context(wire, again).whole == messages
+    mend(wire, again)
+    assert again == messages
 
 
 def valid(wire: Any, messages: list[Any]) -> bool:
@@ -112,11 +112,9 @@ def test_whatever_a_compaction_keeps_the_api_takes(wire: Any, data: st.DataObjec
     for ids in data.draw(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), max_size=4)):
         messages += turn(wire, *ids)
         messages.append({"role": "user", "content": "on"})
-    context = Context(wire, messages)
     assert valid(wire, messages)
-    kept = [message for message in context.used() if data.draw(st.booleans())]
-    context.compacted(kept, lambda: "the digest")
-    sent = list(context.next().messages)
+    kept = [message for message in messages if data.draw(st.booleans())]
+    sent = compacted(wire, messages, kept, lambda: "the digest")
     if sent:
         assert valid(wire, sent)
     if len(kept) < len(messages):
