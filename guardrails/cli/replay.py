@@ -72,9 +72,6 @@ _FIGURES: "Final[tuple[tuple[str, Callable[[Tally], float]], ...]]" = (
     *(column[:2] for column in _COLUMNS[1:]),
     ("wrong in 1,000", lambda t: t.wrong_per_1000),
     ("later repeats refused", lambda t: t.stopped_later),
-    ("saved responses, at most", lambda t: t.saved_responses),
-    ("saved tokens, at most", lambda t: t.saved_tokens),
-    ("saved USD, at most", lambda t: t.saved_micro_usd / 1_000_000),
 )
 
 
@@ -203,10 +200,6 @@ def _sums(one: "Judgement", total: "Tally") -> Iterator[str]:
     for path, model in one.models.items():
         asked = f"asked about {plural(total.asked, 'failure')} and called {total.advised:,} worth a retry"
         yield f"Advice of the retry model `{path}` ({model}) is used: it was {asked}."
-    if total.refused:
-        responses = f"{plural(total.saved_responses, 'model response')} all of whose calls were refused"
-        cost = f"{plural(total.saved_tokens, 'token')} and ${total.saved_micro_usd / 1_000_000:,.2f}"
-        yield f"Saved at most: {plural(total.refused, 'call')}; {responses}, with {cost}. A model that is refused may do something else."
 
 
 def _legend() -> str:

@@ -60,7 +60,6 @@ def test_the_table_tells_each_source_and_the_total(transcript: Path) -> None:
     ]
     said = " ".join(shown.stdout.split())
     assert "Of 2 refused calls 0 had worked." in said
-    assert "Saved at most: 2 calls; 2 model responses all of whose calls were refused, with 12 tokens and $0.02" in said
     assert "`--legend` says what each word means." in said
     assert max(map(len, lines)) <= 80
 
@@ -73,7 +72,7 @@ def test_the_legend_says_what_each_word_means(transcript: Path) -> None:
 
 def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
     said = " ".join(replay("strict", transcript).stdout.split())
-    assert "budget.max_elapsed, growth: no times in 1 of 2 sessions (lab)" in said
+    assert "budget.max_elapsed, growth: no times in sessions of lab" in said
     # A long path is broken at the width of the terminal.
     assert f"`{transcript}`:1linecouldnotberead,thefirstisline7" in said.replace(" ", "")
 
@@ -125,7 +124,7 @@ def test_figures_are_data_for_another_program(transcript: Path) -> None:
 
 def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     shown = replay("default", transcript, "--compare", "strict")
-    rows = {line[:30].strip(): line.split() for line in shown.stdout.splitlines()}
+    rows = {line[:22].strip(): line.split() for line in shown.stdout.splitlines()}
     assert rows["refused"][-3:] == ["2", "4", "+2"]
     assert rows["duplicates.window"][-3:] == ["0", "4", "+4"]
     assert rows["hinted"][-3:] == ["1", "0", "-1"]

@@ -5,6 +5,7 @@ Decide again what was recorded: lives of sessions, lived again from their record
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
@@ -37,11 +38,14 @@ T = TypeVar("T")
 
 WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors of a record whose fields are missing, or hold a value that no record has there."""
-MAX_WAYS: Final = 1_024
+_OF_CALLS: Final = ("suspend", "release")
+_UNLIMITED: Final = frozenset({"policy", "expire", "note"})
+"""Events that happen without what other sessions hold of a limit."""
 _DECLARED: Final = (
     *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "destructive", "retryable_declared"),
     *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
 )
+"""The fields of a call's record that are declarations of its tool."""
 
 
 @contextmanager
@@ -100,30 +104,30 @@ def advised_of(record: Record) -> Advised | None:
     return Advised(retryable, record["wait_ms"], record["max_retries_remaining"] or 0)
 
 
-def way_of(chain: Chain, record: Record) -> Way:
+def way_of(chain: Chain, *declarations: Any) -> Way:
     """
-    Returns *chain* with the declarations of the tool that *record* calls: code declares them, also between two calls.
+    Returns *chain* with the *declarations* of a tool, those of `_DECLARED`: code declares them, also between two calls.
     """
-    name, known, held = record["tool"], record["known"], record.get("held", "")
-    if known and (chain.known is None or name not in chain.known):
+    of = dict(zip(_DECLARED, declarations, strict=True))
+    name, held = of["tool"], of["held"] or ""
+    if of["known"] and (chain.known is None or name not in chain.known):
         chain = chain.with_tools([Tool(name=name)])
-    elif known is False and chain.known is None:
+    elif of["known"] is False and chain.known is None:
         # The session named its tools, and not this one.
         chain = chain.with_tools([Tool(name=f"not {name}")])
     if chain.plan(name).tool.held != held:
         own = chain.tools.get(name) or Tool(name=name)
         chain = chain.with_tools([replace(own, held=held)]).knowing(chain.known)
-    plan, timeout_ms = chain.plan(name), record["timeout_ms"]
+    plan, timeout_ms = chain.plan(name), of["timeout_ms"]
     # Records of 0.2.0 have the older words.
-    older = "allow" if record.get("polling") else "evidence" if record.get("stable") else None
-    repeats: Any = older or record.get("repeats")
-    declared: dict[str, Any] = {name: record.get(name) for name in ("idempotent", "read_only", "destructive")}
-    tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
+    repeats: Any = "allow" if of["polling"] else "evidence" if of["stable"] else of["repeats"]
+    kept = {name: of[name] for name in ("idempotent", "read_only", "destructive")}
+    tool = replace(plan.tool, retryable=of["retryable_declared"], repeats=repeats, **kept)
     return chain, plan.but(
         tool=tool,
-        changes=record["mutates"],
-        cost=record["estimate"],
-        tokens=record.get("estimate_tokens", 0),
+        changes=of["mutates"],
+        cost=of["estimate"],
+        tokens=of["estimate_tokens"] or 0,
         timeout_ms=timeout_ms,
         lasts_ms=ADMISSION_MS if timeout_ms is None else timeout_ms,
         once=tool.idempotent is False or tool.destructive is True,
@@ -151,9 +155,10 @@ class Replayed(NamedTuple):
         """
         The same of the decision of now.
         """
-        found, denials, nudges = self.decision, self.decision.denials, [code for code, _ in self.decision.nudges]
-        word = "pending" if found.pending else "deny" if denials else "nudge" if nudges else "allow"
-        return _said(word, [one.code for one in denials], nudges, [one.code for one in found.observed])
+        made = self.decision
+        word = "pending" if made.pending else "deny" if made.denials else "nudge" if made.nudges else "allow"
+        denials, observed = ([one.code for one in each] for each in (made.denials, made.observed))
+        return _said(word, denials, [code for code, _ in made.nudges], observed)
 
     @property
     def same(self) -> bool:
@@ -166,9 +171,9 @@ class Replayed(NamedTuple):
             return alike and self.recorded == self.decided
 
 
-def _said(decision: str, denials: list[str], nudges: list[str], observed: list[str]) -> str:
+def _said(word: str, denials: list[str], nudges: list[str], observed: list[str]) -> str:
     codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
-    return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
+    return f"{word} ({', '.join(dict.fromkeys(codes))})" if codes else word
 
 
 # The order of events
@@ -244,25 +249,18 @@ class Life:
     """Of a child: settings of its budget."""
     decisions: dict[int, tuple[Decision, Way]] = field(default_factory=dict)
     """By the number of the call."""
-    ways: dict[tuple[Any, ...], Way] = field(default_factory=dict)
 
-    def go_by(self, rules: Rules, **limits: Any) -> None:
+    def go_by(self, rules: Rules) -> None:
         """
-        Go by other *rules*, or by other *limits*, from now on.
+        Go by other *rules* from now on.
         """
-        self.limits, self.ways = limits or self.limits, {}
         self.rules = rules._replace(chain=rules.chain.with_limits(**self.limits)) if self.limits else rules
 
-    def way(self, record: Record) -> Way:
+    def asks(self, sig: int | None, seq: int | None, root: SessionState) -> bool:
         """
-        Returns the way of the call of *record*.
+        Returns whether a person is asked about the call.
         """
-        key = tuple(map(record.get, _DECLARED))
-        if key not in self.ways:
-            if len(self.ways) >= MAX_WAYS:
-                self.ways.clear()
-            self.ways[key] = way_of(self.rules.chain, record)
-        return self.ways[key]
+        return sig in root.uncertain or seq in [one.seq for one in self.state.pending.values() if one.stage in ASKED]
 
 
 class Replay:
@@ -272,10 +270,11 @@ class Replay:
     *others* are policies that sessions may have gone over to when their own files changed, by the hashes in their records.
     """
 
-    def __init__(self, chain: Chain, scopes: Mapping[str, Chain], others: Mapping[str, Rules]) -> None:
-        self.rules, self.others = Rules(chain, scopes), others
+    def __init__(self, rules: Rules, others: Mapping[str, Rules]) -> None:
+        self.rules, self.others = rules, others
         self.lives: dict[LifeKey, Life] = {}
         self.scopes: dict[Stream, SessionState] = {}
+        self.way_of = lru_cache(1_024)(way_of)
 
     def live(self, record: Record) -> Replayed | None:
         """
@@ -284,31 +283,29 @@ class Replay:
         Raises SessionError if a number is missing, since the events there are not known, and for a value that is no record.
         """
         with sound(record):
-            life, name, n, now = self._life(*life_key(record)), record["event"], record["n"], record["ts_ms"]
-            version = newer_version(record)
-            if version is not None:
+            life, name, n = self._life(*life_key(record)), record["event"], record["n"]
+            if (version := newer_version(record)) is not None:
                 raise SessionError(f"a record of `{life.id}` is of {newer_records(version)}")
-            if name != "expire" and n > life.state.n + 1 + len(overdue(life.state, now)):
+            if name != "expire" and n > life.state.n + 1 + len(overdue(life.state, record["ts_ms"])):
                 raise SessionError(f"the records of `{life.id}` have a gap before event {n}")
             if name == "open" and "limits" in record:
-                life.go_by(life.rules, **settings_of(dict(record["limits"])))
+                life.limits = settings_of(dict(record["limits"]))
+                life.go_by(life.rules)
             if name == "call":
-                return Replayed(record, self._decide(life, record, call_of(record), life.way(record), n))
-            if name == "settle":
-                self._settle(life, record)
-            elif name == "claim":
+                way = self.way_of(life.rules.chain, *map(record.get, _DECLARED))
+                return Replayed(record, self._decide(life, record, call_of(record), way, n))
+            if name == "claim":
                 decision, way = life.decisions[record["call_n"]]
                 call = replace(decision.call, id=record.get("id", decision.call.id))
                 self._decide(life, record, call, way, record["call_n"])
+            elif name == "settle":
+                self._settle(life, record)
             elif name != "park" or n > life.state.n:
                 self._event(life, record)
             return None
 
     def _life(self, session_id: str, run: str) -> Life:
-        key = session_id, run
-        if key not in self.lives:
-            self.lives[key] = Life(session_id, self.rules)
-        return self.lives[key]
+        return self.lives.setdefault((session_id, run), Life(session_id, self.rules))
 
     def _decide(self, life: Life, record: Record, call: ToolCall, way: Way, n: int) -> Decision:
         chain, plan = way
@@ -337,26 +334,21 @@ class Replay:
         )
 
     def _event(self, life: Life, record: Record) -> None:
-        name, values, chain = record["event"], dict(record), life.rules.chain
-        if name == "park" or (name == "unpark" and not self._waits(life, record)):
-            # One of a call that the records do not have is an event all the same.
-            name = "note"
-        elif "call_n" in record and name in ("suspend", "release"):
-            known = life.decisions.get(record["call_n"])
-            name, values["call"] = ("note", None) if known is None else (name, known[0].call)
+        name, values = record["event"], dict(record)
+        of = life.decisions.get(record["call_n"]) if "call_n" in record else None
+        asked = name == "unpark" and life.asks(record["sig"], record["seq"], self._root(record) or life.state)
+        if name == "policy":
+            life.go_by(self._rules_after(life, record))
         elif name == "extend":
             values.pop("limits", None)
-        elif name == "policy":
-            life.go_by(self._rules_after(life, record))
-            chain = life.rules.chain
-        if name not in ("policy", "expire", "note"):
-            chain = chain.with_least(record.get("least", 0))
+        elif of is not None and name in _OF_CALLS:
+            values["call"] = of[0].call
+        elif name == "park" or ("call_n" in record and name in _OF_CALLS) or (name == "unpark" and not asked):
+            # One of a call that the records do not have is an event all the same.
+            name = "note"
+        chain = life.rules.chain
+        chain = chain if name in _UNLIMITED else chain.with_least(record.get("least", 0))
         self._happen(life, record, name, values, chain)
-
-    def _waits(self, life: Life, record: Record) -> bool:
-        waiting = (one.seq for one in life.state.pending.values() if one.stage in ASKED)
-        root = self._root(record)
-        return record["sig"] in (life.state if root is None else root).uncertain or record["seq"] in waiting
 
     def _rules_after(self, life: Life, record: Record) -> Rules:
         rules = self.others.get(record["after"])
@@ -371,24 +363,10 @@ class Replay:
 
     def _apply(self, life: Life, record: Record, chain: Chain, step: Callable[..., T]) -> T:
         """
-        Returns the answer of *step* to an engine of *chain*, and to the states and clocks that the event of *record* concerns.
+        Returns the answer of *step* to an engine of *chain*, and to the states and clocks that the event of *record* concerns: those of the
+        session, of the scopes in which it happened too, and of the root of a family.
         """
-        scopes, states, clocks = self._scopes_of(life, record)
-        root = self._root(record)
-        if root is not None and record["family"][2] != root.shared + 1:
-            raise SessionError(f"the records of the family of `{life.id}` have a gap before event {record['n']}")
-        engine = Engine(chain, life.id, scopes=scopes, child=root is not None)
-        return step(engine, (life.state, *states, *(() if root is None else (root,))), clocks)
-
-    def _root(self, record: Record) -> SessionState | None:
-        return self._life(root_of(record), record["family"][0]).state if "family" in record else None
-
-    def _scopes_of(self, life: Life, record: Record) -> tuple[list[Any], list[SessionState], list[int]]:
-        """
-        Returns the scopes, each (name, id, chain), in which the event of *record* happened too, with their states and their times.
-        """
-        scopes: list[Any] = []
-        states, clocks = list[SessionState](), list[int]()
+        scopes, states, clocks = list[Any](), [life.state], list[int]()
         for name, (own, run, n, now_ms) in record.get("scopes", {}).items():
             if name not in life.rules.scopes:
                 raise SessionError(f"`{life.id}` is in a scope `{name}`, which the policy does not have")
@@ -399,7 +377,14 @@ class Replay:
             scopes.append((name, own, life.rules.scopes[name]))
             states.append(state)
             clocks.append(now_ms)
-        return scopes, states, clocks
+        if root := self._root(record):
+            if record["family"][2] != root.shared + 1:
+                raise SessionError(f"the records of the family of `{life.id}` have a gap before event {record['n']}")
+            states.append(root)
+        return step(Engine(chain, life.id, scopes=scopes, child=root is not None), states, clocks)
+
+    def _root(self, record: Record) -> SessionState | None:
+        return self._life(root_of(record), record["family"][0]).state if "family" in record else None
 
 
 NO_OTHERS: Final[Mapping[str, Rules]] = {}
@@ -423,7 +408,7 @@ def replay(
     Raises SessionError if a number of a session, a scope or a family is missing, since the events there are not known, and for a value that
     is no record.
     """
-    again = Replay(chain, scopes or {}, others)
+    again = Replay(Rules(chain, scopes or {}), others)
     yield from filter(None, map(again.live, in_order(records)))
     if lives is not None:
         lives |= {key: life.state for key, life in again.lives.items()}

@@ -4,25 +4,24 @@ Decide the library's own records again, exactly: every decision must be the reco
 The events of a session may be spread over files, in any order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
-from guardrails.offline.transcripts import open_lines
+from guardrails.offline.transcripts.fields import mapping
+from guardrails.offline.transcripts.files import content_of, values_of
 from guardrails.offline.transcripts.inputs import Input
+from guardrails.offline.transcripts.own_records import is_record
 from guardrails.policy.policy import Policy
-from guardrails.sinks.rotate import parsed
 
 from .lacking import no_arguments
 
 
 SHOWN: Final = 20
 """Differences that are told."""
-MAX_NUMBER: Final = 2**63
-_OWN: Final = frozenset({"schema_version", "event", "session_id", "run", "n", "ts_ms"})
 
 
 class NoRecordsError(SessionError):
@@ -92,20 +91,21 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     """
     Returns all sessions of *files*, decided again by *policy*, or by one of *others* once they went over to it.
 
-    Files without records are named. Raises SessionError if no file holds records of this library, NoRecordsError if these
-    hold no call.
+    Files without records are named. Raises SessionError if no file holds records of this library, or these contradict each other;
+    NoRecordsError if they hold no call.
     """
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
-    records = _records(files, found)
-    found.sessions = len(set(map(life_key, records)))
-    again, broken = Replay(policy.chain, policy.scopes, known), set()
-    try:
-        ordered: Iterable[Record] = in_order(records)
-    except SessionError as error:
-        ordered = ()
-        found.differs(records[0]["session_id"], None, None, str(error), "cannot be replayed")
-    for record in ordered:
+    # An event that is written twice happened once.
+    events = list({repr(record): record for file in files for record in _records(file, found)}.values())
+    found.events, found.sessions = len(events), len(set(map(life_key, events)))
+    if not events:
+        none = f"`{found.without[0]}` holds no records of this library" if found.without else "there are no files"
+        more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
+        error = SessionError if found.without else NoRecordsError
+        raise error(f"{none}{more}: `--exact` has nothing to decide again")
+    again, broken = Replay(Rules(policy.chain, policy.scopes), known), set()
+    for record in in_order(events):
         try:
             one = None if life_key(record) in broken else again.live(record)
             if one is not None:
@@ -117,55 +117,31 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
             found.differs(record["session_id"], None, None, str(error), "cannot be replayed")
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
-    found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, records)))
+    found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, events)))
     return found
 
 
-def _records(files: Iterable[Input], found: Exactness) -> list[Record]:
+def _records(file: Input, found: Exactness) -> list[Record]:
     """
-    Returns the records of all sessions. An event that is written twice counts once.
+    Returns the records in *file*.
     """
-    records: dict[bytes, Record] = {}
-    for file in files:
-        own = {line: record for record, line in _events(file, found)}
-        found.events += len(own)
-        found.without += () if own else (file.path,)
-        records |= own
-    if not records:
-        named = f"`{found.without[0]}` holds no records of this library" if found.without else "there are no files"
-        more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
-        error = SessionError if found.without else NoRecordsError
-        raise error(f"{named}{more}: `--exact` has nothing to decide again")
-    return [*records.values()]
-
-
-def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
-    """
-    Yields each event in *file*, with its line.
-    """
-    newer = list[int]()
     try:
-        for line in open_lines(file.path, rotated=file.rotated):
-            record = parsed(line)
-            found.broken_lines += record is None and bool(line.strip())
-            if type(record) is dict and (version := newer_version(record)) is not None:
-                newer.append(version)
-            elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
-                yield record, line
+        values, broken = values_of(content_of(file.path, rotated=file.rotated))
     except OSError as error:
-        said = f"`{file.path}` cannot be read: {error.strerror or error}"
+        told = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:
-            raise SessionError(said) from None
-        found.notices.append(said)
+            raise SessionError(told) from None
+        found.notices.append(told)
+        values, broken = [], []
+    records = [value for _, value in values if is_record(value) and type(value.get("run")) is str]
+    found.broken_lines += len(broken)
+    found.without += () if records else (file.path,)
+    newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
     if newer:
         found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}")
+    return records
 
 
 def _is_blind(record: Record) -> bool:
     erased = record.get("erased") if record["event"] == "call" else None
     return type(erased) is list and any(str(path).startswith("arguments") for path in erased)
-
-
-def _is_placed(record: Record) -> bool:
-    session_id, run, number = record["session_id"], record["run"], record["n"]
-    return type(session_id) is type(run) is str and type(number) is int and 0 < number < MAX_NUMBER

@@ -6,7 +6,6 @@ is not shown to the guards, for live it would not exist.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final
@@ -69,9 +68,6 @@ class Judge:
         track = Track(own, self.policy)
         for call in calls:
             track.judge(call)
-        for response in track.responses.values():
-            if not response.ran:
-                response.first.saved = response.tokens, response.cost
         self.rows += track.rows
         return track.rows
 
@@ -85,21 +81,6 @@ class Judge:
         lacks |= {f"scopes.{name}": "no transcript says whose a session is" for name in self.policy.scopes}
         models = {path: model.name for path, model in chain.models.loaded.items()}
         return Judgement(self.policy.name, rows, lacks, models)
-
-
-@dataclass(slots=True)
-class Response:
-    """
-    One model response.
-    """
-
-    first: Row
-    """Of its first call."""
-    tokens: int = 0
-    cost: int = 0
-    """Micro-dollars."""
-    ran: bool = False
-    """One of its calls was not refused."""
 
 
 Running = tuple[int, Decision, Prepared, Plan, Row]
@@ -117,7 +98,6 @@ class Track:
         self.past = Past()
         self.rows: list[Row] = []
         self.running: list[Running] = []
-        self.responses: dict[int, Response] = {}
         self.turn: int | None = 0 if lens.turned else None
         """The latest response; 0: before the first; None: nobody says which response made a call."""
         self.refused = False
@@ -154,8 +134,6 @@ class Track:
             # One that is claimed at once was approved first.
             row.decision = "pending" if decision.claim_n else "nudge"
             row.codes = tuple(code for code, _ in decision.nudges)
-        if self.responses:
-            self.responses[self.turn or 0].ran = True
         if not call.has_result:
             # Nobody knows how it ended: the next call gives it up.
             self._apply(partial(lose, seq=decision.seq, now_ms=now), now)
@@ -214,7 +192,6 @@ class Track:
         number, tokens_in, tokens_out = call.turn, call.tokens_in, call.tokens_out
         if number is not None and number != self.turn and self.lens.turned:
             self.turn = number
-            self.responses.setdefault(number, Response(row))
             self._settle(now)
             self._event("turn", {"calls": 0}, now)
         tokens = min((tokens_in or 0) + (tokens_out or 0), MOST)
@@ -224,10 +201,7 @@ class Track:
         priced = call.decision is not None and (known or call.model is not None)
         if not (known or priced):
             return
-        row.priced, row.tokens, row.micro_usd = cost is not None, tokens, cost or 0
-        if self.responses:
-            response = self.responses[self.turn or 0]
-            response.tokens, response.cost = response.tokens + tokens, response.cost + row.micro_usd
+        row.priced = cost is not None
         self._settle(now)
         model = call.model or "" if priced else None
         usage = {"cost": cost, "tokens": tokens, "model": model, "untold": not known, "unasked": model is None}

@@ -2,7 +2,7 @@
 Finds what transcripts lack, and which guards of a policy can therefore not be judged.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from guardrails.core.chain import Chain
@@ -47,20 +47,26 @@ def not_judged(chain: Chain, rows: Sequence[Row], *, specified: bool) -> dict[st
     Returns the guards and settings of *chain* that *rows* say too little for, each with the reason. *specified*: a tool that was called
     declares its parameters.
     """
-    sources = {row.source: None for row in rows}
+    sources, no_word = {row.source for row in rows}, "no word on which response made a call in sessions of"
+
+    def lack(what: str, lacking: set[str]) -> str | None:
+        names = sorted(lacking)
+        more = f" and {len(names) - SHOWN} more sources" if len(names) > SHOWN else ""
+        named = "any source" if len(names) == len(sources) > 1 else ", ".join(names[:SHOWN]) + more
+        return f"{what} {named}" if names else None
+
     used = {row.source for row in rows if row.priced is not None}
-    priced = used - {row.source for row in rows if row.priced is False}
-    no_times = _sessions(rows, "no times", lambda row: row.timed)
-    no_word = "no word on which response made a call"
-    alone = _sessions(rows, f"no times and {no_word}", lambda row: row.timed or row.turned)
+    no_times = lack("no times in sessions of", {row.source for row in rows if not row.timed})
+    alone = lack(f"no times and {no_word}", {row.source for row in rows if not (row.timed or row.turned)})
+    unpriced = sources - used | {row.source for row in rows if row.priced is False}
     reasons = {
         "times": no_times,
         "soon": no_times and f"{no_times}: every repeat counts as soon",
         "waits": no_times and f"{no_times}: every wait counts as over",
-        "turns": _sessions(rows, no_word, lambda row: row.turned),
+        "turns": lack(no_word, {row.source for row in rows if not row.turned}),
         "responses": alone and f"{alone}: it sees calls one by one",
-        "tokens": _named("no token usage", [one for one in sources if one not in used], sources),
-        "costs": _named("no costs, nor prices in the policy,", [one for one in sources if one not in priced], sources),
+        "tokens": lack("no token usage in", sources - used),
+        "costs": lack("no costs, nor prices in the policy, in", unpriced),
         "starts": "no transcript says when a model request starts",
         "links": "no transcript says where symbolic links lead: paths are judged by their text",
         "tools": None if chain.known is not None else "the policy does not list the tools there are; a host does",
@@ -91,26 +97,3 @@ def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
 
 def _set(chain: Chain) -> Iterator[Guard]:
     return (guard for guard in chain.guards if guard.applies(ANY) and guard.mode != "off" and chain.mode != "off")
-
-
-def _sessions(rows: Sequence[Row], what: str, there: Callable[[Row], bool]) -> str | None:
-    """
-    Returns in which sources *what* is so, as it is not *there* in some of their sessions.
-    """
-    sessions = {(row.source, row.session_id, row.run): there(row) for row in rows}
-    lacking = dict.fromkeys(source for (source, *_), has in sessions.items() if not has)
-    some = [*sessions.values()].count(False)
-    if lacking and some < sum(source in lacking for source, *_ in sessions):
-        return f"{what} in {some:,} of {len(sessions):,} sessions ({_list([*lacking])})"
-    return _named(what, [*lacking], {row.source: None for row in rows})
-
-
-def _named(what: str, lacking: list[str], sources: dict[str, None]) -> str | None:
-    if not lacking:
-        return None
-    return f"{what} in any source" if len(lacking) == len(sources) > 1 else f"{what} in {_list(lacking)}"
-
-
-def _list(sources: list[str]) -> str:
-    shown = ", ".join(sources[:SHOWN])
-    return shown if len(sources) <= SHOWN else f"{shown} and {len(sources) - SHOWN} more sources"

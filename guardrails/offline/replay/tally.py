@@ -57,11 +57,6 @@ class Row:
     """Whether a retry model called its failure worth a retry; None: none was asked."""
     priced: bool | None = None
     """Whether the cost is known of the model response that came ahead of it; None: there was none with a usage."""
-    tokens: int = 0
-    """Of that response."""
-    micro_usd: int = 0
-    saved: tuple[int, int] | None = None
-    """Tokens and micro-dollars of a response of which this is the first call, if all of its calls were refused."""
 
     @property
     def code(self) -> str | None:
@@ -122,14 +117,6 @@ class Tally:
         """Failures that a retry model was asked about."""
         self.advised = sum(bool(row.advised) for row in rows)
         """Of them, those that it called worth a retry."""
-        saved = [row.saved for row in rows if row.saved is not None]
-        self.saved_responses = len(saved)
-        """Model responses all of whose calls were refused: an upper bound of what would have been saved, as are the next two."""
-        self.saved_tokens, self.saved_micro_usd = sum(one for one, _ in saved), sum(one for _, one in saved)
-        self.tokens = sum(row.tokens for row in rows)
-        """Of all responses whose usage is recorded."""
-        self.micro_usd = sum(row.micro_usd for row in rows)
-        """Of all responses whose cost is recorded or priced by the policy."""
         self.refused = len(refused)
         self.wrong_per_1000 = round(1000 * self.wrong.total() / (self.calls or 1), 4)
         """Refused calls that had worked, in 1,000 calls."""

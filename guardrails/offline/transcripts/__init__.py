@@ -4,9 +4,9 @@ Transcripts that people have: a format is a generator of two events, `Made` and 
 
 from .calls import Came, Format, Made, RecordedCall, Report, Used
 from .fields import arguments_of, time_ms
-from .files import ReaderError, open_calls, open_lines
+from .files import ReaderError, open_calls
 
 
 __all__ = [
-    "Came", "Format", "Made", "ReaderError", "RecordedCall", "Report", "Used", "arguments_of", "open_calls", "open_lines", "time_ms",
+    "Came", "Format", "Made", "ReaderError", "RecordedCall", "Report", "Used", "arguments_of", "open_calls", "time_ms",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import gzip
 import sys
 import zlib
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -66,18 +66,10 @@ def open_calls(
     set). The files that one of records was before it was *rotated* are read first, as one with it; False: there are none. Raises OSError
     if the file cannot be read, and ReaderError if a format is broken.
     """
-    calls = calls_in(_content(str(path), rotated=rotated), str(path), report)
+    calls = calls_in(content_of(str(path), rotated=rotated), str(path), report)
     for call in calls:
         call.source = source or call.source
     return calls
-
-
-def open_lines(path: str | Path, *, rotated: bool = True) -> Iterator[bytes]:
-    """
-    Returns the lines of one file, unpacked if it is packed. The path `-` is standard input. The rest is as `open_calls`
-    has it.
-    """
-    return iter(_content(str(path), rotated=rotated).splitlines())
 
 
 def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
@@ -161,7 +153,10 @@ def history(path: str) -> list[Path]:
     return [Path(path)]
 
 
-def _content(file: str, *, rotated: bool) -> bytes:
+def content_of(file: str, *, rotated: bool = True) -> bytes:
+    """
+    Returns the content of a *file*, unpacked if it is packed; `-` is standard input. With what it was before it was *rotated*.
+    """
     if file == STDIN:
         return _unpacked(sys.stdin.buffer.read())
     return b"\n".join(_unpacked(part.read_bytes()) for part in (history(file) if rotated else [Path(file)]))

@@ -111,14 +111,16 @@ def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls
     assert [each.code for each in told(judge, calls("a=1", "b=1", "c=1", timed=False))] == [None] * 3
     judgement = judge.judgement()
     assert set(judgement.not_judged) == {"budget.max_elapsed", "growth", "rate"}
-    assert judgement.not_judged["rate"] == "no times in data"
+    assert judgement.not_judged["rate"] == "no times in sessions of data"
 
 
 def test_without_times_every_repeat_of_a_failure_counts_as_soon_and_that_is_said(calls: Calls) -> None:
     made = calls(*[{"call": "a!no such file", "error_type": "not_found"}] * 2, timed=False)
     judge = Judge(Policy([Loops()]))
     assert [each.code for each in told(judge, made)] == [None, "loops.unrepaired"]
-    assert judge.judgement().not_judged["loops.settled_for"] == "no times in data: every repeat counts as soon"
+    assert (
+        judge.judgement().not_judged["loops.settled_for"] == "no times in sessions of data: every repeat counts as soon"
+    )
 
 
 def test_with_times_they_are(calls: Calls) -> None:
@@ -214,26 +216,6 @@ def test_without_turns_the_cap_on_turns_and_on_refusals_is_not_judged(calls: Cal
     judgement = judge.judgement()
     assert set(judgement.not_judged) == {"budget.max_turns", "denials"}
     assert judgement.total.denied == {"duplicates.window": 1}
-
-
-def test_only_responses_all_of_whose_calls_are_stopped_are_saved(calls: Calls) -> None:
-    made = calls(
-        {"call": "a=1", "turn": 1, "tokens_in": 10, "tokens_out": 1, "cost_usd": 0.25},
-        {"call": "a=1", "turn": 2, "tokens_in": 20, "tokens_out": 2, "cost_usd": 0.5},
-        {"call": "a=1", "turn": 2},
-        {"call": "a=1", "turn": 3, "tokens_in": 40, "tokens_out": 4, "cost_usd": 1.0},
-        {"call": "b=1", "turn": 3},
-    )
-    _, total = judged(ALWAYS, made)
-    assert (total.refused, total.saved_responses) == (3, 1)
-    assert (total.saved_tokens, total.saved_micro_usd) == (22, 500_000)
-    assert (total.tokens, total.micro_usd) == (77, 1_750_000)
-
-
-def test_usage_that_is_told_later_in_a_saved_response_is_saved_with_it(calls: Calls) -> None:
-    made = calls("a=1", {"call": "a=1", "turn": 1}, {"call": "a=1", "turn": 1, "tokens_out": 7}, turn=0)
-    _, total = judged(ALWAYS, made)
-    assert (total.saved_responses, total.saved_tokens) == (1, 7)
 
 
 def test_responses_are_charged_what_they_cost_or_what_the_policy_says(calls: Calls) -> None:

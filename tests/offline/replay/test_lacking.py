@@ -37,11 +37,11 @@ def test_reasons_name_the_sources(calls: Calls) -> None:
     ]
     judged(judge, told)
     said = judge.judgement().not_judged
-    assert said["rate"] == said["tools.rate"] == said["tools.budget.max_elapsed"] == "no times in one"
+    assert said["rate"] == said["tools.rate"] == said["tools.budget.max_elapsed"] == "no times in sessions of one"
     assert (
         said["denials"]
         == said["tools.budget.max_turns"]
-        == "no word on which response made a call in 2 of 3 sessions (one, two)"
+        == "no word on which response made a call in sessions of any source"
     )
 
 
@@ -50,7 +50,7 @@ def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> N
     for n in range(8):
         judge.judge(calls("a=1", source=f"s{n}", timed=n > 6))
     said = judge.judgement().not_judged
-    assert said["rate"] == "no times in s0, s1, s2, s3, s4, s5 and 1 more sources"
+    assert said["rate"] == "no times in sessions of s0, s1, s2, s3, s4, s5 and 1 more sources"
     assert said["budget.max_tokens"] == "no token usage in any source"
     assert said["budget.max_cost_usd"] == "no costs, nor prices in the policy, in any source"
 
@@ -74,6 +74,6 @@ def test_sessions_that_do_not_tell_responses_apart_are_told(calls: Calls, guards
         ],
     )
     found = judge.judgement()
-    reason = "no times and no word on which response made a call in 1 of 4 sessions (bare): it sees calls one by one"
+    reason = "no times and no word on which response made a call in sessions of bare: it sees calls one by one"
     assert found.not_judged.get("loops") == (reason if told else None)
     assert {tally.source: tally.one_by_one for tally in found.sources} == {"bare": 1, "timed": 0, "turned": 0}
