@@ -95,10 +95,10 @@ class Facts:
         self.cost = cost
         self.tokens = tokens
         self.turn = turn
-        for name, fact in more.items():
-            if not hasattr(Facts, name):
-                raise TypeError(f"there is no fact `{name}`")
-            setattr(self, name, fact)
+        if more:
+            if unknown := [name for name in more if not hasattr(Facts, name)]:
+                raise TypeError(f"there is no fact `{unknown[0]}`")
+            vars(self).update(more)
 
 
 class Event(NamedTuple):

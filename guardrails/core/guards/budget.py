@@ -6,7 +6,7 @@ how many responses had no price. `Purse` is the part of it that a session shares
 and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
@@ -56,14 +56,25 @@ class Limit(NamedTuple):
     left: str
     """The name of what is left of it, for the model."""
     what: str
-    used: Callable[[SessionState, int], int]
-    """At a time of the session."""
-    held: Callable[[SessionState], int] = lambda _: 0
-    """By calls and model requests that are open."""
+    counts: str = ""
+    """The field of the state that counts what is used of it; empty: time does."""
     unit: int = 1
     """Of the state, in one of the setting."""
     few: int = 0
     """So little is always told."""
+
+    def used(self, state: SessionState, now_ms: int) -> int:
+        """
+        Returns what is used of it at a time of the session.
+        """
+        return int(getattr(state, self.counts)) if self.counts else state.spent_ms(now_ms)
+
+    def held(self, state: SessionState) -> int:
+        """
+        Returns what open calls and model requests hold of it.
+        """
+        amounts = dict(zip(HELD, held(state), strict=True))
+        return amounts[self.counts] + int(getattr(state, f"held_{self.counts}")) if self.counts in amounts else 0
 
     def amount(self, setting: float) -> int:
         """
@@ -80,20 +91,14 @@ class Limit(NamedTuple):
         return counted(amount, self.setting[len("max_") : -1]) if named else str(amount)
 
 
-def _held_cost(state: SessionState) -> int:
-    return state.held_cost + held(state)[0]
-
-
-def _held_tokens(state: SessionState) -> int:
-    return state.held_tokens + held(state)[1]
-
-
+HELD: Final = ("cost", "tokens")
+"""What open calls and requests hold."""
 TABLE: Final = (
-    Limit("max_calls", "max_calls", "calls_left", "Tool call limit", lambda state, _: state.calls, few=10),
-    Limit("max_turns", "max_turns", "turns_left", "Tool call limit", lambda state, _: state.turns, few=10),
-    Limit("max_cost_usd", "max_cost", "cost_left_usd", "Cost limit", lambda state, _: state.cost, _held_cost, MICRO),
-    Limit("max_tokens", "max_tokens", "tokens_left", "Token limit", lambda state, _: state.tokens, _held_tokens),
-    Limit("max_elapsed", "max_elapsed", "seconds_left", "Time limit", SessionState.spent_ms, unit=1_000),
+    Limit("max_calls", "max_calls", "calls_left", "Tool call limit", "calls", few=10),
+    Limit("max_turns", "max_turns", "turns_left", "Tool call limit", "turns", few=10),
+    Limit("max_cost_usd", "max_cost", "cost_left_usd", "Cost limit", "cost", MICRO),
+    Limit("max_tokens", "max_tokens", "tokens_left", "Token limit", "tokens"),
+    Limit("max_elapsed", "max_elapsed", "seconds_left", "Time limit", unit=1_000),
 )
 CALLS, TURNS, COST, TOKENS, TIME = TABLE
 LIMITS: Final = {limit.setting: limit for limit in TABLE}
@@ -116,14 +121,22 @@ class Limits:
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
         self.budget = budget
-        self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
-        self.own = {limit.name: amount for limit, amount in self.caps}
-        self.most = {limit.name: self.own.get(limit.name, NEVER) for limit in TABLE}
+        self.caps = [(limit, limit.amount(value), limit.counts) for limit, value in given if value is not None]
+        self.own = {limit.name: amount for limit, amount, _ in self.caps}
+        self.most = self.raised({})
+        """The five of them, in their order."""
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
         """Money is limited."""
         self.reserves = self.priced or TOKENS.name in self.own
         """Money or tokens are, so that estimates are held."""
+
+    def raised(self, limits: Mapping[str, int]) -> tuple[int, ...]:
+        """
+        Returns the five of them, where a state has raised some to *limits*.
+        """
+        own = self.own
+        return tuple(limits.get(name, own[name]) if name in own else NEVER for _, name, *_ in TABLE)
 
     def limit(self, state: SessionState, name: str) -> int | None:
         """
@@ -136,16 +149,16 @@ class Limits:
         Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
         fifth, and of calls and turns ten or more.
         """
-        made = []
-        for limit, own in self.caps:
-            most = state.limits.get(limit.name, own) if state.limits else own
-            left = most - limit.used(state, now_ms)
-            if self.reserves:
+        made, raised, reserved, reserves = [], state.limits, state.reserved, self.reserves
+        for limit, own, counts in self.caps:
+            most = raised.get(limit.name, own) if raised else own
+            left = most - (getattr(state, counts) if counts else state.spent_ms(now_ms))
+            if reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
-            if state.reserved and limit is not TIME:
+            if reserved and counts:
                 # Time passes for all of a family at once.
                 left -= state.reserved_by_children(limit.name)
-            if not near or left < limit.few or left * 5 <= most:
+            if not near or left * 5 <= most or left < limit.few:
                 made.append((limit, left))
         return made
 
@@ -342,7 +355,8 @@ class Budget(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
-            cause = self._turns(state) or self._reserved(state, TURNS)
+            most = self._bound.raised(state.limits)[1]
+            cause = _ended(TURNS, most, state.turns) if state.turns >= most else self._reserved(state, TURNS)
         if cause is None and (state.reserved or state.pending):
             cause = self._reserved(state, CALLS)
         if cause is None and self._bound.reserves:
@@ -350,28 +364,27 @@ class Budget(Guard):
         return cause
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        limits, raised, now = self._bound, state.limits, facts.now_ms
-        most = limits.most if not raised else limits.most | {k: raised.get(k, own) for k, own in limits.own.items()}
-        calls, lasts = most["max_calls"], most["max_elapsed"]
-        if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
-            return _ended(CALLS, calls, state.calls)
-        if facts.turn_over and state.turns >= most["max_turns"]:
-            return _ended(TURNS, most["max_turns"], state.turns)
-        if limits.reserves and (cause := self._unpayable(state, most, mine, facts)) is not None:
+        bound = self._bound
+        most = bound.raised(state.limits) if state.limits else bound.most
+        if state.calls >= most[0] and not facts.over and state.calls - _waiting(state) >= most[0]:
+            return _ended(CALLS, most[0], state.calls)
+        if facts.turn_over and state.turns >= most[1]:
+            return _ended(TURNS, most[1], state.turns)
+        if bound.reserves and (cause := self._unpayable(state, most, mine, facts)) is not None:
             return cause
         # Time that stood still matters only near the limit.
-        if now - state.started_ms >= lasts <= (spent := state.spent_ms(now)):
-            return _ended(TIME, lasts, spent)
-        if not facts.request or not limits.reserves:
+        if facts.now_ms - state.started_ms >= most[4] <= (spent := state.spent_ms(facts.now_ms)):
+            return _ended(TIME, most[4], spent)
+        if not facts.request or not bound.reserves:
             return None
         declared = facts.cost, facts.tokens
         guessed = declared == NOTHING
         return self._fits(state, "model request", _average(mine) if guessed else declared, guessed=guessed)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        name, values, holder, made = event.name, event.values, facts.holder, dict(mine or {})
+        values, holder, made = event.values, facts.holder, dict(mine or {})
         holds, used = dict(made.pop("holds", ())), list[int]()
-        if name == "request":
+        if event.name == "request":
             holds = {key: one for key, one in holds.items() if one[3] or not 0 < one[0] <= facts.now_ms}
             estimate = values.get("estimate")
             cost, tokens = _average(mine) if estimate is None else estimate
@@ -380,55 +393,49 @@ class Budget(Guard):
                 holds[_key(holder, values["n"])] = [until, cost, tokens, estimate is not None]
                 holds = dict([*holds.items()][-HOLDS:])
         else:
-            used = [] if name == "release" else [values["cost"] or 0, values["tokens"]]
+            used = [] if event.name == "release" else [values["cost"] or 0, values["tokens"]]
             request = values.get("request")
             holds.pop(_fitting(holds, holder, used) if request is None else _key(holder, request), None)
         if any(used) and self._bound.reserves:
             made |= {key: made.get(key, 0) + more for key, more in zip(RESPONSES, (1, *used), strict=True)}
-        if name == "charge" and values["cost"] is None:
+        if event.name == "charge" and values["cost"] is None:
             made["unpriced"] = made.get("unpriced", 0) + 1
         return made | {"holds": holds} if holds else made or None
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
-        cost, tokens = map(sum, zip(held(state), held(state, guesses=True), strict=True))
-        made = []
-        for limit, own in self._bound.caps:
-            most = state.limits.get(limit.name, own)
-            if limit is CALLS:
-                made.append(Edge(("calls",), most))
-            elif limit is COST:
-                # What is left may be too little for a turn before it is nothing.
-                made.append(Edge(("cost", "held_cost"), most - cost - self._bound.reserve - _average(mine)[0]))
-            elif limit is TOKENS:
-                made.append(Edge(("tokens", "held_tokens"), most - tokens))
-        return made
+        held_cost, held_tokens = map(sum, zip(held(state), held(state, guesses=True), strict=True))
+        calls, _, cost, tokens, _ = self._bound.raised(state.limits)
+        # What is left may be too little for a turn before it is nothing.
+        cost -= held_cost + self._bound.reserve + _average(mine)[0]
+        edges = (
+            Edge(("calls",), calls),
+            Edge(("cost", "held_cost"), cost),
+            Edge(("tokens", "held_tokens"), tokens - held_tokens),
+        )
+        return [edge for edge, limit in zip(edges, (CALLS, COST, TOKENS), strict=True) if limit.name in self._bound.own]
 
-    def _unpayable(self, state: SessionState, most: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
+    def _unpayable(self, state: SessionState, limits: Sequence[int], mine: Any, facts: Facts) -> Denial | None:
         """
         Returns why no more can be paid: nothing is left, a response had no price, what is left pays no tool, or, if a model request is
         next, no usual one.
         """
-        cost, tokens = most[COST.name], most[TOKENS.name]
+        _, _, most, tokens, _ = limits
         if state.tokens >= tokens:
             return _ended(TOKENS, tokens, state.tokens)
-        if cost == NEVER:
+        if most == NEVER:
             return None
-        limit, left, unpriced_by = usd(cost), cost - state.cost - self._bound.reserve, state.own.get(PURSE)
+        limit, left, unpriced_by = usd(most), most - state.cost - self._bound.reserve, state.own.get(PURSE)
         if left <= 0:
-            return _ended(COST, cost, state.cost)
+            return _ended(COST, most, state.cost)
         if unpriced_by and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
             return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=unpriced_by[0])
         # The cheapest tool costs nothing where one is free, or nobody lists them.
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None
-        rest = f"{usd(left)} of the cost limit ({limit}) is left"
-        message = f"{rest}, less than a tool or a usual model turn costs. Stopping tool loop."
-        return _refusal(COST.setting, message, FINISH, ends=True, limit=limit, used=usd(state.cost), left=usd(left))
-
-    def _turns(self, state: SessionState) -> Denial | None:
-        most = self._bound.limit(state, TURNS.name)
-        return None if most is None or state.turns < most else _ended(TURNS, most, state.turns)
+        message = f"{usd(left)} of the cost limit ({limit}) is left, less than a tool or a usual model turn costs."
+        values = {"limit": limit, "used": usd(state.cost), "left": usd(left)}
+        return _refusal(COST.setting, f"{message} Stopping tool loop.", FINISH, ends=True, **values)
 
     def _reserved(self, state: SessionState, limit: Limit) -> Denial | None:
         """
@@ -439,7 +446,7 @@ class Budget(Guard):
             return None
         amount = state.reserved_by_children(limit.name) + (_waiting(state) if limit is CALLS else 0)
         whose = "sub-agents that still run, or for calls that wait for a person"
-        message = f"All {limit.setting[len('max_') :]} that are left ({amount}) are held for {whose}."
+        message = f"All {limit.counts} that are left ({amount}) are held for {whose}."
         hint = "Wait for their results, or write the final answer from what you have."
         return _refusal(limit.setting, message, hint, held=amount)
 

@@ -3,7 +3,7 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, takewhile
+from itertools import chain, takewhile
 from typing import Any, ClassVar, Final
 
 from guardrails.core.state import CAME, MANY, Entry, SessionState, low, shares
@@ -27,9 +27,8 @@ Measured on recorded calls: of 24 looks after two equal ones none had changed; t
 OVER: Final = ("ok", "error")
 """The ways in which a call ended that tell something, if it was not cancelled."""
 CANCELLED: Final = "cancelled"
-EMPTY: Final = CAME.index("empty")
-UNFINISHED: Final = CAME.index("unfinished")
-NO_EVIDENCE: Final = (CAME.index("little"), UNFINISHED)
+LITTLE, EMPTY, UNFINISHED = (CAME.index(name) for name in ("little", "empty", "unfinished"))
+NO_EVIDENCE: Final = (LITTLE, UNFINISHED)
 UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where nobody judges it."""
 UNJUDGED_WAIT_MS: Final = 60_000
@@ -45,24 +44,25 @@ class Again:
 
     __slots__ = ("before", "known", "last", "moves", "old", "retry", "since")
 
-    def __init__(self, state: SessionState, calls: Iterator[Entry], *, polls: bool) -> None:
-        last, since, mine = next(calls), changed_seq(state), state.own.get(EVIDENCE)
+    def __init__(self, state: SessionState, sig: int, *, polls: bool) -> None:
+        calls, since, mine = same_calls(state, sig), changed_seq(state), state.own.get(EVIDENCE)
+        last = next(calls)
         self.before, self.last, self.since = next(calls, None), last, since
         self.known = last.seq > since and last.status in OVER and last.error_type != CANCELLED
         """The latest is over in a way that tells something, and after all that a message of the user may have changed."""
         self.retry = last.error_type is not None and may_retry(state, last)
         self.old = polls or last.seq <= since or outdated(state, last)
         """Work may have been done since."""
-        self.moves = mine is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
+        self.moves = mine is not None and low(sig) in mine[1] and state.now_ms > last.at_ms
         """Its result was seen to change by itself, and time has passed since."""
 
     def times(self, state: SessionState, most: int) -> int:
         """
         Returns how many of them ended alike, one of each turn, counted up to *most*; other calls between them do not matter.
         """
-        count, newer = 1, self.last.turn
-        for one in islice(same_calls(state, self.last.sig), 1, None):
-            if count >= most or one.seq <= self.since or not ended_alike(one, self.last):
+        count, newer = 0, -1
+        for one in same_calls(state, self.last.sig):
+            if count and (count >= most or one.seq <= self.since or not ended_alike(one, self.last)):
                 break
             count += not one.turn or one.turn != newer
             newer = one.turn
@@ -74,7 +74,7 @@ def again_of(call: ToolCall, state: SessionState, facts: Facts) -> Again | None:
     Returns what the same calls before *call* tell, worked out once for all guards; None if there is none, or it cannot be signed.
     """
     if facts.again is None and call.sig is not None and call.sig in state.latest:
-        facts.again = Again(state, same_calls(state, call.sig), polls=facts.tool.repeats == "allow")
+        facts.again = Again(state, call.sig, polls=facts.tool.repeats == "allow")
     return facts.again
 
 
@@ -155,15 +155,16 @@ def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None
     return apart <= SLOW * most and state.now_ms - last.at_ms <= min(max(BURST_MS, SHARE * apart), most)
 
 
-def moved(state: SessionState, entry: Entry) -> bool:
+def moved(state: SessionState, entry: Entry | None) -> bool:
     """
     Returns whether *entry*, which is over, shows something else than the latest look before it, with no work in between.
     """
-    if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.came == UNFINISHED:
+    if entry is None or entry.sig is None or entry.came == UNFINISHED:
         return False
-    others = (one for one in same_calls(state, entry.sig) if one.seq < entry.seq)
-    other = next((one for one in others if one.status in OVER and one.error_type != CANCELLED), None)
-    if other is None or other.status == "error" or other.came == UNFINISHED:
+    others = (one for one in same_calls(state, entry.sig) if one.seq < entry.seq and one.status in OVER)
+    other = next((one for one in others if one.error_type != CANCELLED), None)
+    shows = entry.status == "ok" or entry.error_type == "not_found"
+    if not shows or other is None or other.status == "error" or other.came == UNFINISHED:
         # A failure that passes and a wait that is over are no look and a later one.
         return False
     alike = entry.result_hash == other.result_hash or entry.steady == other.steady != 0
@@ -249,14 +250,16 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return mine if _is_alone(state) else _known(state, mine, own=facts.tool.changes)
+        alone = FAMILY not in state.own and state.family is None and not state.reserved
+        return mine if alone else _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         entry, window = facts.entry, state.window
-        outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
-        repeated = entry is not None and len(state.latest) < len(window) and facts.tool.repeats != "allow"
-        moves = repeated and entry is not None and moved(state, entry)
-        if not (outside or moves) and _is_alone(state):
+        outside = entry is None or entry.seq < window[0].seq
+        # In most sessions no two calls of the window are the same.
+        moves = len(state.latest) < len(window) and facts.tool.repeats != "allow" and moved(state, entry)
+        outside = outside and _did(facts)
+        if not outside and not moves and FAMILY not in state.own and state.family is None and not state.reserved:
             return mine
         since, known, work = _known(state, mine, own=_did(facts))
         if moves and low(call.sig) not in known:
@@ -265,10 +268,6 @@ class Evidence(Guard):
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return [state.seq, *_known(state, mine, own=True)[1:]] if event.values.get("asked") else mine
-
-
-def _is_alone(state: SessionState) -> bool:
-    return state.family is None and not state.reserved and FAMILY not in state.own
 
 
 def _did(facts: Facts) -> bool:

@@ -58,8 +58,8 @@ class Growth(Guard):
         return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        limit, levels = self.max_calls_per_second, mine or {}
-        return mine if limit is None else {**levels, CALLS: gcra(levels.get(CALLS, 0), facts.now_ms, limit, 1_000)[0]}
+        limit, before = self.max_calls_per_second, mine or {}
+        return mine if limit is None else before | {CALLS: gcra(before.get(CALLS, 0), facts.now_ms, limit, 1_000)[0]}
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         return next((self._blown(place) for place in CAPS if mine.get(place) == BLOWN), None) if mine else None

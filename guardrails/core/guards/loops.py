@@ -17,6 +17,7 @@ from .base import Codes, Facts, Guard, Keys, Verdict, guard, map_of
 from .denials import Denials
 from .evidence import (
     EMPTY,
+    LITTLE,
     UNFINISHED,
     Evidence,
     again_of,
@@ -126,26 +127,30 @@ class Loops(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig in state.latest:
             return self._repeat(call, state, facts)
-        tool = facts.tool
-        if tool.repeats == "allow":
+        if facts.tool.repeats == "allow":
             return None
         calls = past(state, call.tool)
-        latest = [*islice(calls, 2)]
-        if not latest or latest[0].status == "error":
-            return self._failing(call, state, chain(latest, calls), tool.shell)
-        last = latest[0]
-        if last.changes or not (last.came == EMPTY or (len(latest) > 1 and is_evidence(latest[1], last))):
+        last = next(calls, None)
+        if last is None or last.status == "error":
+            return self._failing(call, state, last, calls, facts.tool.shell)
+        if last.changes:
             return None
-        return self._searching(call, state, chain(latest, calls), tool.shell)
+        before = next(calls, None)
+        if last.came != EMPTY and (before is None or not is_evidence(before, last)):
+            return None
+        others = calls if before is None else chain((before,), calls)
+        return self._searching(call, state, last, others, facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        if facts.hints and facts.entry is not None and brought_news(state, facts.entry):
+        entry = facts.entry
+        if entry is None:
+            return envelope
+        if facts.hints and brought_news(state, entry):
             # That a repeat brings nothing is not said beside something new.
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
-        entry, tool = facts.entry, facts.tool
-        if entry is not None and entry.little and tool.read_only is False and tool.repeats != "allow":
+        if entry.came == LITTLE and facts.tool.read_only is False and facts.tool.repeats != "allow":
             earlier = [one for one in same_calls(state, entry.sig) if changed_seq(state) < one.seq < entry.seq][:1]
             if any(one.little and one.status == "ok" and one.result_hash != entry.result_hash for one in earlier):
                 envelope.nudge(" ".join(WORDS["done"]).format(tool=call.tool))
@@ -189,13 +194,14 @@ class Loops(Guard):
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
         return self._graded("cycle", call, count, (failed or looks) and not old, length=length)
 
-    def _searching(self, call: ToolCall, state: SessionState, calls: Iterator[Entry], shell: bool) -> Verdict:
+    def _searching(
+        self, call: ToolCall, state: SessionState, last: Entry, calls: Iterator[Entry], shell: bool
+    ) -> Verdict:
         """
-        Returns the verdict on looks of one tool in a row that brought the same, or nothing: the latest of its *calls*.
+        Returns the verdict on looks of one tool in a row that brought the same, or nothing: the *last* and the *calls* before it.
         """
         sketch = call.sketch = sketch_of(call.arguments)
-        run = run_of(calls)
-        last = run[0]
+        run = run_of(last, calls)
         refuse = last.seq == state.seq and self._is_settled(state.now_ms - last.at_ms) and not shell
         verdict = self._graded("reworded", call, sum(same_words(one.sketch, sketch) for one in run), refuse)
         if verdict is None and last.came == EMPTY:
@@ -207,19 +213,23 @@ class Loops(Guard):
             verdict = self._graded("reworded", call, len(near), refuse and sure)
         return verdict
 
-    def _failing(self, call: ToolCall, state: SessionState, calls: Iterator[Entry], shell: bool) -> Verdict:
+    def _failing(
+        self, call: ToolCall, state: SessionState, last: Entry | None, calls: Iterator[Entry], shell: bool
+    ) -> Verdict:
         """
-        Returns the verdict on failures in a row with one cause: the latest *calls* of the tool itself, else those of its server.
+        Returns the verdict on failures in a row with one cause: the *last* and the *calls* before it of the tool itself, else those of its
+        server.
         """
-        most, whose = _most(self.same_error), call.tool
-        run = run_of(calls, most)
-        if not run and (whose := whose.rpartition("__")[0]):
-            run = run_of(past(state), most)
-        if not run or run[0].status != "error" or not run[0].steady:
+        whose = call.tool
+        if last is None and (whose := whose.rpartition("__")[0]):
+            calls = past(state)
+            last = next(calls, None)
+        if last is None or last.status != "error" or not last.steady:
             return None
-        if whose != call.tool and whose != run[0].tool.rpartition("__")[0]:
+        if whose not in (call.tool, last.tool.rpartition("__")[0]):
             return None
-        kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
+        run = run_of(last, calls, _most(self.same_error))
+        kind, unbroken = last.error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
         values = {"tool": whose, "error": kind or "other"}
         return self._graded("same_error", call, len({one.sig for one in run}), refuse, **values)
@@ -272,20 +282,17 @@ def _same(one: Entry, other: Entry) -> bool:
     return one.sig == other.sig is not None and one.came != UNFINISHED and ended_alike(one, other)
 
 
-def run_of(calls: Iterator[Entry], most: int = MANY) -> list[Entry]:
+def run_of(last: Entry, calls: Iterator[Entry], most: int = MANY) -> list[Entry]:
     """
-    Returns those of *calls*, newest first, that ended as the first did, up to one that did not: *most*, one of each turn.
+    Returns the *last* call and those of *calls*, newest first, that ended as it did, up to one that did not: *most*, one of each turn.
     """
-    last = next(calls, None)
-    if last is None:
-        return []
     run, failed = [last], last.status == "error"
     for one in calls:
         if failed:
             alike = one.steady == last.steady and one.status == "error"
         else:
             alike = one.came == last.came == EMPTY or (EMPTY not in (one.came, last.came) and is_evidence(one, last))
-        if not alike or len(run) == most:
+        if not alike or len(run) >= most:
             break
         if one.turn != run[-1].turn or not one.turn:
             run.append(one)

@@ -9,7 +9,8 @@ what for.
 import re
 
 from collections.abc import Iterator, Mapping, Set
-from itertools import repeat
+from itertools import compress, repeat
+from operator import not_
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
@@ -110,15 +111,15 @@ def news_hash(reading: Reading) -> int:
     """
     if reading.error_type is not None:
         return _digest(_failure(reading)) & 0xFFFFFFFF or 1
-    shown, content = reading.rendered or reading.render(), None
-    if shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
+    shown, content, digest = reading.rendered or reading.render(), reading.content, reading.hash
+    if shown is not None and shown.size <= STEADY and type(content) in _HOLDERS:
         try:
-            news = news_of(reading.content, reading.given, form=reading.form)
-            content = dumps(news, None, OPT_SORT_KEYS) if news and news != reading.content else None
+            news = news_of(content, reading.given, form=reading.form)
+            digest = xxh3_64_intdigest(dumps(news, None, OPT_SORT_KEYS)) if news and news != content else digest
         except TypeError:
             # What JSON has no form for is compared as it is.
-            content = None
-    return (reading.hash if content is None else xxh3_64_intdigest(content)) & 0xFFFFFFFF or 1
+            pass
+    return digest & 0xFFFFFFFF or 1
 
 
 def _failure(reading: Reading) -> str:
@@ -142,16 +143,14 @@ def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = N
     if type(content) is not dict or not depth:
         return content
     form = form or form_of(content)
-    news: dict[str, Any] = {}
-    for key in form.stated if content.get(form.rows) else form.facts:
-        member = content[key]
-        if str(member) not in given:
-            news[str(key)] = member
+    names = form.stated if content.get(form.rows) else form.facts
+    members = [*map(content.__getitem__, names)]
+    news = dict(compress(zip(names, members, strict=True), map(not_, map(given.__contains__, map(str, members)))))
     for key, _ in form.lists:
-        news[str(key)] = _in_any_order(content[key])
+        news[key] = _in_any_order(content[key])
     for key, its in form.objects:
         if not its.aside and (inside := news_of(content[key], given, depth - 1)) != {}:
-            news[str(key)] = inside
+            news[key] = inside
     return news
 
 

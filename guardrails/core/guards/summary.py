@@ -13,7 +13,7 @@ from guardrails.core.result import Reading
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import short
 from guardrails.core.state import SessionState
-from guardrails.core.text.plain_json import dumps
+from guardrails.core.text.plain_json import to_json
 from guardrails.core.text.tagged import TAG
 from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall
@@ -45,30 +45,34 @@ class Summary(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        looks = envelope.status != "success"
+        looks: bool | None = envelope.status != "success"
         if not looks:
-            reading, tool = outcome, facts.tool
+            reading, tool, shown = outcome, facts.tool, envelope.rendered
             if not isinstance(reading, Reading) or reading.value is not envelope.value:
                 reading = Reading(envelope.value, source_of(tool), call.arguments)
-            extent, looks = extent_of(reading), tool.read_only  # type: ignore[assignment]
-            works = looks is False
+            complete, rows, total, how = extent_of(reading)
+            looks = tool.read_only
             if looks is None:
-                looks = tool.repeats == "evidence" or extent.found is not None
-            whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
-            if extent.total is not None and not works and outcome.complete and envelope.total_matches is None:
-                envelope.total_matches = extent.total
+                looks = tool.repeats == "evidence" or rows is not None
+            whole = outcome.complete and (shown is None or shown.complete)
+            if tool.read_only is False:
+                # Rows that an update brings back, or none, are no search.
+                rows = total = None
+            if total is not None and outcome.complete and envelope.total_matches is None:
+                envelope.total_matches = total
             if envelope.is_complete is None:
-                envelope.is_complete = extent.complete if whole else False
-                if extent.how is not None:
-                    envelope.hint(extent.how)
-                elif extent.found is not None and not works and whole and extent.complete:
-                    envelope.next_action_hint = envelope.next_action_hint or found(extent.found)
+                envelope.is_complete = complete if whole else False
+                if how is not None:
+                    envelope.hint(how)
+                elif rows is not None and whole and complete:
+                    envelope.next_action_hint = envelope.next_action_hint or found(rows)
         if looks and envelope.query_summary is None:
             # The tool may have changed the arguments that it was given.
             text = call.canonical
             asked = call.arguments if text is None or TAG in text else orjson.loads(text)
-            short = text is not None and len(text) <= MAX_STRING
-            envelope.query_summary = (asked if short else summarise(asked)) if asked else None
+            envelope.query_summary = (
+                asked and (asked if text and len(text) <= MAX_STRING else summarise(asked))
+            ) or None
         return envelope
 
 
@@ -91,10 +95,10 @@ def summarise(arguments: Any) -> Any:
         return _cut(arguments)
     summary: dict[str, Any] = {}
     for key, value in arguments.items():
-        more = {**summary, str(key)[:MAX_STRING]: _cut(value)}
-        if len(dumps(more) or 6 * str(more)) > MAX_SUMMARY:
+        summary[str(key)[:MAX_STRING]] = _cut(value)
+        if len(to_json(summary)) > MAX_SUMMARY:
+            summary.popitem()
             return {**summary, "...": "cut"}
-        summary = more
     return summary
 
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from .plain_json import exact
 from .short_keys import cached_if_short
 from .tagged import MAX_APART, tagged
 
@@ -43,7 +42,7 @@ def sign(tool: str, arguments: object) -> tuple[bytes | None, int | None, bytes 
     if encoded is None:
         return None, None, None
     digest = xxh3_128_digest(encoded, _seed(tool))
-    return digest, _LOW64(digest)[0], exact(encoded)
+    return digest, _LOW64(digest)[0], b"%b" % encoded
 
 
 @cached_if_short(4096)
@@ -63,7 +62,7 @@ def canonical(arguments: object) -> bytes | None:
             except TypeError:  # of keys that are no text, and of what is too deep
                 return tagged(arguments)
             # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
-            if len(encoded) > MAX_APART or encoded.isascii() or unicodedata.is_normalized("NFC", encoded.decode()):
+            if encoded.isascii() or len(encoded) > MAX_APART or unicodedata.is_normalized("NFC", encoded.decode()):
                 return encoded
         return tagged(arguments)
     except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
@@ -77,8 +76,10 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     The *length* is the full length if *payload* is already cut. Text counts as its UTF-8 bytes. The length of text of
     more than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
     """
-    head, full = _head(payload) if isinstance(payload, str) else (payload[:RESULT_HEAD], len(payload))
-    return (xxh3_64_intdigest(head, full if length is None else length) ^ _SIGN) - _SIGN
+    if isinstance(payload, str):
+        payload, full = _head(payload)
+        length = full if length is None else length
+    return (xxh3_64_intdigest(payload[:RESULT_HEAD], len(payload) if length is None else length) ^ _SIGN) - _SIGN
 
 
 def masked_result_hash(payload: bytes | str) -> int:
@@ -128,7 +129,9 @@ def _is_plain(arguments: Any) -> bool:
     """
     containers: list[Any] = [arguments.values() if type(arguments) is dict else (arguments,)]
     for values in containers:
-        for value in values if not _SCALARS.issuperset(map(type, values)) else ():
+        if _SCALARS.issuperset(map(type, values)):
+            continue
+        for value in values:
             kind = type(value)
             if kind is dict:
                 containers.append(value.values())
@@ -136,6 +139,6 @@ def _is_plain(arguments: Any) -> bool:
                 containers.append(value)
             elif kind not in _SCALARS and not (kind is float and value % 1.0 > 0.0):
                 return False
-            if len(containers) > _FEW:
-                return False
+        if len(containers) > _FEW:
+            return False
     return True

@@ -60,10 +60,8 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
     kind = type(value)
     if kind is str:
         return _render_text(value, limit)
-    text, whole = None, True
-    if kind in _HOLDERS and _is_narrow(value):
-        text = dumps(value)
-    total = len(value) if kind is list or kind is tuple else None
+    total, whole = len(value) if kind is list or kind is tuple else None, True
+    text = dumps(value) if kind in _HOLDERS and _is_narrow(value) else None
     if text is None:
         copy = Copy(limit, consumes=True)
         value = copy.of(value)
@@ -73,7 +71,7 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
         total = len(value) if total is None and type(value) is list else total
     size = len(text)
     if size <= limit:
-        return Rendered(exact(text), None, whole, size, size)
+        return Rendered(b"%b" % text, None, whole, size, size)
     return _cut_object(text, limit) if total is None else _cut_list(value, total, limit, size if whole else None)
 
 
