@@ -20,7 +20,6 @@ from guardrails.core.chain import Chain, Hook, Hooks, Plan
 from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
-from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import (
     UNCERTAIN,
     Found,
@@ -33,6 +32,7 @@ from guardrails.core.refusals import (
     unbound,
     uncertain,
 )
+from guardrails.core.result import End
 from guardrails.core.retries.serving import Advised
 from guardrails.core.scopes import Place, first_cause, hold_in, marks, move_in, opened, progress, settle_in, time_left
 from guardrails.core.state import (
@@ -152,7 +152,7 @@ class Engine(NamedTuple):
     def complete(
         self,
         decision: Decision,
-        prepared: Prepared,
+        end: End,
         plan: Plan,
         now_ms: int,
         advised: Advised | None,
@@ -162,7 +162,7 @@ class Engine(NamedTuple):
         """
         Returns what the model reads of a call that is over, and what is recorded of it.
         """
-        return self.apply(_complete, now_ms, states, clocks, decision, prepared, plan, now_ms, advised)
+        return self.apply(_complete, now_ms, states, clocks, decision, end, plan, now_ms, advised)
 
 
 class Moment:
@@ -522,20 +522,20 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
 
 
 def _complete(
-    at: Moment, decision: Decision, prepared: Prepared, plan: Plan, now_ms: int, advised: Advised | None
+    at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
-    chain, state, outcome, own = at.chain, at.state, prepared.outcome, prepared.own
-    failed, now, at_ms = outcome.error_type is not None, at.pass_time(now_ms), decision.at_ms
+    chain, state, own = at.chain, at.state, end.own
+    failed, now, at_ms = end.error_type is not None, at.pass_time(now_ms), decision.at_ms
     took = now - at_ms if now > at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
     pending = _running(state, decision)
-    unknown = _settle(at, plan, pending, prepared, decision, facts)
-    envelope = Envelope.of(outcome, prepared.rendered) if own is None else own.shown(prepared.rendered)
+    unknown = _settle(at, plan, pending, end, decision, facts)
+    envelope = Envelope.of(end, end.rendered) if own is None else own.shown(end.rendered)
     code = envelope.code
-    envelope = _shape(at, plan, envelope, decision.call, outcome, facts)
+    envelope = _shape(at, plan, envelope, decision.call, end, facts)
     for _, hint in facts.hints:
         envelope.nudge(hint)
     # A guard withholds a retry by a code.
@@ -571,25 +571,23 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
     return None if pending.stage in ASKED else pending
 
 
-def _settle(
-    at: Moment, plan: Plan, pending: Pending | None, prepared: Prepared, decision: Decision, facts: Facts
-) -> bool:
+def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision: Decision, facts: Facts) -> bool:
     """
     Settle an admission, if there is one still. Returns whether nobody knows how a call ended that is not to be made twice.
     """
-    state, call, outcome = at.state, decision.call, prepared.outcome
-    unknown = prepared.unknown and plan.once
+    state, call = at.state, decision.call
+    unknown = end.unknown and plan.once
     if call.sig in state.uncertain and not unknown:
-        if prepared.unread and outcome.error_type is None:
+        if end.unread and end.error_type is None:
             state.uncertain[call.sig] = state.uncertain[call.sig]._replace(came=True)
         else:
             del state.uncertain[call.sig]
     if pending is None:
         facts.late = True
     else:
-        settle(state, pending, outcome)
+        settle(state, pending, end)
         entry = facts.entry = pending.entry
-        entry.result_hash, entry.steady, entry.came = prepared.result_hash, prepared.steady, prepared.empty
+        entry.result_hash, entry.steady, entry.came = end.hash, end.steady, end.came
         if unknown:
             note_uncertain(state, pending)
     for place in at.places:
@@ -598,10 +596,10 @@ def _settle(
         if place.name:
             if pending is None:
                 continue
-            settle_in(its, (decision.cost, decision.tokens), outcome)
+            settle_in(its, (decision.cost, decision.tokens), end)
         facts.now_ms, facts.holder = place.now_ms, place.holder
         hooks = own.family_settles if its.reserved or its.family is not None else own.settles
-        for name, _, error in remember(hooks, its, facts, call, outcome):
+        for name, _, error in remember(hooks, its, facts, call, end):
             at.errors += (failure(error, place.code(name)),)
     return unknown
 

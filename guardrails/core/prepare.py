@@ -2,62 +2,37 @@
 The reading of a result with all that costs time already done, outside of any lock.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading
 from guardrails.core.result.content import LINE
-from guardrails.core.text.truncation import Rendered
-from guardrails.core.values.types import ERROR_TYPES, NO_TIME, STATUSES, Outcome, ToolCall
+from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 
 CLOSE: Final = 400
 """Bytes of a result of which it is asked whether it brought anything."""
 
 
-@dataclass(slots=True)
-class Prepared:
-    """
-    An outcome with all that costs time already done: rendered and hashed, outside of any lock.
-    """
-
-    outcome: Outcome
-    """A `Reading`, where the result is there."""
-    rendered: Rendered | None
-    result_hash: int
-    """Evidence: of a success as it is, of a failure with digits deleted."""
-    own: Envelope | None = None
-    """The envelope that the tool itself made."""
-    steady: int = 0
-    """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
-    empty: int = 0
-    """1: it only acknowledges; 2: it is empty; 3: it is unfinished; 4: it is brief; 0: none of them."""
-
-    unknown: bool = False
-    """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
-    unread: bool = False
-    """The call was answered before: no model reads this."""
-    at_ms: int = NO_TIME
-    """When it was read, by the clock of its session."""
-
-
-def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, look: bool = False) -> Prepared:
+def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, look: bool = False) -> Reading:
     """
     Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Of a *look* the news is hashed too.
     """
-    reading, own = outcome, None
-    if type(reading) is not Reading:
+    if type(outcome) is Reading:
+        reading = outcome
+    else:
         reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
         reading.__dict__.update(vars(outcome))
     if isinstance(reading.value, Envelope):
         own = _checked(reading.value)
         reading = _reading_of(reading, own)
     shown, failed = reading.render(max_bytes), reading.error_type is not None
-    steady = news_hash(reading) if failed or look else 0
-    empty = says(reading, look=look) if shown is not None and shown.size <= CLOSE and not failed else 0
-    return Prepared(reading, shown, reading.hash, own, steady, empty)
+    if failed or look:
+        reading.steady = news_hash(reading)
+    if shown is not None and shown.size <= CLOSE and not failed:
+        reading.came = says(reading, look=look)
+    return reading
 
 
 def says(reading: Reading, *, look: bool) -> int:
@@ -93,6 +68,7 @@ def _checked(envelope: Envelope) -> Envelope:
 def _reading_of(reading: Reading, own: Envelope) -> Reading:
     failure = own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other")
     made = Reading(own.value, reading.source, reading.arguments)
+    made.own = own
     made.error_type, made.error_message = failure, own.error_message or own.message or ""
     made.http_status, made.retry_after_ms = own.http_status, own.retry_after_ms
     made.cost, made.tokens = reading.cost, reading.tokens

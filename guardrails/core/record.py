@@ -14,9 +14,8 @@ import orjson
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
-from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import STOPPED
-from guardrails.core.result import evidence_of
+from guardrails.core.result import End, evidence_of
 from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import masked_result_hash, result_hash
@@ -122,7 +121,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
     return plan.recorded
 
 
-def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
+def settle_record(session_id: str, decision: Decision, end: End, completion: Completion) -> dict[str, Any]:
     """
     Returns the line of a settled call; a sink keeps the result of the tool, or its hashes only.
 
@@ -134,15 +133,14 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
 
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
-    call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
-    own = prepared.own
-    exact = masked = prepared.result_hash
-    text = evidence_of(outcome, None) if rendered is None else rendered.payload
-    if outcome.error_type is None:
+    call, rendered, judged, own = decision.call, end.rendered, completion.judged, end.own
+    exact = masked = end.hash
+    text = evidence_of(end, None) if rendered is None else rendered.payload
+    if end.error_type is None:
         masked = masked_result_hash(text)
     else:
         exact = result_hash(text, len(text) if rendered is None else rendered.original_bytes)
-    cost = decision.cost if outcome.cost is None else outcome.cost
+    cost = decision.cost if end.cost is None else end.cost
     record = {
         "schema_version": SCHEMA_VERSION,
         "event": "settle",
@@ -150,33 +148,33 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         **dict(zip(_END, _end(completion), strict=True)),
         **dict(zip(_DECISION, _decision(decision), strict=True)),
         "retry_source": decision.retry_source,
-        **dict(zip(_FAILURE, _failure(outcome), strict=True)),
-        "status": "ok" if outcome.error_type is None else "error",
-        "error_message": outcome.error_message or None,
+        **dict(zip(_FAILURE, _failure(end), strict=True)),
+        "status": "ok" if end.error_type is None else "error",
+        "error_message": end.error_message or None,
         "result_hash": exact,
         "result_hash_masked": masked,
         "result_bytes": 0 if rendered is None else rendered.size,
         "cost": cost,
         "cost_usd": cost / MICRO,
-        "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
+        "tokens": decision.tokens if end.tokens is None else end.tokens,
         "claims": None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
         "model_version": None if judged is None else judged.model,
         "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],
     }
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
-    if call.canonical is not None and (outcome.error_message or completion.errors):
+    if call.canonical is not None and (end.error_message or completion.errors):
         record["arguments"] = orjson.Fragment(call.canonical)
-    if prepared.steady:
-        record["steady"] = prepared.steady
-    if prepared.empty:
-        record["empty"] = prepared.empty
-    if own or completion.no_retry or completion.uncertain or prepared.unread:
+    if end.steady:
+        record["steady"] = end.steady
+    if end.came:
+        record["empty"] = end.came
+    if own or completion.no_retry or completion.uncertain or end.unread:
         sandbox = None if own is None else own.sandbox
         rare = {
             "no_retry": completion.no_retry,
             "uncertain": completion.uncertain,
-            "unread": prepared.unread,
+            "unread": end.unread,
             "sandbox": sandbox,
         }
         record |= {name: value for name, value in rare.items() if value}

@@ -20,7 +20,7 @@ from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.prepare import Prepared, prepare
+from guardrails.core.prepare import prepare
 from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading, reading_of
@@ -258,11 +258,11 @@ class Calls:
         reading.unread = unread
         return self.close(decision, plan, reading)
 
-    def read(self, decision: Decision, plan: Plan, result: object) -> Prepared:
+    def read(self, decision: Decision, plan: Plan, result: object) -> Reading:
         """
         Returns the reading of what a call came to, made where its tool ran, as a result may work nowhere else.
         """
-        if type(result) is Prepared:
+        if type(result) is Reading:
             return result
         now, call = self.ledger.time(), decision.call
         try:
@@ -282,12 +282,12 @@ class Calls:
         reading.at_ms = now
         return reading
 
-    def close(self, decision: Decision, plan: Plan, reading: Prepared) -> Envelope:
+    def close(self, decision: Decision, plan: Plan, reading: Reading) -> Envelope:
         """
         Settle a call whose result was read, in the session's state.
         """
-        ledger, call, outcome, rendered = self.ledger, decision.call, reading.outcome, reading.rendered
-        policy, failed = ledger.policy, outcome.error_type is not None
+        ledger, call, policy = self.ledger, decision.call, self.ledger.policy
+        failed = reading.error_type is not None
         if failed and policy.model_files is not None:
             policy.model_files.refresh(reading.at_ms)
         try:
@@ -303,9 +303,9 @@ class Calls:
             if ledger.records is not None:
                 ledger.records.end(decision, reading, completion)
         if failed:
-            self._log_failure(call, outcome.error_message, outcome.error_type)
+            self._log_failure(call, reading.error_message, reading.error_type)
         if call.canonical is not None and call.sig is not None and (reading.unread or not completion.late):
-            payload = failure(outcome) if rendered is None else rendered.payload
+            payload = failure(reading) if reading.rendered is None else reading.rendered.payload
             policy.results.keep(ledger.id, call.sig, call.canonical, payload)
         if completion.errors:
             self._log_errors(completion)

@@ -26,8 +26,8 @@ from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.budget import LIMITS, NO_LIMITS, TIME, Limits, unpriced
 from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.evidence import changed_seq
-from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import unreachable, unreadable
+from guardrails.core.result import End
 from guardrails.core.scopes import Place, progress
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.plain_json import exact
@@ -530,13 +530,13 @@ class Recorder:
         if decision.park_n:
             self.hand(partial(records.park_record, session, decision), EVENT_BYTES)
 
-    def end(self, decision: Decision, reading: Prepared, completion: Completion) -> None:
+    def end(self, decision: Decision, end: End, completion: Completion) -> None:
         """
         Hand over how a call ended, if the session's state knows of it.
         """
         if completion.n:
-            record = partial(records.settle_record, self._session_id, decision, reading, completion)
-            self.hand(record, RECORD_BYTES if reading.rendered is None else RECORD_BYTES + reading.rendered.size)
+            record = partial(records.settle_record, self._session_id, decision, end, completion)
+            self.hand(record, RECORD_BYTES if end.rendered is None else RECORD_BYTES + end.rendered.size)
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.prepare import Prepared
+from guardrails.core.result import Reading
 from guardrails.core.text.collect import collect_async
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
@@ -294,12 +294,12 @@ class Run(NamedTuple):
     execute: Execute
     tool: str
 
-    def now(self) -> Prepared:
+    def now(self) -> Reading:
         calls, decision, plan, _, _ = self
         limit, work = limit_of(plan, decision.left_ms, threaded=True), partial(outcome_of, *self)
         return calls.read(decision, plan, work() if limit is None else thread_result(work, limit, self.late))
 
-    async def later(self) -> Prepared:
+    async def later(self) -> Reading:
         calls, decision, plan, execute, _ = self
         work, waits = partial(outcome_of, *self, awaits=True), is_async(execute)
         limit = limit_of(plan, decision.left_ms, threaded=not waits)
@@ -309,7 +309,7 @@ class Run(NamedTuple):
             import asyncio
 
             result = asyncio.wrap_future(in_thread(work, self.late, limit.seconds))
-        if type(result) is not Prepared:
+        if type(result) is not Reading:
             reading = self._reading(result)
             result = await (reading if limit is None else task_result(reading, limit, self.late))
         return calls.read(decision, plan, result)
@@ -324,7 +324,7 @@ class Run(NamedTuple):
         else:
             settle()
 
-    async def _reading(self, result: Any) -> Prepared:
+    async def _reading(self, result: Any) -> Reading:
         calls, decision, plan, _, _ = self
         whole = True
         try:
@@ -339,7 +339,7 @@ class Run(NamedTuple):
         except Exception as error:  # noqa: BLE001  a generator that raises half-way has failed
             result = error
         reading = calls.read(decision, plan, result)
-        reading.outcome.complete = reading.outcome.complete and whole
+        reading.complete = reading.complete and whole
         return reading
 
 

@@ -14,13 +14,13 @@ blocks and the structured content of MCP, a library's result types. So a word th
 """
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from guardrails.core.text.collect import LIMIT_BYTES, taken
 from guardrails.core.text.redaction import SCAN_CHARS, redact
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
-from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
+from guardrails.core.values.types import ERROR_TYPES, NO_TIME, Failed, Outcome, Success, claimed
 
 from .content import Carried, content_of, given_by, news_in
 from .failures import Source, failure_in, may_fail
@@ -28,20 +28,51 @@ from .kinds import passing
 from .names import NAMELESS, Form, form_of
 
 
+if TYPE_CHECKING:
+    from guardrails.core.envelope.envelope import Envelope
+
 NOBODY: Final = Source()
 
 
-class Reading(Outcome):
+class End(Outcome):
     """
-    An outcome, and what its content says.
+    An outcome with all that costs time already done, outside of any lock.
     """
 
     rendered: Rendered | None = None
     """The value as the model reads it, once that is made."""
+    hash: int = 0
+    """Evidence: 64 bits of it, once it is rendered; of a failure without its digits."""
+    steady: int = 0
+    """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
+    came: int = 0
+    """What it brought, a place in `state.CAME`."""
+    own: "Envelope | None" = None
+    """The envelope that the tool itself made."""
+    unknown: bool = False
+    """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
+    unread: bool = False
+    """The call was answered before: no model reads this."""
+    at_ms: int = NO_TIME
+    """When it was read, by the clock of its session."""
+
+    @classmethod
+    def of(cls, outcome: Outcome, **known: Any) -> Self:
+        """
+        Returns *outcome* as the end of a call, with what else is *known* of it.
+        """
+        made = cls.__new__(cls)
+        made.__dict__.update(vars(outcome), **known)
+        return made
+
+
+class Reading(End):
+    """
+    An outcome, and what its content says.
+    """
+
     raised: bool = False
     """It is of an exception, which the tool raised or its iterator."""
-    hash: int
-    """64 bits of it, once it is rendered; of a failure without its digits."""
 
     def __init__(
         self, value: Any, source: Source = NOBODY, arguments: Any = None, content: Any = ..., form: Form | None = None

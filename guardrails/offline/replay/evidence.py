@@ -2,12 +2,13 @@
 Finds which calls of a transcript were really new, against the latest identical ones and under any policy.
 """
 
+from copy import copy
 from typing import Final, Literal
 
 from guardrails.core.chain import Plan
 from guardrails.core.guards.similarity import news_hash
-from guardrails.core.prepare import CLOSE, Prepared, says
-from guardrails.core.result import Reading, reading_of
+from guardrails.core.prepare import CLOSE, says
+from guardrails.core.result import End, Reading, reading_of
 from guardrails.core.result.content import data_in
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
@@ -91,25 +92,31 @@ def end_of(call: RecordedCall, tool: Tool) -> tuple[Outcome, int | None]:
     return outcome, ~(known & BITS)
 
 
-def shown_by(call: RecordedCall, evidence: int, outcome: Outcome, made: ToolCall, plan: Plan) -> Prepared:
+def shown_by(call: RecordedCall, evidence: int, outcome: Outcome, made: ToolCall, plan: Plan) -> End:
     """
     Returns the result of *call*, with its *evidence*, as guards see it once it is there.
 
     It is made for the call as it was decided, and the *plan* of its tool.
     """
-    result, steady, empty = call.result, call.steady, call.empty
+    result, steady, came = call.result, call.steady, call.empty
     if result is None or steady:
-        return Prepared(outcome, None, evidence, None, steady, empty)
+        return _ended(outcome, evidence, steady, came)
     if outcome.error_type is not None:
         read = Reading(None, arguments=made.arguments)
         read.error_type, read.error_message = outcome.error_type, result
-        return Prepared(outcome, None, evidence, None, news_hash(read), empty)
+        return _ended(outcome, evidence, news_hash(read), came)
     brief, compared = len(result) <= CLOSE, not plan.changes and len(result) < CUT
     if brief or (compared and data_in(result) is not result):
         read = outcome if type(outcome) is Reading else Reading(result, arguments=made.arguments)
-        empty = says(read, look=not plan.changes) if brief else empty
+        came = says(read, look=not plan.changes) if brief else came
         steady = news_hash(read) if compared else steady
     elif compared:
         # What is no data is compared as it is.
         steady = (evidence if call.plain_hash is None else result_hash(result)) & 0xFFFFFFFF or 1
-    return Prepared(outcome, None, evidence, None, steady, empty)
+    return _ended(outcome, evidence, steady, came)
+
+
+def _ended(outcome: Outcome, evidence: int, steady: int, came: int) -> End:
+    made = copy(outcome) if isinstance(outcome, End) else End.of(outcome)
+    made.hash, made.steady, made.came = evidence, steady, came
+    return made

@@ -17,9 +17,9 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import event
 from guardrails.core.guards.amounts import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
-from guardrails.core.prepare import Prepared
 from guardrails.core.record import newer_records, newer_version
 from guardrails.core.refusals import stopped
+from guardrails.core.result import End
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
 from guardrails.core.tools.tool import Tool
@@ -78,7 +78,7 @@ def call_of(record: Record) -> ToolCall:
     return ToolCall(record["tool"], arguments, record["id"], None, sig, problems, places=answers, sketch=sketch)
 
 
-def prepared_of(record: Record) -> Prepared:
+def end_of(record: Record) -> End:
     """
     Returns the outcome of *record*, with its hashes.
     """
@@ -90,7 +90,8 @@ def prepared_of(record: Record) -> Prepared:
         own = Envelope("error" if failed else "success", sandbox=record.get("sandbox"), **claims)
     evidence = record["result_hash_masked" if failed else "result_hash"]
     uncertain, unread = record.get("uncertain", False), record.get("unread", False)
-    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0), uncertain, unread)
+    steady, came = record.get("steady", 0), record.get("empty", 0)
+    return End.of(outcome, hash=evidence, own=own, steady=steady, came=came, unknown=uncertain, unread=unread)
 
 
 def advised_of(record: Record) -> Advised | None:
@@ -328,10 +329,8 @@ class Replay:
         decision, (chain, plan) = settled
         # It may have been taken up under another id since.
         decision = decision.of(replace(decision.call, id=record.get("id", decision.call.id)))
-        prepared, advised, now = prepared_of(record), advised_of(record), record["ts_ms"]
-        self._apply(
-            life, record, chain, lambda at, *states: at.complete(decision, prepared, plan, now, advised, *states)
-        )
+        end, advised, now = end_of(record), advised_of(record), record["ts_ms"]
+        self._apply(life, record, chain, lambda at, *states: at.complete(decision, end, plan, now, advised, *states))
 
     def _event(self, life: Life, record: Record) -> None:
         name, values = record["event"], dict(record)

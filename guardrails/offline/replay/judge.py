@@ -13,7 +13,7 @@ from typing import Any, Final
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.events import event, lose
-from guardrails.core.prepare import Prepared
+from guardrails.core.result import End
 from guardrails.core.state import SessionState
 from guardrails.core.text.signature import sign
 from guardrails.core.tools.tool_call import tool_call, unlabelled
@@ -83,7 +83,7 @@ class Judge:
         return Judgement(self.policy.name, rows, lacks, models)
 
 
-Running = tuple[int, Decision, Prepared, Plan, Row]
+Running = tuple[int, Decision, End, Plan, Row]
 """(end in ms, decision, what it has shown, plan, row) of a call whose recorded result has not come yet."""
 
 
@@ -180,7 +180,7 @@ class Track:
             for end_ms, decision, shown, plan, row in sorted(due, key=itemgetter(0)):
                 self._complete(decision, shown, plan, row, end_ms)
 
-    def _complete(self, decision: Decision, shown: Prepared, plan: Plan, row: Row, now: int) -> None:
+    def _complete(self, decision: Decision, shown: End, plan: Plan, row: Row, now: int) -> None:
         envelope, _ = self.lens.engine.complete(decision, shown, plan, now, None, (self.state,))
         if envelope.judged is not None:
             row.advised = bool(envelope.retryable)
