@@ -599,7 +599,7 @@ def test_d11_the_loop_logs_its_steps(model: Any, caplog: pytest.LogCaptureFixtur
 def test_d12_a_command_that_takes_too_long_is_killed(folder: Path) -> None:
     from guardrails.agent.builtin import builtin_tools
 
-    registry = builtin_tools(folder, web=False)
+    registry = builtin_tools(folder, web=False, sandbox="none")
     session = Policy([Validation()], tools=registry.tools).session("s")
     command = {"command": "sleep 30 & echo $! > pid; sleep 30", "timeout": 1}
     envelope = session.call("exec_shell", command, registry.execute)

@@ -40,8 +40,8 @@ class Settings:
     """A file that configures MCP servers."""
     builtins: bool = True
     """The library's own tools: files, a shell, memory, the web, sub-agents, messages."""
-    sandbox: Literal["auto", "bwrap", "none"] = "auto"
-    """The sandbox of commands: `auto` and `bwrap` are bubblewrap, never `none`."""
+    sandbox: Literal["auto", "bwrap", "read-only", "none"] = "auto"
+    """The sandbox of commands: all but `none` are bubblewrap, and `read-only` leaves the workspace as it is."""
     network: bool = False
     """Commands may use the network."""
     search: str | None = None

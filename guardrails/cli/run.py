@@ -70,9 +70,9 @@ def run(
         bool | None, typer.Option("--builtins/--no-builtins", help="Files, shell, memory, web, sub-agents (with them).")
     ] = None,
     sandbox: Annotated[
-        Literal["auto", "bwrap", "none"] | None,
+        Literal["auto", "bwrap", "read-only", "none"] | None,
         typer.Option(
-            metavar="auto|bwrap|none",
+            metavar="auto|bwrap|read-only|none",
             help="The sandbox of commands (`auto`); see `guardrails doctor`.",
         ),
     ] = None,

@@ -23,7 +23,7 @@ from .environment import listed
 from .run import Started
 
 
-Name = Literal["auto", "bwrap", "none"]
+Name = Literal["auto", "bwrap", "read-only", "none"]
 NAMES: Final[tuple[Name, ...]] = get_args(Name)
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
@@ -46,7 +46,6 @@ _NO_WORKSPACE: Final = ("/proc", "/sys", "/dev")
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _HOME: Final = "/tmp/home"  # noqa: S108  the sandbox's own
 _FORBIDDEN: Final = ("uid map", "namespace", "not permitted", "Permission denied", "RTM_NEWADDR")
-_NEXT: Final = "`sandbox: none` runs programs without one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +61,8 @@ class Confinement:
     network: bool = False
     read_only: bool = False
     """The workspace is only read."""
+    git: bool = True
+    """The workspace's `.git` may be written, but for its hooks and settings."""
     files: Literal["own", "all"] = "own"
     """`all`: every file that this process may open is left to it, so that only the network is cut off."""
     environment: Mapping[str, str] = field(default_factory=lambda: listed(os.environ))
@@ -99,11 +100,18 @@ def bubblewrap() -> str:
     """
     if not sys.platform.startswith("linux"):
         system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
-        raise SandboxUnavailable(f"bwrap: it needs Linux, and this is {system}; {_NEXT}")
+        raise SandboxUnavailable(f"bwrap: it needs Linux, and this is {system}; {_next()}")
     path = shutil.which("bwrap")
     if path is None:
-        raise SandboxUnavailable(f"bwrap: the program is not installed (package bubblewrap); {_NEXT}")
+        raise SandboxUnavailable(f"bwrap: the program is not installed (package bubblewrap); {_next()}")
     return _tried(path)
+
+
+def _next() -> str:
+    signs = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
+    contained = "container" in os.environ or any(map(os.path.exists, signs))
+    known = "; this is a container, which is a sandbox of its own" if contained else ""
+    return f"`--sandbox none` (`sandbox: none` of an MCP server) runs programs without one{known}"
 
 
 @lru_cache(maxsize=1)
@@ -112,13 +120,13 @@ def _tried(path: str) -> str:
     try:
         tried = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(f"bwrap: it could not be started: {error}; {_NEXT}") from error
+        raise SandboxUnavailable(f"bwrap: it could not be started: {error}; {_next()}") from error
     if tried.returncode == 0:
         return path
     last = (tried.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
     if any(word in last for word in _FORBIDDEN):
         last += "; this machine or container forbids namespaces, docs/sandbox.md tells who allows them"
-    raise SandboxUnavailable(f"bwrap: it cannot run a command: {last}; {_NEXT}")
+    raise SandboxUnavailable(f"bwrap: it cannot run a command: {last}; {_next()}")
 
 
 def inside(path: str, folder: str) -> bool:
@@ -171,7 +179,7 @@ def _own(confinement: Confinement, folder: str) -> tuple[str, ...]:
             options += ["--symlink", os.path.realpath(path), path]
             shown.append(path)
     options += ["--ro-bind" if confinement.read_only else "--bind", workspace, workspace]
-    options += () if confinement.read_only else _kept(workspace)
+    options += () if confinement.read_only else _kept(workspace, git=confinement.git)
     # Last, since folders to mount on had to be made there.
     return (*options, "--remount-ro", "/", "--chdir", os.path.realpath(folder))
 
@@ -233,18 +241,18 @@ def _hidden() -> Iterator[str]:
             below[:] = [name for name in below if os.stat(os.path.join(folder, name)).st_mode & 0o004]
 
 
-def _kept(workspace: str) -> Iterator[str]:
+def _kept(workspace: str, *, git: bool) -> Iterator[str]:
     """
     Returns the options by which that stays as it is which runs outside of the sandbox unasked: the hooks and settings
     of git, and this library with its Python.
     """
-    git = f"{workspace}/.git"
-    if os.path.isdir(git) and not os.path.islink(git):
+    folder = f"{workspace}/.git"
+    if os.path.isdir(folder) and not os.path.islink(folder):
         # A mount cannot be moved away, so that no other folder takes its place.
-        yield from ("--bind", git, git)
+        yield from ("--bind" if git else "--ro-bind", folder, folder)
         with suppress(OSError):
-            os.mkdir(f"{git}/hooks")
-        for path in (f"{git}/config", f"{git}/hooks"):
+            os.mkdir(f"{folder}/hooks")
+        for path in (f"{folder}/config", f"{folder}/hooks") if git else ():
             if os.path.exists(path) and not os.path.islink(path):
                 yield from ("--ro-bind", path, path)
     for own in {os.path.realpath(Path(__file__).parents[1]), os.path.realpath(sys.prefix)}:

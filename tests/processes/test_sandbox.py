@@ -219,11 +219,11 @@ def test_a_home_is_no_workspace(place: Place) -> None:
 
 
 def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="one of auto, bwrap, none"):
+    with pytest.raises(ValueError, match="one of auto, bwrap, read-only, none"):
         choose("landlock")  # type: ignore[arg-type]
     assert choose("none") == "none"
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SandboxUnavailable, match=r"not installed \(package bubblewrap\); `sandbox: none`"):
+    with pytest.raises(SandboxUnavailable, match=r"not installed \(package bubblewrap\); `--sandbox none`"):
         choose("auto")
     for printed, expected in {"setting up uid map: x": "forbids namespaces", "oh": "cannot run a command: oh;"}.items():
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\necho '{printed}' >&2; exit 1\n")

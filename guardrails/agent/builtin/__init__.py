@@ -5,22 +5,18 @@ Tools of an agent: files, a shell, memory, the web, sub-agents, messages; small,
 import os
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from guardrails.policy.tools import Registry
+from guardrails.processes.sandbox import Name
 
 from .failure import ToolSet
-from .files import Files
+from .files import Files, Root
 from .memory import Memory
-from .message import Outbox
-from .rooted import Root
 from .shell import Shell
-from .spawn import Agent, Spawn
+from .spawn import Agent, Outbox, Spawn
 from .web import SearchEndpoint, Web
 
-
-if TYPE_CHECKING:
-    from guardrails.processes.sandbox import Name
 
 __all__ = [
     "DECLARED",
@@ -47,7 +43,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "memory_write": {"idempotent": True, "timeout": 30},
     "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},
     "web_search": {"read_only": True, "idempotent": True, "timeout": 60},
-    "spawn": {"idempotent": False},
+    "spawn": {"idempotent": False, "timeout": 1_800},
     "message": {"idempotent": False, "timeout": 30},
 }
 """What is declared of each tool; `policies/agent.yaml` says the same."""
@@ -61,7 +57,7 @@ def builtin_tools(
     web: Web | bool = True,
     spawn: Spawn | None = None,
     message: Callable[[str], object] | None = None,
-    sandbox: "Name | None" = None,
+    sandbox: Name = "auto",
     network: bool = False,
 ) -> Registry:
     """
@@ -70,11 +66,11 @@ def builtin_tools(
     *memory* is the file of its notes; without one it has none. A `Shell` or `Web` of one's own has other time limits,
     addresses or a search endpoint; False leaves it out. Tools for *spawn* and *message* are there if they are given.
 
-    *sandbox* (`auto`, `bwrap`, `none`) confines commands, which reach the *network* only if they are let; see
-    `Shell`. Without it they may do what this process may, and the log says so once.
+    *sandbox* (`auto`, `bwrap`, `read-only`, `none`) confines commands, which reach the *network* only if they are let;
+    see `Shell`. With `none` they may do what this process may.
 
     Put guards before them: `Policy.load("agent")` has those for commands, paths and budgets. Raises OSError if there is
-    no such folder, NotImplementedError on a system that cannot open files relative to a folder.
+    no such folder.
     """
     root = Root(workspace)
     sets: list[ToolSet] = [Files(root)]

@@ -6,14 +6,11 @@ import functools
 import inspect
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.text.path_text import BadPathError
 from guardrails.core.values.types import ErrorType
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ToolFailure(Exception):
@@ -36,24 +33,6 @@ class ToolFailure(Exception):
         return Envelope("error", self.value, error_type=self.error_type, **fields)
 
 
-def told(function: F) -> F:
-    """
-    *function* with its failures told as envelopes; any other exception is the library's to judge.
-    """
-
-    @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except ToolFailure as failure:
-            return failure.envelope()
-        except BadPathError as error:
-            return no_path(str(error)).envelope()
-
-    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    return run  # type: ignore[return-value]
-
-
 class ToolSet:
     """
     Tools that are the methods *names* of an object.
@@ -64,20 +43,41 @@ class ToolSet:
     @property
     def tools(self) -> dict[str, Any]:
         """
-        The functions by name.
+        The functions by name. Their failures are envelopes; any other exception is the library's to judge.
         """
-        return {name: told(getattr(self, name)) for name in self.names}
+        return {name: _telling(getattr(self, name)) for name in self.names}
 
 
-def no_path(reason: str, *, hint: str = "Use a path inside the workspace.") -> ToolFailure:
+def correctable(error_type: ErrorType, message: str, hint: str | None = None) -> ToolFailure:
     """
-    The failure of a path that cannot be used.
+    Returns the failure of arguments that the model can correct.
     """
     return ToolFailure(
-        "invalid_path",
-        f"the path cannot be used: {reason}",
+        error_type,
+        message,
         retryable=False,
         retryable_after_correction=True,
         next_action="fix_arguments",
         next_action_hint=hint,
     )
+
+
+def no_path(reason: str) -> ToolFailure:
+    """
+    Returns the failure of a path that cannot be used.
+    """
+    return correctable("invalid_path", f"the path cannot be used: {reason}", "Use a path inside the workspace.")
+
+
+def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ToolFailure as failure:
+            return failure.envelope()
+        except BadPathError as error:
+            return no_path(str(error)).envelope()
+
+    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return run

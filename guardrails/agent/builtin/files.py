@@ -2,30 +2,102 @@
 The tools that read and change files of a workspace: read_file, write_file, edit_file, list_directory.
 """
 
+import errno
 import os
 import secrets
 import stat
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.text.path_text import joined, path_of, readings, within
 
-from .failure import ToolFailure, ToolSet, no_path
-from .rooted import Place, Root
+from .failure import ToolFailure, ToolSet, correctable, no_path
 
 
 MAX_READ_BYTES: Final = 40_960
 """Of text at a time: with its quoting it fits into a result of 64 KiB."""
 MAX_LINE_BYTES: Final = 16_384
-MAX_SCANNED: Final = 256 << 20
-"""Bytes that are skipped to reach a line."""
 MAX_WRITE_BYTES: Final = 8 << 20
-MAX_ENTRIES: Final = 100_000
-_CHUNK: Final = 1 << 16
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_PLACE: Final = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
+
+
+class Root:
+    """
+    The folder *path*. Raises OSError if it is none.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.realpath(path)
+        os.close(os.open(self.path, _FOLDER))
+
+    @contextmanager
+    def find(self, path: object, *, write: bool = False, make: bool = False) -> Iterator[tuple[int, str]]:
+        """
+        The open folder that *path* is in, and its name there, which need not exist. Links are followed as far as they
+        stay inside; with *make* folders are made.
+
+        Raises ToolFailure: `invalid_path` if it leads out, or may not be used to *write*, `not_found` if a folder on
+        the way does not exist.
+        """
+        text = path_of(path)
+        real = self._real(text)
+        if write:
+            _check_writable(text, real)
+        folder, name = (real, ".") if str(real) == self.path else (real.parent, real.name)
+        try:
+            if make:
+                folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, _FOLDER)
+            try:
+                # Somebody may have exchanged a folder on the way for a link that leads out.
+                with suppress(FileNotFoundError):
+                    if not within(str(Path(f"/proc/self/fd/{handle}").readlink()), self.path):
+                        raise no_path(f"`{text[:200]}` is outside the workspace")
+                yield handle, name
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise failure_of(error, text) from error
+
+    def _real(self, text: str) -> Path:
+        if any(char < " " or char == "\x7f" for char in text):
+            raise no_path("it holds a line break or another control character")
+        # A backslash is a letter here; whoever takes it for a separator must not be led out either.
+        _, *others = readings(text)
+        real = Path(os.path.realpath(Path(self.path, text)))
+        if not real.is_relative_to(self.path) or not all(within(joined(self.path, one), self.path) for one in others):
+            raise no_path(f"`{text[:200]}` is outside the workspace")
+        return real
+
+
+def _check_writable(text: str, real: Path) -> None:
+    # Some file systems pass over letters that are not seen, and over capitals.
+    if any("".join(filter(str.isprintable, part)).lower() == ".git" for part in real.parts):
+        raise no_path(f"`{text[:200]}` is git's own, which its commands alone write")
+    if text.endswith("/"):
+        raise no_path(f"`{text[:200]}` is the name of a folder")
+
+
+def failure_of(error: OSError, path: str) -> ToolFailure:
+    """
+    Returns the failure that a model reads of *error* at *path*; it never names a place outside the workspace.
+    """
+    shown, reason = f"`{path[:200]}`", (error.strerror or type(error).__name__).lower()
+    if error.errno == errno.ENOENT:
+        return correctable("not_found", f"there is no {shown}", "List the folder to see what is there.")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ToolFailure("permission", f"{shown} may not be used: {reason}", retryable=False)
+    if error.errno in _NO_PLACE:
+        return no_path(f"{shown}: {reason}")
+    return ToolFailure("unavailable", f"{shown} could not be used: {reason}")
 
 
 class Files(ToolSet):
@@ -44,64 +116,59 @@ class Files(ToolSet):
         """
         Read a text file of the workspace: `limit` lines from line `offset` (the first is 1).
         """
-        with self._root.find(path) as place, _reading(self._root, place) as file:
+        with self._root.find(path) as place, _reading(*place) as file:
             size = os.fstat(file.fileno()).st_size
             if b"\0" in file.read(8_192):
-                raise ToolFailure(
-                    "validation", f"`{path}` is no text: it holds NUL bytes ({size:,} bytes)", retryable=False
-                )
+                raise ToolFailure("validation", f"`{path}` is no text ({size:,} bytes)", retryable=False)
             file.seek(0)
-            _skip(file, offset - 1, path)
-            text, lines, more = _page(file, limit)
-        value: dict[str, Any] = {"path": path, "text": text, "offset": offset, "lines": lines, "bytes": size}
+            for _ in range(offset - 1):
+                if not _line(file):
+                    raise ToolFailure("validation", f"`{path}` has less than {offset:,} lines", retryable=False)
+            lines: list[bytes] = []
+            room = MAX_READ_BYTES
+            while len(lines) < limit and (line := _line(file)):
+                room -= len(line)
+                if lines and room < 0:
+                    break
+                lines.append(line)
+            more = room < 0 or bool(file.read(1))
+        text = b"".join(lines).decode(errors="replace")
+        value: dict[str, Any] = {"path": path, "text": text, "offset": offset, "lines": len(lines), "bytes": size}
         if not more:
             return Envelope.success(value, is_complete=True)
-        value["next_offset"] = offset + max(1, lines)
-        hint = f"There is more: read on from offset {value['next_offset']}."
-        return Envelope.success(value, is_complete=False, next_action_hint=hint)
+        value["next_offset"] = end = offset + len(lines)
+        return Envelope.success(value, is_complete=False, next_action_hint=f"There is more: read on from offset {end}.")
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
         """
         Write a text file of the workspace, with the folders it needs; what is there is replaced as a whole.
         """
         data = _encoded(content)
-        with self._root.find(path, make=True, write=True) as place:
-            before = _present(place)
-            _replace(place, data, before)
-        return {"path": path, "bytes": len(data), "created": before is None}
+        with self._root.find(path, write=True, make=True) as place:
+            mode = _mode(*place)
+            _replace(*place, data, mode)
+        return {"path": path, "bytes": len(data), "created": mode is None}
 
     def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:
         """
         Replace `old_text`, which must be in the file exactly once, by `new_text`; `replace_all` replaces each.
         """
-        if not old_text or old_text == new_text:
-            raise _precondition("`old_text` must be some text, and another than `new_text`", "fix_arguments")
+        old, new = _encoded(old_text), _encoded(new_text)
+        if not old or old == new:
+            raise correctable("precondition", "`old_text` must be some text, and another than `new_text`")
         with self._root.find(path, write=True) as place:
-            before = _present(place)
-            with _reading(self._root, place) as file:
-                long = os.fstat(file.fileno()).st_size > MAX_WRITE_BYTES
-                # It may grow meanwhile.
-                found = b"" if long else file.read(MAX_WRITE_BYTES + 1)
-            if long or len(found) > MAX_WRITE_BYTES:
-                raise ToolFailure("too_large", f"`{path}` has more than {MAX_WRITE_BYTES:,} bytes", retryable=False)
-            old, new = _encoded(old_text), _encoded(new_text)
+            mode = _mode(*place)
+            with _reading(*place) as file:
+                found = file.read(MAX_WRITE_BYTES + 1)
             count = found.count(old)
+            if len(found) + count * max(0, len(new) - len(old)) > MAX_WRITE_BYTES:
+                raise ToolFailure("too_large", f"it has, or would have, more than {MAX_WRITE_BYTES:,} bytes")
             if count == 0:
-                raise _precondition(f"`old_text` is not in `{path}`: read the file, and copy it exactly")
+                raise correctable("precondition", f"`old_text` is not in `{path}`: read the file, and copy it exactly")
             if count > 1 and not replace_all:
-                raise _precondition(
-                    f"`old_text` is {count} times in `{path}`: give more of the lines around it, or `replace_all`",
-                    "fix_arguments",
-                )
-            if len(found) + count * (len(new) - len(old)) > MAX_WRITE_BYTES:
-                raise ToolFailure(
-                    "too_large", f"`{path}` would have more than {MAX_WRITE_BYTES:,} bytes", retryable=False
-                )
-            edited = found.replace(old, new)
-            now = _present(place)
-            if before is None or now is None or (before.st_ino, before.st_mtime_ns) != (now.st_ino, now.st_mtime_ns):
-                raise ToolFailure("conflict", f"`{path}` was changed by another meanwhile: read it again")
-            _replace(place, edited, before)
+                hint = "Give more of the lines around it, or `replace_all`."
+                raise correctable("precondition", f"`old_text` is {count} times in `{path}`", hint)
+            _replace(*place, found.replace(old, new), mode)
         return {"path": path, "replaced": count, "line": found[: found.index(old)].count(b"\n") + 1}
 
     def list_directory(
@@ -110,87 +177,40 @@ class Files(ToolSet):
         """
         List a folder of the workspace, sorted by name: `limit` entries after the first `offset`.
         """
-        with self._root.find(path) as place:
-            handle = self._root.open_folder(place)
+        with self._root.find(path) as (folder, name):
+            handle = os.open(name, _FOLDER, dir_fd=folder)
             try:
-                names, cut = _names(handle)
-                shown = [_entry(name, handle) for name in names[offset : offset + limit]]
+                with os.scandir(handle) as entries:
+                    names = sorted(entry.name for entry in entries)
+                shown = [_entry(one, handle) for one in names[offset : offset + limit]]
             finally:
                 os.close(handle)
         end = offset + len(shown)
-        complete = end >= len(names) and not cut
+        complete = end >= len(names)
         hint = None if complete else f"There is more: list on from offset {end}."
-        if cut and end >= len(names):
-            hint = f"It has more than {MAX_ENTRIES:,} entries: the rest is not listed."
-        total = None if cut else len(names)
-        return Envelope.success(shown, total_matches=total, is_complete=complete, next_action_hint=hint)
+        return Envelope.success(shown, total_matches=len(names), is_complete=complete, next_action_hint=hint)
 
 
 @contextmanager
-def _reading(root: Root, place: Place) -> Iterator[BinaryIO]:
-    handle = root.open_file(place)
+def _reading(folder: int, name: str) -> Iterator[BinaryIO]:
+    handle = os.open(name, _FILE, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise no_path("it is no regular file")
     with os.fdopen(handle, "rb") as file:
         yield file
 
 
-def _skip(file: BinaryIO, lines: int, path: str) -> None:
+def _line(file: BinaryIO) -> bytes:
     """
-    Go to the line after the first *lines*.
+    Returns the next line, cut where it is too long; nothing at the end.
     """
-    scanned = 0
-    while lines > 0:
-        chunk = file.read(_CHUNK)
-        scanned += len(chunk)
-        if not chunk:
-            raise ToolFailure("validation", f"`{path}` has no line {lines:,} lines further on", retryable=False)
-        if scanned > MAX_SCANNED:
-            raise ToolFailure("too_large", f"line is more than {MAX_SCANNED >> 20} MiB into `{path}`", retryable=False)
-        count = chunk.count(b"\n")
-        if count < lines:
-            lines -= count
-            continue
-        place = -1
-        for _ in range(lines):
-            place = chunk.index(b"\n", place + 1)
-        file.seek(place + 1 - len(chunk), os.SEEK_CUR)
-        return
-
-
-def _page(file: BinaryIO, limit: int) -> tuple[str, int, bool]:
-    """
-    (text, lines, whether there is more)
-    """
-    parts: list[bytes] = []
-    size = scanned = 0
-    for _ in range(limit):
-        line = file.readline(MAX_LINE_BYTES)
-        if not line:
-            break
-        if parts and size + len(line) > MAX_READ_BYTES:
-            return _text(parts), len(parts), True
-        if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
-            line += b" [line cut]\n"
-            scanned += _finish(file, MAX_SCANNED - scanned)
-        parts.append(line)
-        size += len(line)
-    return _text(parts), len(parts), bool(file.read(1))
-
-
-def _finish(file: BinaryIO, most: int) -> int:
-    """
-    Go to the end of the line, *most* bytes at most; how many they were.
-    """
-    passed = 0
-    while passed < most:
-        rest = file.readline(_CHUNK)
-        passed += len(rest)
-        if not rest or rest.endswith(b"\n"):
-            break
-    return passed
-
-
-def _text(parts: list[bytes]) -> str:
-    return b"".join(parts).decode(errors="replace")
+    line = file.readline(MAX_LINE_BYTES)
+    if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+        return line
+    while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+        pass
+    return line + b" [line cut]\n"
 
 
 def _encoded(text: str) -> bytes:
@@ -203,47 +223,39 @@ def _encoded(text: str) -> bytes:
     return data
 
 
-def _present(place: Place) -> os.stat_result | None:
+def _mode(folder: int, name: str) -> int | None:
+    """
+    Returns the mode of the file that is there; None: there is none.
+    """
     try:
-        found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        raise no_path(f"`{place.shown[:200]}` is no regular file")
-    return found
+    if not stat.S_ISREG(mode):
+        raise no_path("it is no regular file")
+    # Without the bits that let a program run as its owner: the system takes them from a file that is written, too.
+    return stat.S_IMODE(mode) & 0o777
 
 
-def _replace(place: Place, data: bytes, before: os.stat_result | None) -> None:
+def _replace(folder: int, name: str, data: bytes, mode: int | None) -> None:
     """
     Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file.
     """
-    # Without the bits that let a program run as its owner: the system takes them from a file that is written, too.
-    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o777
-    name = f".{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    handle = os.open(name, flags, mode, dir_fd=place.folder)
+    made = f".{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    handle = os.open(made, flags, 0o666 if mode is None else mode, dir_fd=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            if before is not None:
+            if mode is not None:
                 os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(name, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
-            os.unlink(name, dir_fd=place.folder)
+            os.unlink(made, dir_fd=folder)
         raise
-
-
-def _names(handle: int) -> tuple[list[str], bool]:
-    names: list[str] = []
-    with os.scandir(handle) as entries:
-        for entry in entries:
-            if len(names) >= MAX_ENTRIES:
-                return sorted(names), True
-            names.append(entry.name)
-    return sorted(names), False
 
 
 def _entry(name: str, folder: int) -> dict[str, Any]:
@@ -252,12 +264,7 @@ def _entry(name: str, folder: int) -> dict[str, Any]:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return {"name": shown, "type": "other"}
-    if stat.S_ISDIR(found.st_mode):
-        return {"name": shown, "type": "directory"}
     if stat.S_ISREG(found.st_mode):
         return {"name": shown, "type": "file", "bytes": found.st_size}
-    return {"name": shown, "type": "link" if stat.S_ISLNK(found.st_mode) else "other"}
-
-
-def _precondition(message: str, action: str = "fix_precondition") -> ToolFailure:
-    return ToolFailure("precondition", message, retryable=False, retryable_after_correction=True, next_action=action)
+    kinds = {stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
+    return {"name": shown, "type": kinds.get(stat.S_IFMT(found.st_mode), "other")}

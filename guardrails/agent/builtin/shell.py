@@ -4,12 +4,14 @@ The tool that runs commands in a workspace: exec_shell.
 
 import errno
 import os
+import re
 import shutil
 import signal
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
@@ -17,29 +19,20 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
 from guardrails.processes.environment import harmless
+from guardrails.processes.needs import confinement_for
 from guardrails.processes.run import Ended, Started, Step, run
+from guardrails.processes.sandbox import Confinement, Name, choose, started
 from guardrails.session.steps import current_session, seconds_left
 
-from .failure import ToolFailure, ToolSet
-from .rooted import Root
+from .failure import ToolFailure, ToolSet, correctable
+from .files import Root
 
-
-if TYPE_CHECKING:
-    from guardrails.processes.sandbox import Confinement, Name
 
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
 MAX_TIMEOUT_S: Final = 600
-UNREACHED: Final = (
-    *("Could not resolve", "Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN"),
-    *("Network is unreachable", "ENOTFOUND", "Failed to establish a new connection"),
-)
-UNWRITTEN: Final = ("Read-only file system", "Permission denied", "EROFS", "EACCES")
-"""What programs print that meet the walls of a sandbox."""
-NOT_CHOSEN: Final = (
-    'exec_shell runs commands with all rights of this process, since no sandbox was chosen: say `sandbox="auto"`, or '
-    '`sandbox="none"` if that is meant'
-)
+WALLS: Final = ("Could not resolve", "name resolution", "Network is unreachable", "Read-only file system")
+"""The words of programs that meet the walls of a sandbox."""
 LIMITED: Final = (
     "/bin/sh",
     "-c",
@@ -49,39 +42,15 @@ LIMITED: Final = (
 """The start of each program in a sandbox: it may have 4 GiB of memory, files of 4 GiB and an hour of CPU time."""
 
 
-class Refused(ToolFailure):
-    """
-    A command that cannot be confined as it is to be, so that it was not run.
-    """
-
-    def __init__(self, error: SandboxUnavailable) -> None:
-        super().__init__("unavailable", "No command can be run here.")
-        warn_once("exec_shell refused", "exec_shell is refused: %s; `guardrails doctor` says more", error)
-
-    def envelope(self) -> Envelope:
-        """
-        See `ToolFailure.envelope`.
-        """
-        return Envelope(
-            "denied",
-            code=SandboxUnavailable.code,
-            error_type=self.error_type,
-            message=str(self),
-            retryable=False,
-            next_action="ask_user",
-            next_action_hint="Do what you can with other tools, and tell the user that commands cannot be run.",
-        )
-
-
 class Shell(ToolSet):
     """
     Runs commands in the workspace *root*, each for *timeout* seconds at most unless the call says otherwise.
 
-    They are confined by *sandbox*: `auto` and `bwrap` are bubblewrap. A command that cannot be confined so is refused
-    (`sandbox.unavailable`). In it they reach the *network* only if they are let, write into the workspace unless it is
-    *read_only*, and see what is listed of the process's own environment. With `none` a command may do what the process
-    may, and sees all variables but those named like a secret. None says nothing, which is `none` and a line in the log.
-    *environment* replaces what they see.
+    They are confined by *sandbox*: `auto` and `bwrap` are bubblewrap, `read-only` is the same with a workspace that is
+    only read. A command that cannot be confined so is refused (`sandbox.unavailable`). In a sandbox commands reach the
+    *network* only if they are let, and see what is listed of the process's own environment. There `.git` is only read,
+    but by commands that name a program of *git*. With `none` a command may do what the process may, and sees all
+    variables but those named like a secret. *environment* replaces what they see.
 
     In a session whose guard `shell` has an allow list no shell is started: plain commands run program by program, and
     other text is refused.
@@ -95,19 +64,17 @@ class Shell(ToolSet):
         *,
         timeout: float = 120,
         environment: Mapping[str, str] | None = None,
-        sandbox: "Name | None" = None,
+        sandbox: Name = "auto",
         network: bool = False,
-        read_only: bool = False,
+        git: Collection[str] = ("git",),
     ) -> None:
         self._root = root
         self._timeout = timeout
         self._environment = environment
         self._sandbox = sandbox
         self._network = network
-        self._read_only = read_only
+        self._git = frozenset(git)
         self._bash = shutil.which("bash") or "/bin/sh"
-        if sandbox is None:
-            warn_once("exec_shell without a sandbox", NOT_CHOSEN)
 
     @property
     def sandbox(self) -> str:
@@ -115,10 +82,9 @@ class Shell(ToolSet):
         The sandbox that confines commands here: `bwrap` or `none`. Raises SandboxUnavailable if what was asked for does
         not work, or not in this workspace.
         """
-        if self._sandbox in (None, "none"):
-            return "none"
-        self._start(("true",), self._root.path)
-        return "bwrap"
+        if (name := choose(self._sandbox)) != "none":
+            self._start(("true",), self._root.path)
+        return name
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """
@@ -133,22 +99,18 @@ class Shell(ToolSet):
             steps = self._steps(command)
             ended = run(steps, self._start, self._root.path, timeout=seconds, limit=MAX_OUTPUT_BYTES)
         except SandboxUnavailable as error:
-            raise Refused(error) from None
+            return _refusal(error)
         except OSError as error:
-            long = error.errno == errno.E2BIG
+            kind = "too_large" if error.errno == errno.E2BIG else "unavailable"
             reason = (error.strerror or "unknown").lower()
-            raise ToolFailure(
-                "too_large" if long else "unavailable", f"the command could not be started: {reason}"
-            ) from error
+            raise ToolFailure(kind, f"the command could not be started: {reason}") from error  # type: ignore[arg-type]
         except ValueError:
             raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
-        if self._sandbox in (None, "none"):
-            return _told(ended, seconds, None)
-        return _told(ended, seconds, "bwrap", _advice(ended.output, network=self._network))
+        return _result(ended, seconds, None if self._sandbox == "none" else "bwrap")
 
     def _steps(self, command: str) -> Sequence[Step]:
         """
-        Returns what *command* runs. Raises ToolFailure if it may be run without a shell only, and cannot be.
+        Returns the programs of *command*. Raises ToolFailure if no shell may be started, and it is not plain.
         """
         if not _has_allow_list(self.names[0]):
             return [(";", [[self._bash, "-c", command]])]
@@ -158,69 +120,60 @@ class Shell(ToolSet):
         fault = found.unreadable or found.not_plain
         if fault is None:
             return found.steps
-        raise ToolFailure(
-            "validation",
-            f"the command was not run, since no shell is started here: {fault.reason}",
-            retryable=False,
-            retryable_after_correction=True,
-            next_action="fix_arguments",
-            next_action_hint=f"{fault.advice[:1].upper()}{fault.advice[1:]}." if fault.advice else None,
-        )
+        hint = f"{fault.advice[:1].upper()}{fault.advice[1:]}." if fault.advice else None
+        reason = f"the command was not run, since no shell is started here: {fault.reason}"
+        raise correctable("validation", reason, hint)
 
     def _start(self, words: Sequence[str], folder: str) -> Started:
-        if self._sandbox in (None, "none"):
+        if self._sandbox == "none":
             environment = harmless(os.environ) if self._environment is None else self._environment
             return Started(arguments=tuple(words), environment=environment, folder=folder)
-        from guardrails.processes.sandbox import started
-
-        return started(self._sandbox, self._confinement, (*LIMITED, *words), folder)
+        text = words[2] if words[0] == self._bash else words[0]
+        writes_git = not self._git.isdisjoint(re.split(r"[^\w.-]+", text))
+        return started(self._sandbox, replace(self._confinement, git=writes_git), (*LIMITED, *words), folder)
 
     @cached_property
-    def _confinement(self) -> "Confinement":
+    def _confinement(self) -> Confinement:
         """
         Returns the confinement of commands. Found once: later on they could change what it is told by.
         """
-        from guardrails.processes.needs import confinement_for
-
         return confinement_for(
-            self._root.path, network=self._network, read_only=self._read_only, environment=self._environment
+            self._root.path,
+            network=self._network,
+            read_only=self._sandbox == "read-only",
+            environment=self._environment,
         )
 
 
-def _told(ended: Ended, timeout: float, sandbox: str | None, advice: str | None = None) -> Envelope:
+def _refusal(error: SandboxUnavailable) -> Envelope:
+    warn_once("exec_shell refused", "exec_shell is refused: %s; `guardrails doctor` says more", error)
+    return Envelope(
+        "denied",
+        code=SandboxUnavailable.code,
+        error_type="unavailable",
+        message="No command can be run here.",
+        retryable=False,
+        next_action="ask_user",
+        next_action_hint="Do what you can with other tools, and tell the user that commands cannot be run.",
+    )
+
+
+def _result(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
     value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
     if ended.left_behind:
         value["background_processes"] = "killed"
+    fields: dict[str, Any] = {"value": value, "sandbox": sandbox, "is_complete": ended.complete}
     if ended.exit_code is None:
-        raise ToolFailure(
-            "timeout",
-            f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`",
-            value=value,
-            is_complete=False,
-            sandbox=sandbox,
-        )
+        reason = f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`"
+        raise ToolFailure("timeout", reason, **{**fields, "is_complete": False})
     if ended.exit_code:
-        raise ToolFailure(
-            "exec_nonzero",
-            _exit(ended.exit_code),
-            value=value,
-            is_complete=ended.complete,
-            sandbox=sandbox,
-            next_action_hint=advice,
+        walls = sandbox is not None and any(words in ended.output for words in WALLS)
+        hint = (
+            "A sandbox holds commands: the workspace and $TMPDIR are what they have, `.git` is git's, and no network."
         )
-    hint = None if ended.complete else "Write the output to a file and read a part of it, or filter it."
-    return Envelope.success(value, is_complete=ended.complete, next_action_hint=hint, sandbox=sandbox)
-
-
-def _advice(output: str, *, network: bool) -> str | None:
-    """
-    Returns advice for a command that failed with this *output*: its sandbox may have stopped it.
-    """
-    if not network and any(said in output for said in UNREACHED):
-        return "Commands have no network in this sandbox: do without, or ask the user for it."
-    if any(said in output for said in UNWRITTEN):
-        return "Only the workspace and $TMPDIR can be written in this sandbox, and no home is there."
-    return None
+        raise ToolFailure("exec_nonzero", _exit(ended.exit_code), **fields, next_action_hint=hint if walls else None)
+    hint = "Write the output to a file and read a part of it, or filter it."
+    return Envelope.success(**fields, next_action_hint=None if ended.complete else hint)
 
 
 def _exit(code: int) -> str:

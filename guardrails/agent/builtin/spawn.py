@@ -1,5 +1,5 @@
 """
-The tool that hands a part of the work to a sub-agent: spawn.
+The tools that turn to others: spawn, a sub-agent; message, a person.
 """
 
 import itertools
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.guards.amounts import Amounts
 from guardrails.core.values.errors import SessionError
+from guardrails.session.steps import seconds_left
 
 from .failure import ToolFailure, ToolSet
 
@@ -18,14 +19,21 @@ if TYPE_CHECKING:
 
 MAX_DEPTH: Final = 2
 """Sub-agents of sub-agents."""
+MAX_CHARS: Final = 16_384
+"""Of a message."""
 Agent = Callable[[str, "Session"], Any]
 """`agent(task, session)` works on the task within the session and returns its answer."""
+_CONTROL: Final = dict.fromkeys(
+    {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {ord("\n"), ord("\t")}
+)
+"""What moves the cursor of a terminal, or turns the order of what is read."""
 
 
 class Spawn(ToolSet):
     """
     Starts *agent* on a task, with a share of the budget of *session*: *amounts* of its limits (`max_calls=20`,
-    `max_cost_usd=0.1`). The part that the sub-agent does not use comes back.
+    `max_cost_usd=0.1`). The part that the sub-agent does not use comes back. It has no more time than the call of
+    `spawn`: then its session is exhausted.
 
     *session* may be a function that gives it, if tools are made before their session.
     """
@@ -48,25 +56,47 @@ class Spawn(ToolSet):
         try:
             child = self._child(parent)
         except SessionError as error:
-            raise ToolFailure(
-                "precondition",
-                f"no budget for a sub-agent: {error}",
-                retryable=False,
-                next_action_hint="Do it yourself.",
-            ) from error
+            reason, hint = f"no budget for a sub-agent: {error}", "Do it yourself."
+            raise ToolFailure("precondition", reason, retryable=False, next_action_hint=hint) from error
         with child:
-            answer = self._agent(task, child)
-            used = child.ledger.progress.get("calls_used", 0)
+            answer = str(self._agent(task, child))
+            made = {"answer": answer, "calls_used": child.ledger.progress.get("calls_used", 0)}
             over = child.exhausted
-        told_ = {"answer": str(answer), "calls_used": used}
-        return told_ if over is None else {**told_, "ended_by": over}
+        return made if over is None else {**made, "ended_by": over}
 
     def _child(self, parent: "Session") -> "Session":
+        amounts: Amounts = {**self._amounts}
+        left = seconds_left()
+        if left is not None:
+            amounts["max_elapsed"] = min(left, self._amounts.get("max_elapsed") or left)
         # A name that was used in an earlier life of the session is taken: the next number is free.
         for number in itertools.islice(self._numbers, 1_000):
             try:
-                return parent.child(f"agent-{number}", **self._amounts)
+                return parent.child(f"agent-{number}", **amounts)
             except SessionError as error:
                 if "was closed" not in str(error):
                     raise
         raise SessionError("no name for a sub-agent is free")
+
+
+class Outbox(ToolSet):
+    """
+    Hands what the agent says to *deliver*, a function of the text.
+    """
+
+    names = ("message",)
+
+    def __init__(self, deliver: Callable[[str], object]) -> None:
+        self._deliver = deliver
+
+    def message(self, text: str) -> dict[str, Any]:
+        """
+        Send the user a short message while you go on working; nobody answers it.
+        """
+        plain = text.encode(errors="replace").decode().replace("\r\n", "\n").translate(_CONTROL).strip()
+        if not plain:
+            raise ToolFailure("validation", "the message is empty", retryable=False)
+        if len(plain) > MAX_CHARS:
+            raise ToolFailure("too_large", f"the message has {len(plain):,} characters (limit {MAX_CHARS:,})")
+        self._deliver(plain)
+        return {"delivered": True}

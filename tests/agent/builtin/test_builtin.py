@@ -3,6 +3,7 @@ The built-in tools as one registry: declared, guarded, told as data.
 """
 
 import asyncio
+import threading
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, Session, Shell, Workspace
+from guardrails import Budget, Policy, Session, Shell, Tool, Workspace
 from guardrails.agent.builtin import DECLARED, Outbox, SearchEndpoint, Spawn, Web, builtin_tools
 from guardrails.core.values.types import ERROR_TYPES
 
@@ -49,7 +50,7 @@ def test_the_shipped_policy_declares_what_the_tools_do(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_guards_stand_before_them(tmp_path: Path) -> None:
-    registry = builtin_tools(tmp_path)
+    registry = builtin_tools(tmp_path, sandbox="none")
     policy = Policy([Workspace(root=str(tmp_path)), Shell(deny=("sudo",))], tools=registry.tools)
     with policy.session("s") as session:
         assert session.call("write_file", {"path": "a", "content": "x"}, registry.execute).ok
@@ -61,7 +62,7 @@ def test_guards_stand_before_them(tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_an_awaiting_host_is_not_held_up_by_a_command(tmp_path: Path) -> None:
-    registry = builtin_tools(tmp_path)
+    registry = builtin_tools(tmp_path, sandbox="none")
 
     async def run() -> tuple[bool, int]:
         ticks = 0
@@ -96,7 +97,7 @@ def spawning(agent: Callable[[str, Session], object], limits: Budget, **amounts:
     return session, Spawn(session, agent, **amounts).tools["spawn"]
 
 
-def test_a_sub_agent_works_on_a_share_of_the_budget_and_gives_back_the_rest() -> None:
+def test_d10_spawn_works_on_a_share_of_the_budget_and_gives_back_the_rest() -> None:
     def agent(task: str, session: Session) -> str:
         for number in range(3):
             session.call("search", {"q": number}, lambda *_: "hit")
@@ -137,10 +138,32 @@ def test_a_sub_agent_that_fails_gives_its_budget_back() -> None:
         assert session.ledger.progress["calls_left"] == 10
 
 
+@pytest.mark.system
+def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
+    ran: list[int] = []
+    over = threading.Event()
+
+    def agent(task: str, session: Session) -> str:
+        while session.exhausted is None:
+            session.call("look", {"n": len(ran)}, lambda *_: ran.append(len(ran)) or over.wait(0.05))
+        over.set()
+        return "late"
+
+    policy = Policy([Budget(max_calls=1_000)], tools=[Tool(name="spawn", timeout=0.3)])
+    session = policy.session("main")
+    spawn = Spawn(session, agent).tools["spawn"]
+    said = session.call("spawn", {"task": "look"}, lambda _, given: spawn(**given))
+    before = len(ran)
+    assert said.error_type == "timeout" or said.value["ended_by"] == "budget.max_elapsed"
+    assert over.wait(10)
+    assert 0 < before < 20
+    assert len(ran) <= before + 1
+
+
 # message
 
 
-def test_d9_a_message_is_delivered_without_control_characters() -> None:
+def test_d10_message_is_delivered_without_control_characters_d9() -> None:
     said: list[str] = []
     send = Outbox(said.append).tools["message"]
     assert send("a\0b\x1b[31m\x7f\n\tc ") == {"delivered": True}

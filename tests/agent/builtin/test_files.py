@@ -35,7 +35,7 @@ def failed(root: Path, tool: str, **arguments: Any) -> str | None:
     return said.error_type
 
 
-def test_a_file_is_read_page_by_page(root: Path) -> None:
+def test_d10_read_file_reads_page_by_page(root: Path) -> None:
     (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
     first = use(root, "read_file", path="a.txt", limit=4)
     assert first.value["text"] == "line 1\nline 2\nline 3\nline 4\n"
@@ -101,7 +101,7 @@ def test_d4_what_is_missing_is_not_found(root: Path) -> None:
     assert failed(root, "list_directory", path="no") == "not_found"
 
 
-def test_a_file_is_written_whole_with_its_folders(root: Path) -> None:
+def test_d10_write_file_writes_all_of_a_file_with_its_folders(root: Path) -> None:
     assert use(root, "write_file", path="a/b/c.txt", content="one") == {
         "path": "a/b/c.txt",
         "bytes": 3,
@@ -174,20 +174,6 @@ def test_an_edit_that_would_make_gigabytes_is_refused_before_it_is_made(root: Pa
     tracemalloc.stop()
 
 
-def test_a_folder_of_more_entries_than_are_listed_says_so_at_its_end(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_ENTRIES", 5)
-    for number in range(9):
-        (root / str(number)).write_text("")
-    first = use(root, "list_directory", limit=3)
-    assert (first.total_matches, first.is_complete) == (None, False)
-    assert "list on from offset 3" in first.next_action_hint
-    last = use(root, "list_directory", offset=3, limit=3)
-    assert (len(last.value), last.is_complete) == (2, False)
-    assert "offset" not in last.next_action_hint
-
-
 @pytest.mark.parametrize(
     ("old", "new", "more", "expected"),
     [
@@ -199,7 +185,7 @@ def test_a_folder_of_more_entries_than_are_listed_says_so_at_its_end(
         ("a", "a", {}, "precondition"),
     ],
 )
-def test_an_edit_needs_its_text_exactly_once(root: Path, old: str, new: str, more: Any, expected: Any) -> None:
+def test_d10_edit_file_needs_its_text_exactly_once(root: Path, old: str, new: str, more: Any, expected: Any) -> None:
     (root / "f").write_bytes(b"a\nb\na\r\n")
     said = use(root, "edit_file", path="f", old_text=old, new_text=new, **more)
     if isinstance(expected, str):
@@ -217,7 +203,7 @@ def test_what_is_too_large_is_said_so(root: Path, monkeypatch: pytest.MonkeyPatc
     assert failed(root, "edit_file", path="big", old_text="x", new_text="y") == "too_large"
 
 
-def test_a_folder_is_listed_by_name_and_page(root: Path) -> None:
+def test_d10_list_directory_lists_by_name_and_page(root: Path) -> None:
     for name in ("b", "a", "c"):
         (root / name).write_text(name * 3)
     (root / "d").mkdir()

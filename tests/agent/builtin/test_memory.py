@@ -31,7 +31,7 @@ def read(file: Path, query: str = "", limit: int = 20) -> Envelope:
     return said
 
 
-def test_what_is_written_is_read_by_another_session(file: Path) -> None:
+def test_d10_memory_read_gives_what_another_session_wrote_by_memory_write(file: Path) -> None:
     assert write(file, "color", "blue") == {"key": "color", "bytes": 4, "created": True}
     assert write(file, "color", "grün", at=2.0)["created"] is False
     assert read(file).value == [{"key": "color", "text": "grün", "changed_ms": 2_000}]
@@ -89,28 +89,3 @@ def test_a_damaged_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
     (tmp_path / "bad").write_bytes(b"no database at all" * 100)
     assert read(tmp_path / "bad").error_type == "other"
     assert read(tmp_path / "none/x").error_type == "unavailable"
-
-
-def test_a_look_takes_no_longer_than_its_time(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read(file, "x" * 257).error_type == "validation"
-    write(file, "k", "x")
-    with sqlite3.connect(file) as notes:
-        # Who can write the file puts an endless table in the place of the notes.
-        notes.execute("DROP TABLE notes")
-        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n"
-        notes.execute(f"CREATE VIEW notes(key, text, changed_ms) AS {endless}")
-    notes.close()
-    monkeypatch.setattr(module, "MAX_SECONDS", 0.2)
-    assert read(file).error_type == "timeout"
-
-
-@table(("row", "expected"), [(("odd", b"\xff", 3), None), (("big", "x" * (2 << 20), 0), "other")])
-def test_what_is_no_note_is_left_out_or_told(file: Path, row: Any, expected: str | None) -> None:
-    write(file, "k", "x")
-    with sqlite3.connect(file) as notes:
-        notes.execute("INSERT INTO notes VALUES (?, ?, ?)", row)
-    notes.close()
-    said = read(file)
-    assert said.error_type == expected
-    assert said.ok is (expected is None)
-    assert expected or said.value == [{"key": "k", "text": "x", "changed_ms": 1_000}]

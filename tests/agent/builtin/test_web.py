@@ -63,7 +63,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
     return asked
 
 
-def test_a_page_is_fetched_as_text(server: Any) -> None:
+def test_d10_web_fetch_reads_a_page_as_text(server: Any) -> None:
     html = b"<html><head><title>A &amp; B</title><script>x()</script></head><body><p>One<p>Two <b>bold</b></body>"
     server.pages["/"] = server.page(html, kind="text/html; charset=utf-8")
     said = fetch(server.url("/"))
@@ -362,7 +362,7 @@ def search(server: Any, answer: bytes) -> Envelope:
     return said
 
 
-def test_a_search_gives_titles_addresses_and_snippets(server: Any) -> None:
+def test_d10_web_search_gives_titles_addresses_and_snippets(server: Any) -> None:
     hits = [{"title": "T", "url": "http://a/", "content": "c", "more": 1}] * 9
     said = search(server, json.dumps({"results": hits}).encode())
     assert said.value == [{"title": "T", "url": "http://a/", "snippet": "c"}] * 5

@@ -14,7 +14,7 @@ from guardrails.agent.builtin import Root, Shell
 
 
 def run(folder: Path, command: str, timeout: int | None = None, **settings: Any) -> Envelope:
-    said = Shell(Root(folder), **settings).tools["exec_shell"](command, timeout)
+    said = Shell(Root(folder), sandbox="none", **settings).tools["exec_shell"](command, timeout)
     assert isinstance(said, Envelope)
     return said
 
@@ -30,7 +30,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_a_command_runs_in_the_workspace_and_gives_its_output(tmp_path: Path) -> None:
+def test_d10_exec_shell_runs_a_command_in_the_workspace_and_gives_its_output(tmp_path: Path) -> None:
     said = run(tmp_path, 'pwd; echo err >&2; read x; echo "[$x]"')
     assert said.ok
     assert said.value["output"] == f"{tmp_path}\nerr\n[]\n"
@@ -111,7 +111,7 @@ def test_a_command_ends_when_the_time_of_its_session_is_up(tmp_path: Path, clock
     session = Policy([Budget(max_elapsed=10)]).session("s", clock=clock, records=sink)
     session.request()
     clock.advance(9.5)
-    command = Shell(Root(tmp_path)).tools["exec_shell"]
+    command = Shell(Root(tmp_path), sandbox="none").tools["exec_shell"]
     envelope = session.call("exec_shell", {}, lambda *_: command("echo $$ > pid; exec sleep 60"))
     assert envelope.error_type == "timeout"
     assert gone(int((tmp_path / "pid").read_text()))
