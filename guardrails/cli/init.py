@@ -16,8 +16,6 @@ from guardrails.cli.text.printing import fail, failures_told, print_json, printa
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
     from guardrails.offline.replay.tally import Judgement
     from guardrails.offline.report.quality import Quality
     from guardrails.offline.transcripts.inputs import Input
@@ -50,7 +48,7 @@ def init(
     Write a first policy with comments, from recorded calls if there are any.
 
     A comment says how often each tool was called and failed. The limits leave room above what was seen. The policy is
-    judged on the same calls, and a tool whose calls it would refuse wrongly is only observed. Guesses about a tool are
+    judged on the same calls, and only observes if it would refuse some of them wrongly. Guesses about a tool are
     comments, for a person to confirm. Reads what `replay` reads.
     """
     from guardrails.offline.transcripts.files import STDIN
@@ -69,12 +67,10 @@ def init(
         without_outputs([], {"--output": output})
     steps = _steps(named, output)
     found = _counted(named, files, quiet=quiet or as_json) if named else None
-    text, mode, observed = _policy(found, files, steps)
+    text, mode = _policy(found, files, steps)
     write_whole(output, text)
     if as_json:
-        print_json(
-            {"output": str(output), "mode": mode, "observed": sorted(observed), **_figures(found), "next": steps}
-        )
+        print_json({"output": str(output), "mode": mode, **_figures(found), "next": steps})
         return
     from guardrails.offline.figures import plural
 
@@ -107,14 +103,9 @@ def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality
     return found
 
 
-def _policy(
-    found: "Quality | None", files: "list[Input]", steps: tuple[str, str]
-) -> "tuple[str, str, Collection[str]]":
+def _policy(found: "Quality | None", files: "list[Input]", steps: tuple[str, str]) -> tuple[str, str]:
     """
-    The text of the file, its mode, and the tools that it only observes.
-
-    As little as possible is only observed: the tools that would have been refused wrongly. It is all tools if a limit
-    of the whole session would have been met.
+    The text of the file, and its mode: it only observes if it would have refused calls wrongly.
     """
     from guardrails.offline.report.quality import suggestions
     from guardrails.offline.report.starter import starter
@@ -122,18 +113,10 @@ def _policy(
 
     policy = Policy.load(BASE)
     made = [] if found is None else suggestions(found, policy)
-    write: Callable[..., str] = lambda **more: starter(found, made, policy, steps=steps, **more)  # noqa: E731
-    text = write()
-    if found is None:
-        return text, "enforce", ()
-    judged = _judged(text, files)
-    if not _refused_wrongly(judged):
-        return text, "enforce", ()
-    observed = {row.tool for row in judged.rows if row.decision == "deny" and row.recorded != "repeat"}
-    text = write(observed=observed)
-    if not _refused_wrongly(_judged(text, files)):
-        return text, "enforce", observed
-    return write(mode="observe"), "observe", ()
+    text = starter(found, made, policy, steps=steps, mode="enforce")
+    if found is None or not _refused_wrongly(_judged(text, files)):
+        return text, "enforce"
+    return starter(found, made, policy, steps=steps, mode="observe"), "observe"
 
 
 def _judged(text: str, files: "list[Input]") -> "Judgement":

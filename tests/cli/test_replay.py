@@ -152,13 +152,14 @@ def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
 
 
 def test_guards_that_could_not_be_judged_are_said(tmp_path: Path, clock: Any) -> None:
-    path = tmp_path / "records.jsonl"
+    path, own = tmp_path / "records.jsonl", tmp_path / "own.yaml"
+    own.write_text("version: 1\nextends: shell\ntools: [{match: bash, commands: [command]}]\n")
     with JsonLines(path, arguments="hash") as sink:
-        session = Policy.load("shell").session("s", records=sink, clock=clock)
+        session = Policy.load(own).session("s", records=sink, clock=clock)
         for n in range(9):
-            session.call("look", {"n": n}, lambda *_: "Oslo")
-    shown = " ".join(replay("shell", path, "--exact").stdout.split())
-    assert "9 calls of 1 session decided again by `shell`: every decision is the recorded one." in shown
+            session.call("bash", {"command": f"ls {n}"}, lambda *_: "Oslo")
+    shown = " ".join(replay(str(own), path, "--exact").stdout.split())
+    assert f"9 calls of 1 session decided again by `{own}`: every decision is the recorded one." in shown
     assert "Not judged" in shown
     assert "shell: the arguments of 9 calls were not kept" in shown
 

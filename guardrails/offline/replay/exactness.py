@@ -17,7 +17,7 @@ from guardrails.offline.transcripts.inputs import Input
 from guardrails.offline.transcripts.own_records import is_record
 from guardrails.policy.policy import Policy
 
-from .lacking import no_arguments
+from .lacking import guards_of, no_arguments
 
 
 SHOWN: Final = 20
@@ -117,7 +117,8 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
             found.differs(record["session_id"], None, None, str(error), "cannot be replayed")
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
-    found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, events)))
+    guards = guards_of(policy.chain, (record["tool"] for record in events if record["event"] == "call"))
+    found.not_judged = no_arguments(guards, sum(map(_is_blind, events)))
     return found
 
 

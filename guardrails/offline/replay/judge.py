@@ -76,8 +76,7 @@ class Judge:
         Returns the figures so far.
         """
         chain, rows = self.policy.chain, self.rows
-        specified = any(chain.plan(name).arguments is not None for name in {row.tool for row in rows})
-        lacks = not_judged(chain, rows, specified=specified)
+        lacks = not_judged(chain, rows)
         lacks |= {f"scopes.{name}": "no transcript says whose a session is" for name in self.policy.scopes}
         models = {path: model.name for path, model in chain.models.loaded.items()}
         return Judgement(self.policy.name, rows, lacks, models)

@@ -2,12 +2,12 @@
 Finds what transcripts lack, and which guards of a policy can therefore not be judged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Final
 
 from guardrails.core.chain import Chain
 from guardrails.core.guards.base import Guard
-from guardrails.core.tools.tool import Tool
 
 from .tally import Row
 
@@ -36,17 +36,17 @@ ARGUMENTLESS: Final = (
     *("tool_filter", "truncate", "validation"),
 )
 """Guards that read no arguments: signatures and recorded problems are enough for them."""
-ANY: Final = Tool(name="*", paths=("*",), commands=("*",))
-"""What every guard applies to that its settings let apply to anything."""
 SHOWN: Final = 6
 """Sources that a reason names."""
 
 
-def not_judged(chain: Chain, rows: Sequence[Row], *, specified: bool) -> dict[str, str]:
+def not_judged(chain: Chain, rows: Sequence[Row]) -> dict[str, str]:
     """
-    Returns the guards and settings of *chain* that *rows* say too little for, each with the reason. *specified*: a tool that was called
-    declares its parameters.
+    Returns the guards and settings of *chain* that *rows* say too little for, each with the reason.
     """
+    tools = {row.tool for row in rows}
+    guards = guards_of(chain, tools)
+    specified = any(chain.plan(name).arguments is not None for name in tools)
     sources, no_word = {row.source for row in rows}, "no word on which response made a call in sessions of"
 
     def lack(what: str, lacking: set[str]) -> str | None:
@@ -72,28 +72,27 @@ def not_judged(chain: Chain, rows: Sequence[Row], *, specified: bool) -> dict[st
         "tools": None if chain.known is not None else "the policy does not list the tools there are; a host does",
         "parameters": None if specified else "no tool that was called declares its parameters",
     }
-    lacks: dict[str, str | None] = dict(no_arguments(chain, sum(row.blind for row in rows)))
-    for guard in _set(chain):
-        for name, setting, need in NEEDS:
-            if guard.name == name and (not setting or getattr(guard, setting, need) not in (None, "allow")):
-                lacks[f"{name}.{setting}".rstrip(".")] = reasons[need]
-    aliases = {kind.name: kind.aliases for kind in chain.kinds}
-    for rule in chain.rules:
-        for name, setting, need in NEEDS:
-            own = [aliases.get(name, {}).get(one, one) for one in rule.guards.get(name, ())]
-            if own and (not setting or setting in own):
-                lacks[f"tools.{name}.{setting}".rstrip(".")] = reasons[need]
+    lacks: dict[str, str | None] = dict(no_arguments(guards, sum(row.blind for row in rows)))
+    for guard, (name, setting, need) in product(guards, NEEDS):
+        # A cap of a single tool is a guard with one limit.
+        of_it = guard.name in (name, f"tools.{name}") and getattr(guard, "limit", setting) == setting
+        if of_it and (not setting or getattr(guard, setting, need) not in (None, "allow")):
+            lacks[f"{guard.name}.{setting}".rstrip(".")] = reasons[need]
     return {name: reason for name, reason in lacks.items() if reason is not None}
 
 
-def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
+def no_arguments(guards: Iterable[Guard], calls: int) -> dict[str, str]:
     """
-    Returns the guards of *chain* that look at arguments, if *calls* calls were recorded without theirs.
+    Returns the *guards* that look at arguments, if *calls* calls were recorded without theirs.
     """
-    names = {name for rule in chain.rules for name in rule.guards} | {guard.name for guard in _set(chain)}
-    looking = sorted(names.difference(ARGUMENTLESS)) if calls else ()
+    looking = sorted({guard.name for guard in guards}.difference(ARGUMENTLESS)) if calls else ()
     return dict.fromkeys(looking, f"the arguments of {calls:,} calls were not kept")
 
 
-def _set(chain: Chain) -> Iterator[Guard]:
-    return (guard for guard in chain.guards if guard.applies(ANY) and guard.mode != "off" and chain.mode != "off")
+def guards_of(chain: Chain, tools: Iterable[str]) -> list[Guard]:
+    """
+    Returns the guards of *chain* that say something of *tools*, the chain's own first.
+    """
+    plans = map(chain.plan, sorted(set(tools)))
+    there = {id(g): g for plan in plans for g in plan.guards if g.mode != "off" and g.applies(plan.tool)}
+    return list(there.values()) if chain.mode != "off" else []

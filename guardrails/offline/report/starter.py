@@ -6,7 +6,7 @@ Nothing is declared of a tool that nobody has confirmed.
 
 import glob
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
@@ -61,67 +61,42 @@ _EXAMPLE: Final = """\
 
 
 def starter(
-    found: Quality | None,
-    suggestions: Sequence[Suggestion],
-    policy: Policy,
-    *,
-    steps: tuple[str, str],
-    mode: str = "enforce",
-    observed: Collection[str] = (),
+    found: Quality | None, suggestions: Sequence[Suggestion], policy: Policy, *, steps: tuple[str, str], mode: str
 ) -> str:
     """
     The text of the file. The figures of recorded calls are *found*, if there are some. It extends *policy*. The
     commands that check and judge the file are *steps*.
-
-    Calls of the tools *observed* are decided over and never refused, as those of all tools in *mode* `observe` are.
     """
     check, judge = map(visible, steps)
     seen, calls, longest = "", LEAST_CALLS, "the longest honest ones have several hundred"
     if found is not None:
         parts = plural(found.calls, "call"), plural(found.sessions, "session"), plural(len(found.tallies), "tool")
         seen = " from {} of {}, {}".format(*parts)
-        calls, longest = _room(found.longest), f"the longest session seen had {plural(found.longest, 'call')}"
+        calls = max(LEAST_CALLS, MARGIN * found.longest)
+        longest = f"the longest session seen had {plural(found.longest, 'call')}"
     text = _TEXT.format(seen=seen, check=check, judge=judge, base=policy.name, mode=mode, calls=calls, longest=longest)
-    return text + (_EXAMPLE if found is None else "\n".join([*_tools(found, suggestions, policy, observed), ""]))
+    return text + (_EXAMPLE if found is None else "\n".join([*_tools(found, suggestions, policy), ""]))
 
 
-def _room(longest: int) -> int:
-    """
-    Up to two leading digits.
-    """
-    step: int = 10 ** max(0, len(str(MARGIN * longest)) - 2)
-    return max(LEAST_CALLS, -(-MARGIN * longest // step) * step)
-
-
-def _tools(
-    found: Quality, suggestions: Sequence[Suggestion], policy: Policy, observed: Collection[str]
-) -> Iterator[str]:
+def _tools(found: Quality, suggestions: Sequence[Suggestion], policy: Policy) -> Iterator[str]:
     known = [tally for tally in found.tallies.values() if tally.tool.isprintable()]
-    busiest = sorted(known, key=lambda tally: (tally.tool not in observed, -tally.calls, tally.tool))
+    busiest = sorted(known, key=lambda tally: (-tally.calls, tally.tool))
     supported = {one.tool: one for one in suggestions}
     for tally in busiest[:SHOWN]:
-        yield from _tool(tally, supported.get(tally.tool), policy, observed=tally.tool in observed)
+        tool, failed = policy.chain.plan(tally.tool).tool, f", {tally.failed:,} failed" if tally.failed else ""
+        taken = f"`repeats: {tool.repeats}`" if tool.repeats else "read-only" if tool.read_only else None
+        told = f"; `{policy.name}` takes it for {taken} by its name" if taken else ""
+        yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{told}"
+        proposed = dict(_guesses(tally, tool))
+        if (one := supported.get(tally.tool)) is not None:
+            proposed |= {key: (value, one.evidence[key]) for key, value in one.settings.items()}
+        if proposed:
+            yield f"  # - match: {written(glob.escape(tally.tool))}"
+        for key, (value, evidence) in proposed.items():
+            yield f"  #   # {visible(evidence)}"
+            yield f"  #   {key}: {written(value)}"
     if len(busiest) > SHOWN:
         yield f"  # and {plural(len(busiest) - SHOWN, 'tool')} with fewer calls"
-
-
-def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: bool) -> Iterator[str]:
-    name, tool = written(glob.escape(tally.tool)), policy.chain.plan(tally.tool).tool
-    failed = f", {tally.failed:,} failed" if tally.failed else ""
-    taken = f"`repeats: {tool.repeats}`" if tool.repeats else "read-only" if tool.read_only else None
-    said = f"; `{policy.name}` takes it for {taken} by its name" if taken else ""
-    yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{said}"
-    if observed:
-        yield f"  - match: {name}"
-        yield "    mode: observe                 # some of its calls would have been refused wrongly: recorded, and let run"
-    proposed = dict(_guesses(tally, tool))
-    if one is not None:
-        proposed |= {key: (value, one.evidence[key]) for key, value in one.settings.items()}
-    if proposed and not observed:
-        yield f"  # - match: {name}"
-    for key, (value, evidence) in proposed.items():
-        yield f"  #   # {visible(evidence)}"
-        yield f"  #   {key}: {written(value)}"
 
 
 def _guesses(tally: Tally, tool: Tool) -> Iterator[tuple[str, tuple[Any, str]]]:
