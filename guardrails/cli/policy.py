@@ -318,7 +318,6 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     """
     All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards.
     """
-    from guardrails.core.guards import kinds_of
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.document import Document
     from guardrails.policy.file import find
@@ -329,8 +328,8 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
     try:
-        document = Document(file, kinds_of(own))
-        policy = Policy.load(file, guards=own)
+        document = Document(file, own)
+        policy = Policy(**document.arguments())
         mistakes, hints = tuple(_lacking(policy, document, host)), tuple(document.older_words())
         return Checked(file, guards=len(policy.chain), mistakes=mistakes, hints=hints)
     except PolicyError as error:

@@ -13,7 +13,7 @@ from typing import Any
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards.workspace import Workspace
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.document import load_document
+from guardrails.policy.document import Document
 from guardrails.policy.policy import Policy
 
 from .options import Options
@@ -33,8 +33,7 @@ def policy_of(options: Options, told: Told, client: Client) -> Policy:
 def _loaded(options: Options) -> Policy:
     if options.wrong:
         raise PolicyError([options.wrong])
-    said = load_document(options.policy)
-    del said["sources"]
+    said = Document(options.policy).arguments()
     return Policy(**{"envelope": "quiet", **said} | ({"mode": "observe"} if options.observe else {}))
 
 

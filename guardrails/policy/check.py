@@ -27,7 +27,6 @@ from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.schema import (
     Checked,
-    Fault,
     MapType,
     MinLen,
     fit,
@@ -47,6 +46,11 @@ Numbers = tuple[str, ...] | None
 """Names of the numbers behind a message; None: not known."""
 OnError = Literal["deny", "allow"]
 
+_MATCH: Final = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
+_WANTED: Final[Mapping[type, str]] = {
+    Guard: "is no guard: write one such as `Budget(max_calls=20)`",
+    Tool: "is no tool: a tool is a `Tool` or a function",
+}
 _SCOPE: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
@@ -90,26 +94,44 @@ SETTINGS: Final[Mapping[str, Any]] = {
 
 
 @cache
-def file_type(kinds: Kinds, *, written: bool = True) -> MapType:
+def file_type(kinds: Kinds) -> MapType:
     """
-    Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`. What code gives is of the
-    same type, with settings too that are not *written* in a file.
+    Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`.
+    """
+    types = {**map_type(Head).types, **_types(kinds), "tools": list[_rules(kinds)]}  # type: ignore[misc]
+    doc = "A policy: one key for each guard of the chain, and what is known of the tools."
+    only = (
+        ": a guard is a key by its own name, `budget: {max_calls: 20}`, and `guardrails policy schema` shows all keys"
+    )
+    return MapType("Policy", types, doc=doc, make=partial(_arguments, _guards(kinds, "")), of=Head, only=only)
+
+
+@cache
+def code_type(kinds: Kinds) -> MapType:
+    """
+    Returns the type of what code gives, whose guards may have settings that no file has.
+    """
+    parts = {"declared": MapType("Declared", _declared()), "guards": MapType("Ruled", _guards(kinds, "Tool"))}
+    rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
+    types = {**_types(kinds, written=False), "rules": list[MapType("Rule", rule, make=Rule, of=Rule)]}  # type: ignore[misc]
+    return MapType("Policy", types, make=partial(_arguments, _guards(kinds, "")))
+
+
+def _types(kinds: Kinds, *, written: bool = True) -> dict[str, Any]:
+    """
+    The types of the settings that stand in files and in code alike.
     """
     doc = "Guards of all the sessions of one user, tenant or the like together."
     only = ". A scope holds amounts alone, and guards that go by more have no place in it"
     scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope, only=only)
     scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
-    guards = _guards(kinds, "", written)
     own = [cls for cls in kinds if cls not in GUARDS]
     codes, free = {**CODES, **codes_of(own)}, tuple(f"{cls.name}." for cls in own if cls.codes is None)
     # Of the numbers of a guard that declares no codes nothing is known.
     word: Any = str if free else Annotated[str, Checked(partial(_word, codes))]
     message: Any = MapType("Message", {"message": word, "hint": word})
     messages = dict[Annotated[str, Checked(partial(_code, codes, free))], message]
-    types = {**map_type(Head).types, **SETTINGS, "messages": messages, "scopes": scopes, **guards}
-    types["tools"] = list[_rules(kinds)]  # type: ignore[misc]
-    doc = "A policy: one key for each guard of the chain, and what is known of the tools."
-    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards), of=Head)
+    return {**SETTINGS, "messages": messages, "scopes": scopes, **_guards(kinds, "", written)}
 
 
 def file_schema(kinds: Kinds) -> dict[str, Any]:
@@ -124,16 +146,19 @@ def file_schema(kinds: Kinds) -> dict[str, Any]:
     return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
 
 
+def _declared() -> dict[str, Any]:
+    types = {**map_type(Tool).types, "annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
+    return {name: kind for name, kind in types.items() if name not in ("name", "description")}
+
+
 def _rules(kinds: Kinds) -> MapType:
-    ruled = _guards(kinds, "Tool")
-    declared = {**map_type(Tool).types, "annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
+    ruled, declared = _guards(kinds, "Tool"), _declared()
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
-    match = Glob | Annotated[list[Glob], MinLen(1)]
-    types = {"match": match, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
-    del types["name"], types["description"]
+    types = {"match": _MATCH, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
     doc = "What is declared and overridden for the tools that match; first match wins, key by key."
-    return MapType("ToolRule", types, frozenset({"match"}), doc, make=partial(_rule, ruled))
+    only = "; `guardrails policy schema` shows all keys"
+    return MapType("ToolRule", types, frozenset({"match"}), doc, make=partial(_rule, ruled), only=only)
 
 
 def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], written: bool = True) -> dict[str, Any]:
@@ -196,12 +221,13 @@ def _values(made: Any) -> dict[str, Any]:
 
 def _rule(ruled: Iterable[str], *, match: Any, mode: Any = None, on_error: Any = None, **entry: Any) -> Rule:
     guards = {name: entry.pop(name) for name in ruled if isinstance(entry.get(name), dict)}
-    globs = match if isinstance(match, str) else tuple(match)
-    return Rule(match=globs, declared=entry, guards=guards, mode=mode, on_error=on_error)
+    return Rule(match=match, declared=entry, guards=guards, mode=mode, on_error=on_error)
 
 
-def _arguments(names: Iterable[str], *, tools: Any = (), **settings: Any) -> dict[str, Any]:
-    return {"guards": [settings.pop(name) for name in names if name in settings], "rules": list(tools), **settings}
+def _arguments(names: Iterable[str], **settings: Any) -> dict[str, Any]:
+    guards = [settings.pop(name) for name in names if name in settings]
+    # What a file calls tools is rules in code.
+    return {"guards": guards, "rules": settings.pop("tools", []), **settings}
 
 
 def _code(codes: Collection[str], free: tuple[str, ...], written: str) -> str:
@@ -235,21 +261,19 @@ def checked_settings(
     Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
-    given = _named(guards, mistakes)
-    shared = {scope: _named(own, mistakes, f"scopes.{scope}: ") for scope, own in scopes.items()}
+    given = _named(guards, Guard, "", mistakes)
+    shared = {scope: _named(each, Guard, f"scopes.{scope}: ", mistakes) for scope, each in scopes.items()}
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
+    written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
+    written |= {"scopes": {scope: _settings_of(named) for scope, named in shared.items()}, "rules": [*rules]}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
-    written: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    written |= _settings_of(given)
-    written["scopes"] = {scope: _settings_of(named) for scope, named in shared.items()}
-    written["tools"] = [entry for rule in rules for entry in _entries(rule, mistakes)]
-    made, faults = fit(file_type(types, written=False), written)
-    # What a file calls tools is rules here.
-    faults = [one._replace(path=("rules", *one.path[1:])) if one.path[:1] == ("tools",) else one for one in faults]
-    named = _tools(tools, mistakes, faults)
-    return {**_held(made, faults, mistakes), "tools": named, "kinds": known}
+    made = _fitted(code_type(types), written, (), mistakes)
+    checked = _tools(tools, mistakes)
+    if mistakes:
+        raise PolicyError(mistakes)
+    return {**made, "tools": checked, "kinds": known}
 
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
@@ -257,33 +281,29 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
     Returns the tools as their type makes them. Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
-    faults: list[Fault] = []
-    made: list[Tool] = _held(_tools(tools, mistakes, faults), faults, mistakes)
-    return made
+    checked = _tools(tools, mistakes)
+    if mistakes:
+        raise PolicyError(mistakes)
+    return checked
 
 
-def _held(made: Any, faults: Iterable[Fault], mistakes: Iterable[str]) -> Any:
+def _tools(tools: Iterable[Any], mistakes: list[str]) -> list[Tool]:
+    made = (Tool.of(each) if callable(each) and hasattr(each, "__name__") else each for each in tools)
+    return [*_fitted(dict[str, Tool], _named(made, Tool, "tools: ", mistakes), ("tools",), mistakes).values()]
+
+
+def _named(given: Iterable[Any], kind: type[Any], where: str, mistakes: list[str]) -> dict[str, Any]:
     """
-    Returns *made*. Raises PolicyError if anything is wrong.
+    Returns what is *given* by its name, if it is of the *kind*.
     """
-    messages = []
-    for fault in faults:
-        path = fault.path[:-1] if fault.kind == "key" else fault.path
-        messages.append(f"{'.'.join(map(str, path))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
-    if messages or mistakes:
-        raise PolicyError([*messages, *mistakes])
-    return made
-
-
-def _named(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dict[str, Guard]:
-    named: dict[str, Guard] = {}
-    for guard in guards:
-        if not isinstance(guard, Guard):
-            mistakes.append(f"{where}`{guard!r:.80}` is no guard: write one such as `Budget(max_calls=20)`")
-        elif guard.name in named:
-            mistakes.append(f"{where}`{guard.name}` is given twice")
+    named: dict[str, Any] = {}
+    for one in given:
+        if not isinstance(one, kind):
+            mistakes.append(f"{where}`{one!r:.80}` {_WANTED[kind]}")
+        elif one.name in named:
+            mistakes.append(f"{where}`{one.name}` is given twice")
         else:
-            named[guard.name] = guard
+            named[one.name] = one
     return named
 
 
@@ -291,33 +311,15 @@ def _settings_of(guards: Mapping[str, Guard]) -> dict[str, Any]:
     return {name: guard.settings() for name, guard in guards.items()}
 
 
-def _tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str], faults: list[Fault]) -> list[Tool]:
-    named: dict[str, Tool] = {}
-    for given in tools:
-        if not isinstance(given, Tool) and not (callable(given) and hasattr(given, "__name__")):
-            mistakes.append(f"`{given!r:.80}` is no tool: a tool is a `Tool` or a function")
-            continue
-        tool = given if isinstance(given, Tool) else Tool.of(given)
-        if tool.name in named:
-            mistakes.append(f"the tool `{tool.name}` is given twice")
-        named[tool.name] = tool
-    made, wrong = fit(dict[str, Tool], named, ("tools",))
-    faults += wrong
-    return list(made.values())
-
-
-def _entries(rule: Any, mistakes: list[str]) -> list[dict[str, Any]]:
+def _fitted(kind: Any, value: Any, path: tuple[str, ...], mistakes: list[str]) -> Any:
     """
-    Returns *rule* as a file has it: as two where it declares and sets something of the same name.
+    Returns *value* as its type makes it, or as it is if it has *mistakes*.
     """
-    if not isinstance(rule, Rule) or not all(isinstance(one, Mapping) for one in (rule.declared, rule.guards)):
-        mistakes.append(f"`{rule!r:.80}` is no rule: write `Rule(match=..., declared={{...}}, guards={{...}})`")
-        return []
-    match: Any = tuple(rule.match) if isinstance(rule.match, (set, frozenset)) else rule.match
-    modes = {key: mode for key in ("mode", "on_error") if (mode := getattr(rule, key)) is not None}
-    if rule.declared.keys() & rule.guards.keys():
-        return [{"match": match, **modes, **rule.guards}, {"match": match, **rule.declared}]
-    return [{"match": match, **modes, **rule.guards, **rule.declared}]
+    made, faults = fit(kind, value, path)
+    for fault in faults:
+        place = fault.path[:-1] if fault.kind == "key" else fault.path
+        mistakes.append(f"{'.'.join(map(str, place))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
+    return made
 
 
 def unusable(guards: Iterable[Guard]) -> list[str]:

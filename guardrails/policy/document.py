@@ -12,54 +12,35 @@ Promises, each with a test:
 
 import os
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from guardrails.core.guards import Kinds, kinds_of
+from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
 from .check import VERSION, Head, file_type, unusable
-from .file import MAX_BYTES, PATH, Mistake, Node, Source, find, got, inner, items, lines_of, mistakes_at, parse, plain
+from .file import PATH, Mistake, Node, Position, Source, find, got, inner, items, lines_of, mistakes_at, parse, plain
 from .reload import Content, digest, is_name, stamp
-
-
-MAX_FILES: Final = 32
-
-
-def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
-    """
-    Returns the arguments for `Policy` that a file, or a shipped policy, stands for. The key `sources` lists the files
-    that were read. The *guards* are a person's own: instances are added, and for classes the file says whether and how
-    they stand.
-
-    Raises PolicyError with every mistake.
-    """
-    given = list(guards)
-    classes = (each if isinstance(each, type) else type(each) for each in given)
-    own = tuple(dict.fromkeys(cls for cls in classes if issubclass(cls, Guard)))
-    made = [each for each in given if not (isinstance(each, type) and issubclass(each, Guard))]
-    document = Document(source, kinds_of(own))
-    arguments = document.arguments(made)
-    arguments["sources"] = {os.path.abspath(file.name): content for file, content in document.sources.items()}  # noqa: PTH100
-    arguments["guards"] += made
-    return {"name": str(source), "kinds": own, **arguments}
 
 
 class Document:
     """
-    A policy file and all it extends, read but not yet held to types. It may name guards of these *kinds*. Raises PolicyError only if there is
-    no such file.
+    A policy file, or a shipped policy, and all it extends, read but not yet held to types. The *guards* are a person's own: instances are
+    added, and for classes the file says whether and how they stand. Raises PolicyError only if there is no such file.
     """
 
-    def __init__(self, source: str | PathLike[str], kinds: Kinds = ()) -> None:
-        self.kinds = {cls.name: cls for cls in kinds}
+    def __init__(self, source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> None:
+        given = [*guards]
+        own = [each if isinstance(each, type) else type(each) for each in given]
+        self.name, self.kinds = str(source), kinds_of(cls for cls in own if issubclass(cls, Guard))
+        self._made = [each for each in given if not (isinstance(each, type) and issubclass(each, Guard))]
         self.sources: dict[Source, Content] = {}
         """The files that were read, the named one first."""
         self.mistakes: list[Mistake] = []
@@ -71,39 +52,47 @@ class Document:
         except OSError as error:
             raise PolicyError([_unreadable(path, error)]) from None
 
-    def arguments(self, made: Iterable[Any] = ()) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """
-        Returns the arguments that it stands for, beside guards that were *made* in code. Raises PolicyError with every mistake, file by file.
+        Returns the arguments for `Policy` that it stands for. Raises PolicyError with every mistake, file by file.
         """
-        arguments, faults = fit(file_type(tuple(self.kinds.values())), plain(self.root))
+        arguments, faults = fit(file_type(self.kinds), plain(self.root))
         self.mistakes += mistakes_at(faults, self.root)
         if not self.mistakes:
-            self.mistakes += self._of_rules(arguments, made)
+            arguments["guards"] += self._made
+            self.mistakes += self._of_rules(arguments)
         if self.mistakes:
             raise PolicyError(lines_of(self.mistakes, [*self.sources]))
-        return arguments  # type: ignore[no-any-return]
+        return {"name": self.name, "kinds": self.kinds, **arguments}
+
+    def contents(self) -> dict[str, Content]:
+        """
+        Returns what was read, by the whole path of each file.
+        """
+        return {os.path.abspath(source.name): content for source, content in self.sources.items()}  # noqa: PTH100
 
     def older_words(self) -> list[str]:
         """
         Returns the older words of the named file that still work, each with the one that stands for it now.
         """
+        named = next(iter(self.sources))
+        rules = [(number, rule) for number, rule in enumerate(items(self.root, "tools")) if rule.position[0] is named]
         return [
             str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
-            for number, rule in enumerate(items(self.root, "tools"))
+            for number, rule in rules
             for old, now in REPEATS.items()
-            if (entry := inner(rule, old)) is not None
-            and entry.value is True
-            and rule.position.source is next(iter(self.sources))
+            if (entry := inner(rule, old)) is not None and entry.value is True
         ]
 
-    def _of_rules(self, arguments: dict[str, Any], made: Iterable[Any]) -> Iterable[Mistake]:
+    def _of_rules(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
         """
         Returns the settings of rules that do not go together with those of the policy.
         """
-        guards = {guard.name: guard for guard in (*made, *arguments["guards"]) if isinstance(guard, Guard)}
+        kinds = {cls.name: cls for cls in self.kinds}
+        guards = {guard.name: guard for guard in arguments["guards"] if isinstance(guard, Guard)}
         for number, (rule, node) in enumerate(zip(arguments["rules"], items(self.root, "tools"), strict=True)):
             for name, own in rule.guards.items():
-                for wrong in unusable(self.kinds[name].ruled(guards.get(name), own)):
+                for wrong in unusable(kinds[name].ruled(guards.get(name), own)):
                     yield Mistake((inner(node, name) or node).position, f"tools.{number}.{wrong}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
@@ -112,45 +101,42 @@ class Document:
         no policy: the content of another file may be a secret, and is not shown in a mistake.
         """
         real = path.resolve()
-        if real in self._done:
-            return self._done[real]
-        with path.open("rb") as stream:
-            seen, text = stamp(os.fstat(stream.fileno())), stream.read(MAX_BYTES + 1)
-        parsed = parse(text, str(path))
-        version = inner(parsed.root, "version")
-        if chain and (version is None or type(version.value) is not int):
-            raise PolicyError([f"{quoted(str(path), PATH)} is no policy that can be read: check it by itself"])
-        self.sources[parsed.source] = Content(seen, digest(text))
-        self.mistakes += parsed.mistakes
-        root = parsed.root or Node(parsed.mistakes[0].position, {})
-        made = self._done[real] = self._settings(root, path.parent, (*chain, path)) if parsed.root else root
-        return made
+        if real not in self._done:
+            with path.open("rb") as stream:
+                seen, text = stamp(os.fstat(stream.fileno())), stream.read()
+            parsed = parse(text, str(path))
+            version = inner(parsed.root, "version")
+            if chain and (version is None or type(version.value) is not int):
+                raise PolicyError([f"{quoted(str(path), PATH)} is no policy that can be read: check it by itself"])
+            self.sources[parsed.source] = Content(seen, digest(text))
+            self.mistakes += parsed.mistakes
+            empty = Node(Position(parsed.source, 1, 1), {})
+            self._done[real] = self._whole(parsed.root, (*chain, path)) if parsed.root else empty
+        return self._done[real]
 
-    def _settings(self, root: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
+    def _whole(self, root: Node, chain: tuple[Path, ...]) -> Node:
+        version, extends = inner(root, "version"), inner(root, "extends")
         if not isinstance(root.value, dict):
             self.mistakes.append(Mistake(root.position, f"not a map of keys: got {got(root)}"))
             return replace(root, value={})
-        version, extends = inner(root, "version"), inner(root, "extends")
         if version is None or got(version) != f"`{VERSION}`":
-            place = version.position if version else root.position
             fix = f"write `version: {VERSION}`, the format that this release reads, or upgrade toolcall-guardrails"
-            self.mistakes.append(Mistake(place, f"{fix}, got {got(version) if version else 'no version'}"))
+            written = f"{fix}, got {got(version) if version else 'no version'}"
+            self.mistakes.append(Mistake((version or root).position, written))
         if extends is not None:
             self.mistakes += mistakes_at(fit(map_type(Head).types["extends"], plain(extends), ("extends",))[1], root)
-        listed = items(root, "extends") or ([extends] if extends else [])
-        parents = [self._parent(item, folder, chain) for item in listed if isinstance(item.value, str)]
-        settings = {key: node for key, node in root.value.items() if key not in map_type(Head).types}
-        if (tools := inner(root, "tools")) is not None and got(tools) == "nothing":
+        named = (*items(root, "extends"), extends)
+        parents = [self._parent(one, chain) for one in named if one is not None and isinstance(one.value, str)]
+        own = {key: node for key, node in root.value.items() if key not in map_type(Head).types}
+        if "tools" in own and got(own["tools"]) == "nothing":
             # All of its rules are comments.
-            del settings["tools"]
-        self._anchor(root, folder)
-        own = replace(root, value=settings)
-        base = reduce(self._merged, parents, replace(root, value={}))
-        return _with_rules(self._merged(base, own), own, parents)
+            del own["tools"]
+        self._anchor(root, chain[-1].parent)
+        return reduce(self._merged, (*parents, replace(root, value=own)))
 
-    def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
+    def _parent(self, item: Node, chain: tuple[Path, ...]) -> Node:
         written = str(item.value)
-        path = folder / written
+        path = chain[-1].parent / written
         try:
             path = find(written if is_name(written) else path)
             real = path.resolve()
@@ -159,8 +145,6 @@ class Document:
                 reason = f"no policy file {quoted(str(path), PATH)}"
             elif real in [above.resolve() for above in chain]:
                 reason = f"goes in a circle, {' -> '.join(quoted(str(link), PATH) for link in [*chain, path])}"
-            elif len(self.sources) >= MAX_FILES:
-                reason = f"more than {MAX_FILES} files"
             else:
                 return self._file(path, chain)
         except PolicyError as error:
@@ -174,42 +158,30 @@ class Document:
         """
         Have each file that a setting of *root* names stand beside the policy in *folder* that names it.
         """
-        names = [(kind.name, key) for kind in self.kinds.values() for key in kind.files]
+        names = [(kind.name, key) for kind in self.kinds for key in kind.files]
         for place in (root, *items(root, "tools")):
             for named in (inner(place, *name) for name in names):
                 if named is not None and isinstance(named.value, str) and named.value:
                     named.value = str(folder.absolute() / named.value)
 
-    def _merged(self, base: Node, over: Node, key: str = "") -> Node:
+    def _merged(self, base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
         """
-        Returns the value *over* of *key* laid upon *base*: a setting replaces what was said of it by another name.
+        Returns the value *over* at *path* laid upon *base*: a setting replaces what was said of it by another name.
         """
+        if path == ("tools",) and isinstance(base.value, list) and isinstance(over.value, list) and not over.replaces:
+            # Two files may extend the same one: its rules stand once, below those of both.
+            return replace(over, value=[*(rule for rule in over.value if rule not in base.value), *base.value])
         if not isinstance(base.value, dict) or not isinstance(over.value, dict):
             return over
-        aliases = self.kinds.get(key, Guard).aliases
+        aliases = next((cls.aliases for cls in self.kinds if path[-1:] == (cls.name,)), {})
         now = {aliases.get(name, name) for name in over.value}
-        merged = {
-            name: node for name, node in base.value.items() if name in over.value or aliases.get(name, name) not in now
-        }
+        merged = {name: n for name, n in base.value.items() if name in over.value or aliases.get(name, name) not in now}
         if "max_cost_usd" in now.intersection(aliases.get(name, name) for name in base.value):
             merged.pop("on_unpriced", None)
         for name, node in over.value.items():
-            merged[name] = self._merged(merged[name], node, name) if name in merged else node
+            merged[name] = self._merged(merged[name], node, (*path, name)) if name in merged else node
         return replace(over, value=merged)
 
 
 def _unreadable(path: Path, error: OSError) -> str:
     return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"
-
-
-def _with_rules(merged: Node, own: Node, parents: list[Node]) -> Node:
-    """
-    Returns the settings *merged* of a file and its *parents*: the rules of `tools:` of its *own* stand before theirs.
-    """
-    tools: Any = inner(merged, "tools")
-    if tools is None or not isinstance(tools.value, list) or tools.replaces:
-        return merged
-    # Two files may extend the same one: its rules stand once, below those of both.
-    below_first = dict.fromkeys(rule for layer in (*parents, own) for rule in reversed(items(layer, "tools")))
-    merged.value["tools"] = replace(tools, value=[*below_first][::-1])  # type: ignore[call-overload, index]
-    return merged

@@ -5,7 +5,7 @@ Promises, each with a test:
 
 * YAML is read as editors read it, by the 1.2 core schema: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and
   `2024-01-01` are text. So are numbers that readers disagree on (`010`) or without a finite value: mistakes where a number is wanted.
-* No text does harm: its size and depth are checked before it is put together. Tags but `!replace`, anchors and second documents end the reading.
+* No text does harm: its depth is looked at while it is read. Tags but `!replace`, anchors and second documents end the reading.
 * A mistake is `file:line:column: message`, the line and a caret, on three lines that any terminal can show. It names the value as it was
   written, how to write it if that is plain, and the key or the word that was probably meant.
 * A policy is found by its name among the library's own, or at a path; the working directory is never searched for a name.
@@ -31,16 +31,13 @@ from guardrails.core.values.schema import Fault, quoted, suggestion
 from .reload import is_name
 
 
-MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
 LIST_DEPTH: Final = 2
 """Of the lists of a policy, such as `tools:`."""
-MAX_MISTAKES: Final = 200
 PATH: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
 _LINE: Final = 100
 _MAX_INTEGER: Final = (1 << 63) - 1
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # Beside control characters: breaks that are one in YAML 1.1 but not in 1.2, the byte order mark, surrogates.
 _FORBIDDEN: Final = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
@@ -61,8 +58,7 @@ _TRUTHS: Final = {
 # Values and their places
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class Source(NamedTuple):
     """
     A text and the name it goes by in messages.
     """
@@ -103,11 +99,10 @@ def _printable(text: str) -> str:
 
 def lines_of(mistakes: Iterable[Mistake], sources: Sequence[Source]) -> list[str]:
     """
-    Returns the texts of the first 200 of *mistakes*, in the order of their places, file by file.
+    Returns the texts of *mistakes*, in the order of their places, file by file.
     """
     ordered = sorted({*mistakes}, key=lambda one: (sources.index(one.position.source), *one.position[1:], one.message))
-    more = [f"more than {MAX_MISTAKES} mistakes: {len(ordered) - MAX_MISTAKES} are not shown"]
-    return [*map(str, ordered[:MAX_MISTAKES]), *more * (len(ordered) > MAX_MISTAKES)]
+    return [*map(str, ordered)]
 
 
 @dataclass(slots=True, eq=False)
@@ -186,88 +181,104 @@ class Parsed(NamedTuple):
     mistakes: list[Mistake]
 
 
+class _UnreadableError(Exception):
+    """
+    The place from which a text is not read any further, and why.
+    """
+
+
 def parse(text: bytes | str, name: str) -> Parsed:
     """
     Read *text* (bytes: UTF-8), called *name* in messages. Raises nothing: mistakes are data.
     """
     decoded = text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode(errors="surrogateescape")
     source, mistakes = Source(name, tuple(re.split(_BREAK, decoded))), list[Mistake]()
-    unreadable = next(_unreadable(decoded, source), None)
-    if unreadable is not None:
-        return Parsed(source, None, [unreadable])
-    return Parsed(source, _node(yaml.compose(decoded, Loader=_LOADER), source, mistakes), mistakes)
+    try:
+        return Parsed(source, _root(decoded, source, mistakes), mistakes)
+    except _UnreadableError as error:
+        return Parsed(source, None, [Mistake(*error.args)])
 
 
-def _unreadable(text: str, source: Source) -> Iterator[Mistake]:
-    """
-    Returns what keeps *text* from being read: a character that no policy has (bytes that are not UTF-8 are decoded as such), what is no YAML,
-    what YAML has and a policy has no use for, and all that is too large or too deep for what puts it together.
-    """
-    start = Position(source, 1, 1)
-    if len(text) > MAX_BYTES:
-        yield Mistake(start, f"the file is larger than {MAX_BYTES} bytes")
-    for found in re.finditer(_FORBIDDEN, text):
+def _root(text: str, source: Source, mistakes: list[Mistake]) -> Node:
+    if found := re.search(_FORBIDDEN, text):
         lines, code = re.split(_BREAK, text[: found.start()]), ord(found[0])
         no_utf8 = f"not UTF-8: byte 0x{code & 0xFF:02x}, save the file as UTF-8"
         reason = no_utf8 if 0xDC80 <= code <= 0xDCFF else f"the character U+{code:04X} is not allowed"
-        yield Mistake(Position(source, len(lines), len(lines[-1]) + 1), reason)
-    depth, documents = 0, 0
+        raise _UnreadableError(Position(source, len(lines), len(lines[-1]) + 1), reason)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            documents += isinstance(event, yaml.DocumentStartEvent)
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            for reason in _refused(event, depth, documents):
-                yield Mistake(_position(event, source), reason)
+        roots = [*_values(yaml.parse(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)), source, mistakes)]
     except yaml.MarkedYAMLError as error:
-        yield _no_yaml(error, source)
-    if not documents:
-        yield Mistake(start, "the file is empty")
+        raise _UnreadableError(*_no_yaml(error, source)) from None
+    if not roots:
+        raise _UnreadableError(Position(source, 1, 1), "the file is empty")
+    if len(roots) > 1:
+        raise _UnreadableError(roots[1].position, "a second document: a policy is one")
+    return roots[0]
 
 
-def _refused(event: Any, depth: int, documents: int) -> Iterator[str]:
-    tag = getattr(event, "tag", None)
-    if depth > MAX_DEPTH:
-        yield f"nested deeper than {MAX_DEPTH}"
-    if documents > 1:
-        yield "a second document: a policy is one"
-    if getattr(event, "anchor", None):
-        yield "anchors and aliases are not allowed, write the value out"
-    alone = tag == "!replace" and depth == LIST_DEPTH and isinstance(event, yaml.SequenceStartEvent)
-    if tag == "!replace" and not alone:
-        yield "`!replace` stands before the list of `tools:` only"
-    elif tag not in (None, "!", "!replace"):
-        yield f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
-
-
-def _position(at: Any, source: Source) -> Position:
-    return Position(source, at.start_mark.line + 1, at.start_mark.column + 1)
-
-
-def _node(at: Any, source: Source, mistakes: list[Mistake]) -> Node:
-    position = _position(at, source)
-    if isinstance(at, yaml.ScalarNode):
-        written = json.dumps(at.value, ensure_ascii=False) if at.style else at.value
-        return Node(position, at.value if at.style else resolve(at.value), written)
-    if isinstance(at, yaml.SequenceNode):
-        return Node(position, [_node(one, source, mistakes) for one in at.value], replaces=at.tag == "!replace")
-    made: dict[str, Node] = {}
-    for key, value in at.value:
-        place, node, reason = _position(key, source), _node(value, source, mistakes), ""
-        if not isinstance(key.value, str):
-            reason = "a key must be text"
-        elif key.value == "<<" and not key.style:
-            reason = "merge keys `<<` are not allowed, write the keys out or use `extends`"
-        elif key.value in made:
-            reason = f"key {quoted(key.value)} is given twice (first on line {made[key.value].named.line})"
-        if reason:
-            mistakes.append(Mistake(place, reason))
+def _values(events: Iterator[Any], source: Source, mistakes: list[Mistake], depth: int = 1) -> Iterator[Node]:
+    """
+    Returns the values that *events* tell of, until the collection ends that they are in.
+    """
+    for event in events:
+        if isinstance(event, yaml.CollectionEndEvent):
+            return
+        if not hasattr(event, "anchor"):
+            # The beginning or the end of the text, or of a document.
+            continue
+        position = Position(source, event.start_mark.line + 1, event.start_mark.column + 1)
+        below = _values(events, source, mistakes, depth + 1)
+        if reason := _refusal(event, depth):
+            raise _UnreadableError(position, reason)
+        if isinstance(event, yaml.SequenceStartEvent):
+            yield Node(position, [*below], replaces=event.tag == "!replace")
+        elif isinstance(event, yaml.MappingStartEvent):
+            yield Node(position, _map(below, mistakes))
+        elif event.style:
+            yield Node(position, event.value, json.dumps(event.value, ensure_ascii=False))
         else:
-            made[key.value] = node
-            node.key, node.position = place, node.position if getattr(value, "flow_style", True) else place
-    return Node(position, made)
+            yield Node(position, resolve(event.value), event.value)
 
 
-def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
+def _map(nodes: Iterator[Node], mistakes: list[Mistake]) -> dict[str, Node]:
+    """
+    Returns the map of *nodes*, which are keys and values in turn.
+    """
+    made: dict[str, Node] = {}
+    for key, node in zip(nodes, nodes, strict=True):
+        name, reason = str(key.value) if key.written.startswith('"') else key.written, ""
+        if isinstance(key.value, dict | list):
+            reason = "a key must be text"
+        elif key.written == "<<":
+            reason = "merge keys `<<` are not allowed, write the keys out or use `extends`"
+        elif name in made:
+            reason = f"key {quoted(name)} is given twice (first on line {made[name].named.line})"
+        if reason:
+            mistakes.append(Mistake(key.position, reason))
+            continue
+        made[name], node.key = node, key.position
+        if isinstance(node.value, dict | list) and node.position.line > key.position.line:
+            node.position = key.position
+    return made
+
+
+def _refusal(event: Any, depth: int) -> str:
+    """
+    Returns why a policy has no use for what *event* begins, or is too deep to read on; "" if it has one.
+    """
+    tag = getattr(event, "tag", None)
+    if depth > MAX_DEPTH and not isinstance(event, yaml.ScalarEvent):
+        return f"nested deeper than {MAX_DEPTH}"
+    if event.anchor:
+        return "anchors and aliases are not allowed, write the value out"
+    if tag == "!replace" and not (depth == LIST_DEPTH and isinstance(event, yaml.SequenceStartEvent)):
+        return "`!replace` stands before the list of `tools:` only"
+    if tag not in (None, "!", "!replace"):
+        return f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
+    return ""
+
+
+def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> tuple[Position, str]:
     mark = error.problem_mark or error.context_mark
     line = min(mark.line, len(source.lines) - 1) if mark else 0
     shown = source.lines[line]
@@ -276,7 +287,7 @@ def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
     fix = " (a value with `: ` in it needs quotes)" if "mapping values" in problem else ""
     tab = "\t" in shown[: len(shown) - len(shown.lstrip())]
     reason = "a tab in the indentation: use spaces" if tab else f"not YAML: {problem}{fix}"
-    return Mistake(Position(source, line + 1, column + 1), reason)
+    return Position(source, line + 1, column + 1), reason
 
 
 def resolve(text: str) -> str | int | float | bool | None:

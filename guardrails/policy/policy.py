@@ -143,14 +143,13 @@ class Policy:
         the file changes, or one that it extends, its sessions go by it from their next call on. It is looked at every
         *reload* seconds at most, never if that is None. If it names no form of the envelope, that is *envelope*. Raises PolicyError with every mistake as file:line:column.
         """
-        from .document import load_document
+        from .document import Document
 
         own, known, path = list(guards), list(tools), os.path.abspath(source)  # noqa: PTH100
 
         def load(source: str | PathLike[str]) -> tuple[Self, Sources]:
-            settings = load_document(source, own)
-            sources = settings.pop("sources")
-            return cls(tools=known, **{"envelope": envelope, **settings}), sources
+            document = Document(source, own)
+            return cls(tools=known, **{"envelope": envelope, **document.arguments()}), document.contents()
 
         made: Self
         made, sources = load(source)

@@ -80,31 +80,30 @@ def test_a_rule_takes_what_people_write() -> None:
 @table(
     ("rule", "said"),
     [
-        ({"match": "x"}, "is no rule: write `Rule(match=..., declared={...}, guards={...})`"),
         (Rule(match="b["), "rules.0.match.0: a glob that matches no name"),
         (Rule(match=""), "rules.0.match.0: a glob that matches no name"),
         (Rule(match=()), "rules.0.match: must have a length of at least 1, got 0"),
         (Rule(match=7), "rules.0.match: not text or a list: got `7`"),  # type: ignore[arg-type]
-        (Rule(match="x", declared={"pollng": True}), "rules.0: unknown key `pollng`, did you mean `polling`?"),
-        (Rule(match="x", declared={"cost_usd": -1.0}), "rules.0.cost_usd: must be at least 0, got `-1.0`"),
-        (Rule(match="x", declared={"parameters": {"type": "strng"}}), "rules.0.parameters: the schema of"),
-        (Rule(match="x", declared=7), "is no rule: write"),  # type: ignore[arg-type]
-        (Rule(match="x", guards={"budgt": {}}), "rules.0: unknown key `budgt`, did you mean `budget`?"),
-        (Rule(match="x", guards={"growth": {}}), "rules.0: unknown key `growth`"),
+        (Rule(match="x", declared={"pollng": True}), "rules.0.declared: unknown key `pollng`, did you mean `polling`?"),
+        (Rule(match="x", declared={"cost_usd": -1.0}), "rules.0.declared.cost_usd: must be at least 0, got `-1.0`"),
+        (Rule(match="x", declared={"parameters": {"type": "strng"}}), "rules.0.declared.parameters: the schema of"),
+        (Rule(match="x", declared=7), "rules.0.declared: not a map of keys: got `7`"),  # type: ignore[arg-type]
+        (Rule(match="x", guards={"budgt": {}}), "rules.0.guards: unknown key `budgt`, did you mean `budget`?"),
+        (Rule(match="x", guards={"growth": {}}), "rules.0.guards: unknown key `growth`"),
         (
             Rule(match="x", guards={"budget": {"max_calls": "3"}}),
-            "rules.0.budget.max_calls: not a whole number: got `'3'`",
+            "rules.0.guards.budget.max_calls: not a whole number: got `'3'`",
         ),
         (
             Rule(match="x", guards={"budget": {"final_answer_reserve_usd": 1.0}}),
-            "rules.0.budget: unknown key `final_answer_reserve_usd`",
+            "rules.0.guards.budget: unknown key `final_answer_reserve_usd`",
         ),
         (
             Rule(match="x", guards={"budget": {"max_calls": 1, "max_tool_calls": 2}}),
-            "rules.0.budget: `max_calls` is given twice, once as `max_tool_calls`",
+            "rules.0.guards.budget: `max_calls` is given twice, once as `max_tool_calls`",
         ),
-        (Rule(match="x", guards={"rate": {"per_tool": True}}), "rules.0.rate: unknown key `per_tool`"),
-        (Rule(match="x", guards={"budget": 3}), "rules.0.budget: not a map of keys: got `3`"),  # type: ignore[dict-item]
+        (Rule(match="x", guards={"rate": {"per_tool": True}}), "rules.0.guards.rate: unknown key `per_tool`"),
+        (Rule(match="x", guards={"budget": 3}), "rules.0.guards.budget: not a map of keys: got `3`"),  # type: ignore[dict-item]
         (Rule(match="x", mode="on"), "rules.0.mode: not one of `enforce`, `observe`, `off`: got `'on'`"),  # type: ignore[arg-type]
         (Rule(match="x", on_error="ignore"), "rules.0.on_error: not one of `deny`, `allow`: got `'ignore'`"),
     ],
@@ -126,8 +125,8 @@ def test_the_mistakes_of_all_rules_guards_and_tools_are_told_at_once() -> None:
         "messages: no guard says `budget.nope`",
         "budget: final_answer_reserve_usd ($0.50) must be below max_cost_usd ($0.50)",
         "rules.0.match.0: ",
-        "rules.0: unknown key `pollng`",
-        "rules.1.streak.max_same: ",
+        "rules.0.declared: unknown key `pollng`",
+        "rules.1.guards.streak.max_same: ",
         "tools.t.parameters: the schema of the arguments is not valid",
     ]
     assert len(found) == len(expected)

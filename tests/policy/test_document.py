@@ -74,6 +74,10 @@ def test_every_guard_has_its_key() -> None:
     ("text", "mistake"),
     [
         ("growth: {max_calls: 3}", "unknown key `max_calls`"),
+        (
+            "guards: {budget: {}}",
+            "unknown key `guards`: a guard is a key by its own name, `budget: {max_calls: 20}`, and",
+        ),
         ("tools: [{match: x, growth: {}}]", "unknown key `growth`"),
         ("tools: [{polling: true}]", "missing key `match`"),
         ("duplicates: {rule: evidance}", "did you mean `evidence`"),

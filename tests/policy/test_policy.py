@@ -81,6 +81,8 @@ def test_every_mistake_is_told_at_once() -> None:
         tools=[Tool(name="a", cost_usd=-1), Tool(name="b", timeout=0), "search", search, search],
     )
     expected = [
+        "`<class 'guardrails.core.guards.duplicates.Duplicates'>` is no guard: write one such as `Budget(max_calls=20)`",
+        "`7` is no guard",
         "mode: not one of `enforce`, `observe`, `off`: got `'enforced'`, did you mean `enforce`?",
         "on_error: not one of `deny`, `allow`: got `'Deny'`, did you mean `deny`?",
         "envelope: not one of `nested`, `merged`, `quiet`: got `'flat'`",
@@ -91,12 +93,10 @@ def test_every_mistake_is_told_at_once() -> None:
         "fields.1: not one of ",
         "budget.max_calls: must be at least 0, got `-1`",
         "duplicates.window: must be at least 1, got `0`",
+        "tools: `'search'` is no tool",
+        "tools: `search` is given twice",
         "tools.a.cost_usd: must be at least 0, got `-1`",
         "tools.b.timeout",
-        "`<class 'guardrails.core.guards.duplicates.Duplicates'>` is no guard: write one such as `Budget(max_calls=20)`",
-        "`7` is no guard",
-        "`'search'` is no tool",
-        "the tool `search` is given twice",
     ]
     assert len(found) == len(expected)
     assert [said for said, start in zip(found, expected, strict=True) if not said.startswith(start)] == []

@@ -16,7 +16,7 @@ import pytest
 from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard, scoped
 from guardrails.offline.replay.exact import Replayed, Rules
 from guardrails.policy import reload
-from guardrails.policy.document import load_document
+from guardrails.policy.document import Document
 from guardrails.policy.reload import PolicyFiles
 from tests.replaying import replay
 
@@ -269,11 +269,10 @@ def test_what_is_written_while_a_file_is_read_is_found_by_the_next_look(write: W
     later = ["budget: {max_calls: 3}"]
 
     def load() -> Any:
-        said = load_document(path)
+        document = Document(path)
         if later:
             write(later.pop())
-        sources = said.pop("sources")
-        return Policy(**said), sources
+        return Policy(**document.arguments()), document.contents()
 
     policy, sources = load()
     policy.files = PolicyFiles(sources, load, every_s=0)

@@ -66,7 +66,7 @@ class About:
     """
 
     def __init__(self, name: str) -> None:
-        known, brief = flat(name), len(name) <= 40
+        known, brief = flat(name), 0 < len(name) <= 40
         self.word = word = known.rpartition("_")[2]
         """The last word of the name, in small letters."""
         self.aside = brief and pattern(_ASIDE).fullmatch(known) is not None

@@ -259,8 +259,8 @@ def _unknown(key: str, keys: MapType) -> str:
     below = [quoted(f"{name}.{key}") for name, kind in keys.types.items() if key in _keys_below(kind)][:3]
     if below and not near:
         near = f", did you mean {' or '.join(below)}?"
-    if not near and len(known) <= 12:
-        near = f", known here: {', '.join(map(quoted, known))}{keys.only}"
+    if not near:
+        near = f", known here: {', '.join(map(quoted, known))}" * (len(known) <= 12) + keys.only
     return f"unknown key {quoted(key)}{near}"
 
 
