@@ -28,7 +28,6 @@ from guardrails.core.state import (
     drop,
     end_turn,
     exhaust,
-    is_known,
     note_key,
     release,
     suspend,
@@ -99,10 +98,9 @@ def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
     A model response came, with `calls` calls (0: unknown). `uncharged`: nobody will charge it, and what was guessed of its request
     comes back.
     """
-    state, chain, key = at.state, at.chain, _key(values)
-    if is_known(state, key):
+    state, chain = at.state, at.chain
+    if note_key(state, values.get("key")):
         return NOT_AGAIN
-    note_key(state, key)
     if values.get("uncharged"):
         _release_in(at, {"guess": True})
     facts = Facts(at.pass_time(now_ms), turn=state.present.number, turn_over=True, least=chain.least)
@@ -116,10 +114,8 @@ def _charge(at: Moment, values: Values, now_ms: int) -> Happened | None:
     """
     A response of `model` is to be paid, `cost` in micro-dollars; None: the price is unknown or, without a model, that nobody asked for it.
     """
-    key = _key(values)
-    if is_known(at.state, key, charged=True):
+    if note_key(at.state, values.get("key"), charged=True):
         return NOT_AGAIN
-    note_key(at.state, key, charged=True)
     _everywhere(at, now_ms, "charge", values)
     return None
 
@@ -185,10 +181,6 @@ def _end(place: Place, facts: Facts) -> None:
     cause = first_cause(place, place.chain.spenders, facts)
     if cause is not None:
         exhaust(place.state, cause)
-
-
-def _key(values: Values) -> bytes | None:
-    return bytes.fromhex(values["key"]) if values.get("key") else None
 
 
 # What people and hosts say of a call

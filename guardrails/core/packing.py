@@ -8,7 +8,6 @@ and one with nothing in it not at all.
 import json
 import struct
 
-from binascii import a2b_base64, b2a_base64
 from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any, Final
@@ -24,7 +23,7 @@ VERSION: Final = 8
 _WINDOW: Final = tuple(each.name for each in fields(Entry))
 _row = attrgetter(*_WINDOW)
 _BLANK: Final = _row(Entry(0, "", None, 0, changes=False))
-_OTHERS: Final = ("present", "keys", "window", "latest", "pending", "uncertain", "family")
+_OTHERS: Final = ("present", "window", "latest", "pending", "uncertain", "family")
 """Fields of a state that have a form of their own, follow from others, or are of one step."""
 _NEW: Final = {
     each.name: getattr(SessionState(), each.name) for each in fields(SessionState) if each.name not in _OTHERS
@@ -45,8 +44,6 @@ def pack(state: SessionState) -> bytes:
         packed["pending"] = [*state.pending.values()]
     if state.uncertain:
         packed["uncertain"] = [[sig, *one] for sig, one in state.uncertain.items()]
-    if state.keys:
-        packed["keys"] = b2a_base64(state.keys, newline=False).decode()
     try:
         text = orjson.dumps(packed)
     except TypeError:  # numbers of more than 64 bits, or half a surrogate in a name
@@ -87,8 +84,8 @@ def _state(packed: dict[str, Any]) -> SessionState:
     size = len(columns.get("seq", ()))
     each = (columns.get(name, blank) for name, blank in zip(_WINDOW, _BLANK, strict=True))
     rows = zip(*(one if isinstance(one, list) else (one,) * size for one in each), strict=True)
-    present, keys = Turn(**packed.pop("present")), a2b_base64(packed.pop("keys", ""))
-    state = SessionState(**packed, present=present, keys=keys, window=[Entry(*row) for row in rows])
+    packed["present"] = Turn(**packed["present"])
+    state = SessionState(**packed, window=[Entry(*row) for row in rows])
     state.exhausted = _tuple(state.exhausted)
     state.uncertain = {sig: Uncertain(*one) for sig, *one in uncertain}
     by_seq = {entry.seq: entry for entry in state.window}

@@ -52,7 +52,10 @@ def state_of(packed: bytes) -> SessionState:
     state = SessionState(**dict(zip(_TOTALS, totals, strict=False)), present=present, window=window)
     state.behind_ms, state.shared, state.stood_ms = totals[_BEHIND], totals[_SHARED], rest.get("d", 0)
     state.run, state.limits, state.reserved = rest.get("i", ""), rest.get("l", {}), rest.get("r", {})
-    state.closed, state.keys = rest.get("c", False), a2b_base64(rest.get("e", ""))
+    state.closed, keys = rest.get("c", False), a2b_base64(rest.get("e", ""))
+    # The lowest bit of each said that it was charged.
+    each = [keys[at : at + 6] for at in range(0, len(keys), 6)]
+    state.keys = {(one[:-1] + bytes((one[-1] & 0xFE,))).hex(): one[-1] & 1 == 1 for one in each}
     if "x" in rest:
         code, message = rest["x"]
         state.exhausted = code, message, finish(code)

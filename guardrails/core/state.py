@@ -45,9 +45,7 @@ UNCERTAIN: Final = 64
 SHOWN_BYTES: Final = 16_384
 """Of the arguments that a person is shown."""
 KEYS: Final = 64
-"""Responses whose keys are kept: the same response may be named again after so many others, and counts again."""
-KEY_BYTES: Final = 6
-"""Of a hash of a key; the chance that one of 64 others has the same is 1 in 10^12."""
+"""Responses whose keys are kept, as 6 bytes of a hash: the same may be named again after so many others, and counts again."""
 
 Stage = Literal["open", "running", "parked", "approved", "suspended", "over"]
 OPEN: Final[tuple[Stage, ...]] = ("open", "running", "suspended")
@@ -350,8 +348,8 @@ class SessionState:
     stood_ms: int = 0
     """Of its time, how long it stood still."""
     present: Turn = field(default_factory=Turn)
-    keys: bytes = b""
-    """Hashes of the latest responses that were named by a key, the lowest bit set if they were charged."""
+    keys: dict[str, bool] = field(default_factory=dict)
+    """By a hash of its key the latest responses that were named by one: whether they were charged."""
     window: list[Entry] = field(default_factory=list)
     latest: dict[int | None, int] = field(default_factory=dict)
     """By signature, the number of the latest call of the window."""
@@ -742,30 +740,19 @@ def note_refused(state: SessionState, sig: int | None) -> None:
     state.present.refused = [*state.present.refused, low(sig)][-REFUSED:]
 
 
-def is_known(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
+def note_key(state: SessionState, key: str | None, *, charged: bool = False) -> bool:
     """
-    Returns whether the response of *key* was named already, or even *charged*. One without a key never was.
+    Remember that the response of *key*, if it has one, was named, or *charged*. Returns whether it was before.
     """
-    return key is not None and (_marked(key) in _keys(state) or (not charged and key in _keys(state)))
-
-
-def note_key(state: SessionState, key: bytes | None, *, charged: bool = False) -> None:
-    """
-    Remember that the response of *key*, if it has one, was named, or *charged*.
-    """
-    if key is not None:
-        known = [_marked(key) if charged and one == key else one for one in _keys(state)]
-        if not charged or _marked(key) not in known:
-            known.append(_marked(key) if charged else key)
-        state.keys = b"".join(known[-KEYS:])
-
-
-def _keys(state: SessionState) -> list[bytes]:
-    return [state.keys[at : at + KEY_BYTES] for at in range(0, len(state.keys), KEY_BYTES)]
-
-
-def _marked(key: bytes) -> bytes:
-    return key[:-1] + bytes((key[-1] | 1,))
+    if not key:
+        return False
+    before = state.keys.get(key)
+    if before or (before is not None and not charged):
+        return True
+    state.keys[key] = charged
+    if len(state.keys) > KEYS:
+        del state.keys[next(iter(state.keys))]
+    return False
 
 
 # The end, and what is shared

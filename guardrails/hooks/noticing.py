@@ -6,7 +6,7 @@ sub-agent's calls.
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from guardrails.core.state import SessionState, is_known
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.session.session import key_hash
@@ -93,7 +93,7 @@ def charge(own: "Session", told: Told, client: Client) -> None:
         since = state.started_ms - EARLIER_MS if state.started_ms >= 0 else own.ledger.time() - EARLIER_MS
         # A copy of another session's file has its responses too.
         fresh = [one for one in found[-LATEST:] if one.at_ms is None or one.at_ms >= since]
-        return [one for one in fresh if not is_known(state, key_hash(one.key), charged=True)]
+        return [one for one in fresh if not state.keys.get(key_hash(one.key))]
 
     for one in own.ledger.read(look):
         usage = one.usage if _is_sane(one.usage) else None

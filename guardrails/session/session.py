@@ -16,7 +16,6 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import ITERATIONS, Amounts
 from guardrails.core.scopes import Place, progress
-from guardrails.core.state import KEY_BYTES
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
@@ -467,21 +466,18 @@ def _offering(chain: Chain, offers: Mapping[str, Tool]) -> Chain:
     return chain.with_tools(more).knowing(frozenset(offers))
 
 
-def key_hash(key: object) -> bytes:
+def _key_of(key: object) -> dict[str, str]:
+    return {} if key is None else {"key": key_hash(key)}
+
+
+def key_hash(key: object) -> str:
     """
-    Returns the hash that is kept of the *key* of a response. Raises SessionError if the key is empty or no text.
+    Returns the hash by which an event names the response of that *key*. Raises SessionError if the key is empty or no text.
     """
     if not isinstance(key, str) or not key:
         raise SessionError(f"`key` is the id of a response, text that is not empty, not `{key!r:.40}`")
     from hashlib import blake2b  # and with it OpenSSL: 5 ms
 
-    digest = blake2b(key.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
-    # The lowest bit says whether it was charged.
-    return digest[:-1] + bytes((digest[-1] & 0xFE,))
-
-
-def _key_of(key: object) -> dict[str, str]:
-    """
-    Returns the value by which an event names the response of that *key*. Raises as `key_hash` does.
-    """
-    return {} if key is None else {"key": key_hash(key).hex()}
+    digest = blake2b(key.encode(errors="surrogatepass"), digest_size=6).digest()
+    # States of 0.2.0 keep a mark in the lowest bit.
+    return (digest[:-1] + bytes((digest[-1] & 0xFE,))).hex()
