@@ -388,7 +388,8 @@ class Budget(Guard):
             holds = {key: one for key, one in holds.items() if one[3] or not 0 < one[0] <= facts.now_ms}
             estimate = values.get("estimate")
             cost, tokens = _average(mine) if estimate is None else estimate
-            if (cost or tokens) and self._bound.reserves and not values.get("refused"):
+            if self._bound.reserves and not values.get("refused"):
+                # One that holds nothing is known too: its response must not give back what another holds.
                 until = facts.now_ms + values["lasts_ms"]
                 holds[_key(holder, values["n"])] = [until, cost, tokens, estimate is not None]
                 holds = dict([*holds.items()][-HOLDS:])
