@@ -199,49 +199,11 @@ def test_records_without_times_have_no_day(tmp_path: Path, times: int | None) ->
     assert (day, what.delay, what.age) == (UNDATED, UNKNOWN, UNKNOWN)
 
 
-def test_an_empty_log_is_no_fault_and_a_missing_one_is(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").touch()
-    made = read([tmp_path / "empty.jsonl"])
-    assert (made.facts, made.files) == ({}, 0)
-    with pytest.raises(FileNotFoundError, match="no file or folder"):
-        read([tmp_path / "missing"])
-
-
-def test_a_file_of_a_folder_that_cannot_be_read_is_told_and_one_given_by_name_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed = write(tmp_path / "closed.jsonl", failing("closed"))
-    write(tmp_path / "open.jsonl", failing("open"))
-    usual = Path.open
-
-    def refusing(self: Path, *arguments: Any, **more: Any) -> Any:
-        if self == closed:
-            raise PermissionError(13, "Permission denied", str(self))
-        return usual(self, *arguments, **more)
-
-    monkeypatch.setattr(Path, "open", refusing)
-    made = read([tmp_path])
-    assert totals(made.facts) == (1, 1, 1)
-    assert any("cannot be read: Permission denied" in notice for notice in made.notices)
-    with pytest.raises(PermissionError):
-        read([closed])
-
-
 def test_transcripts_count_too(tmp_path: Path) -> None:
     call = {"session_id": "s", "tool": "t", "arguments": {"q": 1}, "is_error": True, "error_type": "timeout", "ts": 1e9}
     worked = {**call, "is_error": False, "error_type": None, "ts": 1e9 + 3}
     path = write(tmp_path / "calls.jsonl", [call, worked, {**call, "session_id": "u"}])
     assert totals(read([path]).facts) == (2, 1, 1)
-
-
-def test_parquet_that_holds_no_records_says_so(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
-    made = read([tmp_path / "a.parquet"])
-    assert not made.facts
-    assert "1 lines that are no records are skipped" in made.notices[0]
-    (tmp_path / "b.parquet").write_bytes(b"PAR1 not really PAR1")
-    with pytest.raises(TrainingError, match="cannot be read"):
-        read([tmp_path / "b.parquet"])
 
 
 def test_calls_of_other_programs_are_put_in_the_order_of_their_times(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guardrails import PolicyError
-from guardrails.offline.policy_cases import find_cases, read_cases, shipped_with_cases
+from guardrails.offline.policy_cases import find_cases, read_cases
 from guardrails.offline.policy_cases.steps import Call, Failed, Moment
 from tests.tables import table
 
@@ -156,12 +156,3 @@ def test_the_cases_of_a_policy_are_found_by_its_name(tmp_path: Path) -> None:
     for name in ("cases/team.yaml", "team.cases.yaml"):
         (tmp_path / name).write_text(HEAD + "  - {call: a}\n")
         assert find_cases(str(policy)) == tmp_path / name
-
-
-def test_a_policy_that_is_not_there_has_no_cases_either() -> None:
-    with pytest.raises(PolicyError, match="did you mean `strict`"):
-        find_cases("strickt")
-
-
-def test_the_shipped_policies_that_have_cases_are_listed() -> None:
-    assert shipped_with_cases() == ["agent", "default", "observe", "shell", "strict"]

@@ -4,8 +4,7 @@ Living through a case.
 
 from typing import Any
 
-from guardrails import Budget, Denial, Duplicates, Nudge, Policy
-from guardrails.core.chain import Rule
+from guardrails import Budget, Duplicates, Nudge, Policy
 from guardrails.core.guards.base import Guard, guard
 from guardrails.offline.policy_cases import Case, Result, read_cases, run_case
 from guardrails.offline.policy_cases.run import differing, filled
@@ -200,17 +199,6 @@ def test_a_session_that_is_exhausted_otherwise_or_cannot_be_extended_is_told() -
     ]
 
 
-def test_declared_failures_are_found_and_rules_of_the_policy_stand_above_declarations() -> None:
-    rules = [Rule(match=("a",), declared={"cost_usd": 0.75}, guards={})]
-    policy = Policy([Budget(max_cost_usd=1)], rules=rules)
-    tools = "[{name: a, cost_usd: 0.1, result: {error_when: [{matches: ^ERROR}]}}]"
-    steps = """\
-  - {call: a, result: "ERROR: no such file", status: error}
-  - {call: a, expect: deny, code: budget.max_cost_usd}
-"""
-    assert told(policy, steps, tools) == []
-
-
 @table(
     "value, shown",
     [
@@ -244,13 +232,3 @@ def test_the_number_of_the_repetition_is_filled_in(value: Any, shown: Any) -> No
 )
 def test_an_envelope_is_compared_by_what_is_named(wanted: Any, got: Any, paths: list[str]) -> None:
     assert [path for path, _, _ in differing(wanted, got, "x")] == paths
-
-
-def test_a_step_is_decided_by_the_guards_of_a_person_too() -> None:
-    @guard
-    class Never(Guard):
-        def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial:
-            return Denial(code="never.ever", message="no", details={"error_type": "permission"})
-
-    policy = Policy.load("default", guards=[Never()])
-    assert told(policy, "  - {call: a, expect: deny, code: never.ever, envelope: {error_type: permission}}") == []

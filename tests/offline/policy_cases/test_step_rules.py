@@ -54,9 +54,3 @@ def test_keys_that_do_not_belong_together_are_told(step: str, mistake: str) -> N
 )
 def test_keys_that_belong_together_are_no_mistake(step: str) -> None:
     assert mistakes(f"  - {{{step}}}\n") == []
-
-
-def test_an_unknown_field_of_an_envelope_is_told_at_its_place() -> None:
-    [mistake] = mistakes("  - {call: a, envelope: {statos: error}}\n")
-    assert mistake.startswith("f:5:26: ")
-    assert mistake.endswith("did you mean `status`?")

@@ -2,9 +2,6 @@
 What a recorded call really brought.
 """
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from guardrails import Tool
 from guardrails.offline.replay.evidence import WINDOW, Past, end_of
 from guardrails.offline.transcripts import RecordedCall
@@ -40,14 +37,6 @@ def test_only_the_last_twenty_calls_count(between: int, worth: str) -> None:
     for n in range(between):
         past.add(100 + n, 1)
     assert past.add(7, 1) == worth
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1) | st.none()), min_size=WINDOW, max_size=60))
-def test_what_is_remembered_is_bounded(story: list[tuple[int, int | None]]) -> None:
-    past = Past()
-    for sig, evidence in story:
-        past.add(sig, evidence)
-    assert all(len(ends) <= WINDOW + 1 for ends in past.ends.values())
 
 
 def end(call: RecordedCall) -> int | None:

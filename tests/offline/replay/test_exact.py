@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState, Tool, ToolFilter
+from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState
 from guardrails.offline.replay.exact import Replayed
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink, by_session, read
-from guardrails.stores.memory import MemoryStore
 from tests.replaying import replay
 from tests.tables import table
 
@@ -26,17 +25,6 @@ def again(policy: Policy, sink: MemorySink, session: Session) -> list[Replayed]:
     replayed = list(replay(policy.chain, mine, state))
     assert state == session.ledger.read(lambda live, _: live)
     return replayed
-
-
-def test_a_blown_growth_cap_is_blown_again(clock: Any) -> None:
-    policy, sink = Policy([Growth(max_requests_per_second=2)]), MemorySink()
-    session = policy.session("s", records=sink, clock=clock)
-    for _ in range(3):
-        session.request()
-    session.call("a", {}, ok)
-    (replayed,) = again(policy, sink, session)
-    assert replayed.same
-    assert replayed.decision.code == "growth.max_requests_per_second"
 
 
 def test_a_claim_is_claimed_again(clock: Any) -> None:
@@ -83,17 +71,6 @@ def test_turns_charges_extensions_and_waits_are_lived_through_again(clock: Any) 
     assert all(r.same for r in replayed)
 
 
-def test_a_parent_and_its_child_are_replayed_each_from_its_own_records(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_calls=5)]), MemorySink()
-    parent = policy.session("s", records=sink, clock=clock)
-    with parent.child("helper", max_calls=2) as child:
-        for n in range(3):
-            child.call("a", {"n": n}, ok)
-    parent.call("b", {}, ok)
-    assert [r.decision.code for r in again(policy, sink, child)] == [None, None, "budget.max_calls"]
-    assert all(r.same for r in again(policy, sink, parent))
-
-
 def test_a_missing_record_is_an_error_and_not_a_guess(clock: Any) -> None:
     policy, sink = Policy([Budget(max_calls=5)]), MemorySink()
     session = policy.session("s", records=sink, clock=clock)
@@ -123,40 +100,6 @@ def test_two_lives_of_one_name_in_one_file_are_replayed_each_by_itself(clock: An
     assert len(replayed) == 8
     assert all(r.same for r in replayed)
     assert (state.calls, state.n) == (3, 7)
-
-
-def test_a_forgotten_session_begins_another_life(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_calls=3)]), MemorySink()
-    session = policy.session("s", records=sink, clock=clock)
-    open_call = session.decide("a", {"n": 1}, id="1")
-    other = policy.session("s", records=sink, clock=clock)
-    other.ledger.forget()
-    session.call("b", {}, ok)
-    session.complete(open_call, "late")
-    session.complete(open_call, "later still")
-    assert len({record["run"] for record in sink.records}) == 2
-    assert [r.same for r in replay(policy.chain, sink.records)] == [True, True]
-
-
-def test_a_life_goes_on_in_the_next_session_object_and_after_packing(clock: Any) -> None:
-    policy, sink, store = Policy([Budget(max_calls=3)]), MemorySink(), MemoryStore(live=1)
-    for name in ("s", "other", "s", "other"):
-        policy.session(name, records=sink, clock=clock, store=store).call("a", {}, ok)
-    assert len({record["run"] for record in sink.records}) == 2
-    assert [record["n"] for record in sink.records if record["session_id"] == "s"] == [1, 2, 3, 4]
-
-
-def test_a_session_with_tools_of_its_own_is_replayed_with_them(clock: Any) -> None:
-    def find(x: int) -> int:
-        """Find."""
-        return x
-
-    tools = [Tool.of(find, cost_usd=0.5, timeout=3), Tool(name="look", repeats="allow")]
-    policy, sink = Policy([ToolFilter(), Budget(max_cost_usd=1.0), Duplicates()]), MemorySink()
-    session = policy.session("s", tools=tools, records=sink, clock=clock)
-    for tool in ("find", "other", "look", "look", "find", "find"):
-        session.call(tool, {"x": 1}, ok)
-    assert [r.same for r in replay(policy.chain, sink.records)] == [True] * 6
 
 
 def everything(clock: Any) -> tuple[Policy, list[dict[str, Any]]]:
@@ -215,14 +158,6 @@ def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
     chain = Policy([Budget(max_calls=1)]).chain
     with pytest.raises(SessionError, match="record"):
         replay(chain, [odd])
-
-
-def test_an_error_names_the_record_and_what_is_wrong_with_it(clock: Any) -> None:
-    policy, records = everything(clock)
-    call = next(record for record in records if record["event"] == "call")
-    del call["problems"]
-    with pytest.raises(SessionError, match=rf"event {call['n']} of `s` lacks or misstates 'problems'"):
-        list(replay(policy.chain, records))
 
 
 def test_a_session_that_is_forgotten_while_a_call_runs_begins_a_new_life_with_its_end(clock: Any) -> None:

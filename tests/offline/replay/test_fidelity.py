@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Streak, Tool
+from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Streak
 from guardrails.offline.replay.exactness import replayed
 from guardrails.offline.replay.judge import Judge
-from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in
 from guardrails.offline.transcripts.inputs import inputs
@@ -129,25 +128,3 @@ def read(sink: MemorySink) -> list[RecordedCall]:
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in ("arguments", "result")}
-
-
-def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: Path, clock: Any) -> None:
-    path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5), Duplicates()])
-    tools = [Tool(name="pay[1]", cost_usd=0.2), Tool(name="wait", repeats="allow", timeout=5.0)]
-    with JsonLines(path) as sink:
-        session = own.session("s", tools=tools, records=sink, clock=clock)
-        for n in range(3):
-            session.call("pay[1]", {"n": n}, lambda *_: "ok")
-            session.call("wait", {}, lambda *_: "ok")
-    assert decided(path)[1] == {None, "budget.max_cost_usd"}
-    assert replayed(own, inputs([str(path)])).same
-
-
-def test_a_transcript_that_tells_no_costs_ends_nothing(tmp_path: Path) -> None:
-    path, own = tmp_path / "calls.jsonl", Policy([Budget(max_cost_usd=0.5)])
-    told = {"session_id": "s", "tool": "look", "is_error": False, "result": "ok", "model": "m", "tokens_in": 10**8}
-    path.write_text(
-        "".join(json.dumps({**told, "arguments": {"n": n}, "turn": n, "ts": 1.8e9 + n}) + "\n" for n in (1, 2, 3))
-    )
-    (judgement,) = judge_files([own], inputs([str(path)]))
-    assert (judgement.total.calls, judgement.total.denied) == (3, {})

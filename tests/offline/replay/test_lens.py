@@ -2,7 +2,7 @@
 What of a chain a transcript can judge.
 """
 
-from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
+from guardrails import Budget, Denials, Duplicates, Growth, Policy, Rate, Retryable, Summary, Truncate
 from guardrails.core.chain import Chain, Rule
 from guardrails.offline.replay.lens import lens
 from tests.tables import table
@@ -75,13 +75,3 @@ def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_
     assert not seen.plan("b", True, False).changes
     assert seen.plan("b", None, True).tool.repeats == "allow"
     assert seen.plan("b", None, False).tool is seen.engine.chain.plan("b").tool
-
-
-def test_without_times_every_repeat_counts_as_soon() -> None:
-    own = {"loops": {"settled_for": 5.0}, "duplicates": {"settled_for": 5.0}}
-    chain = Policy([Loops(), Duplicates(rule="evidence")], rules=[Rule(match=("a",), guards=own)]).chain
-    for timed, seconds in ((True, (60.0, 5.0)), (False, (None, None))):
-        seen = lens(chain, timed=timed, turned=True).engine.chain
-        for kind in (Duplicates, Loops):
-            limits = [next(g for g in seen.plan(tool).guards if isinstance(g, kind)).settled_for for tool in "ba"]
-            assert tuple(limits) == seconds

@@ -3,9 +3,6 @@ Deciding again what sessions did that share something.
 """
 
 import json
-import subprocess
-import sys
-import threading
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,7 +26,6 @@ from guardrails import (
     SqliteStore,
     Success,
     Tool,
-    read,
 )
 from guardrails.offline.replay.exact import Replayed
 from guardrails.offline.replay.exact import replay as replay_together
@@ -77,14 +73,6 @@ def test_two_sessions_of_one_user_are_decided_again_from_the_records_of_both(clo
         SessionError, match="the scope `user` of `u1` have a gap before event 3: those of all its sessions"
     ):
         again(policy, alone)
-
-
-def test_records_that_lack_one_event_of_a_scope_are_an_error_and_not_a_guess(clock: Any) -> None:
-    policy, sink = Policy(scopes={"user": [Budget(max_calls=3)]}), MemorySink()
-    for n in range(3):
-        policy.session(f"s{n}", scopes={"user": "u1"}, records=sink, clock=clock).call("t", {}, ok)
-    with pytest.raises(SessionError, match="have a gap before event 5"):
-        again(policy, [record for record in lines(sink) if record["session_id"] != "s1"])
 
 
 def test_a_scope_that_the_policy_does_not_have_is_named(clock: Any) -> None:
@@ -157,76 +145,6 @@ def test_what_expires_while_a_child_asks_again_leaves_no_gap_in_its_family(clock
     child.decide("slow", {}, id="2")
     child.call("slow", {}, ok, id="2")
     assert all(one.same for one in again(policy, lines(sink)))
-
-
-def test_two_lives_of_a_name_share_a_scope_one_after_the_other(clock: Any) -> None:
-    policy, sink = Policy(scopes={"user": [Budget(max_calls=3)]}), MemorySink()
-    for _ in range(2):
-        session = policy.session("s", scopes={"user": "u1"}, records=sink, clock=clock)
-        for n in range(2):
-            session.call("t", {"n": n}, ok)
-        session.ledger.forget()
-    replayed = again(policy, lines(sink))
-    assert [one.decision.code for one in replayed] == [None, None, None, "user.budget.max_calls"]
-    assert all(one.same for one in replayed)
-
-
-@pytest.mark.usefixtures("quick_switches")
-def test_what_threads_of_several_sessions_did_is_decided_again(clock: Any) -> None:
-    policy, sink = Policy([Duplicates()], scopes={"user": [Budget(max_calls=40, max_cost_usd=0.3)]}), MemorySink()
-
-    def work(index: int) -> None:
-        session = policy.session(f"s{index}", scopes={"user": "u1"}, records=sink, clock=clock)
-        for n in range(12):
-            session.call("t", {"n": n % 5}, lambda *_: Success("same", cost_usd=0.01))
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    replayed = again(policy, lines(sink))
-    assert len(replayed) == 72
-    assert all(one.same for one in replayed)
-
-
-WORKER = """
-import sys
-from guardrails import Budget, Duplicates, Policy, SqliteStore, Success, Tool
-policy = Policy(
-    [Budget(max_calls=30), Duplicates()], tools=[Tool(name="pay", cost_usd=0.05)],
-    scopes={"user": [Budget(max_calls=40)], "tenant": [Budget(max_cost_usd=1.5)]},
-)
-number = int(sys.argv[2])
-with SqliteStore(sys.argv[1], timeout=60) as store:
-    with policy.session(
-        f"s{number}", scopes={"user": f"u{number % 2}", "tenant": "acme"}, store=store, records=sys.argv[3] + sys.argv[2]
-    ) as session:
-        for n in range(15):
-            session.call("pay", {"n": n % 12}, lambda *_: Success("ok", cost_usd=0.04))
-        with session.child("kid", max_calls=3) as child:
-            for n in range(4):
-                child.call("look", {"n": n}, lambda *_: "ok")
-"""
-
-
-@pytest.mark.system
-def test_what_processes_with_a_file_each_did_is_decided_again_from_all_files(tmp_path: Any) -> None:
-    arguments = [str(tmp_path / "state.db"), str(tmp_path / "calls-")]
-    processes = [
-        subprocess.Popen([sys.executable, "-c", WORKER, arguments[0], str(number), arguments[1]]) for number in range(4)
-    ]
-    assert [process.wait(60) for process in processes] == [0, 0, 0, 0]
-    records = [record for file in sorted(tmp_path.glob("calls-*")) for record in read(file)]
-    policy = Policy(
-        [Budget(max_calls=30), Duplicates()],
-        tools=[Tool(name="pay", cost_usd=0.05)],
-        scopes={"user": [Budget(max_calls=40)], "tenant": [Budget(max_cost_usd=1.5)]},
-    )
-    replayed = again(policy, records)
-    assert all(one.same for one in replayed)
-    assert len(replayed) == 4 * 19
-    assert {one.decision.code for one in replayed} >= {None, "tenant.budget.max_cost_usd"}
 
 
 STEPS = st.lists(

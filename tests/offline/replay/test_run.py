@@ -59,15 +59,6 @@ def test_two_processes_find_what_one_does(tmp_path: Path) -> None:
     assert written[0].read_bytes() == written[1].read_bytes() != b""
 
 
-def test_each_file_is_a_source(files: list[str]) -> None:
-    (judgement,) = judged(*files)
-    assert [(tally.source, tally.sessions, tally.calls) for tally in judgement.sources] == [
-        ("0", 7, 700),
-        ("1", 7, 700),
-        ("2", 7, 700),
-    ]
-
-
 def test_progress_tells_of_reading_and_of_judging(files: list[str]) -> None:
     lines: list[str] = []
     judged(*files, tell=lines.append)
@@ -84,21 +75,6 @@ def test_decisions_are_lines_that_say_which_call_and_what_was_decided(tmp_path: 
         {**head, "call_index": 0, "decision": "allow", "code": None},
         {**head, "call_index": 1, "decision": "deny", "code": "duplicates.window", "recorded": "worked"},
     ]
-
-
-def test_a_transcript_that_is_cut_off_in_a_line_is_judged_as_far_as_it_goes(tmp_path: Path) -> None:
-    path = tmp_path / "cut.jsonl"
-    path.write_text(line("s", "a", "1") + "nonsense\n" + line("s", "a", "1") + line("s", "a", "1")[:40])
-    (judgement,) = judged(path)
-    assert (judgement.total.calls, judgement.broken_lines) == (2, 2)
-    assert f"`{path}`: 2 lines could not be read, the first is line 2: nonsense" in judgement.notices
-
-
-def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, files: list[str]) -> None:
-    (tmp_path / "notes.txt").write_text("no transcript\n")
-    (judgement,) = judged(*files, tmp_path / "notes.txt")
-    assert judgement.total.calls == 2_100
-    assert any("notes.txt`: skipped" in notice for notice in judgement.notices)
 
 
 def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_name_an_error(

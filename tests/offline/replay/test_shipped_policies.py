@@ -30,10 +30,6 @@ def judged() -> dict[str, Judgement]:
     return {judgement.policy: judgement for judgement in made}
 
 
-def test_all_recorded_calls_are_judged(judged: dict[str, Judgement]) -> None:
-    assert {name: judgement.total.calls for name, judgement in judged.items()} == dict.fromkeys(judged, 50_976)
-
-
 def test_default_refuses_at_most_0_3_of_1000_coding_calls_that_had_worked(judged: dict[str, Judgement]) -> None:
     assert together(judged["default"], CODING).wrong_per_1000 <= 0.3
 
@@ -48,13 +44,6 @@ def test_strict_stops_nearly_all_repeats_of_weak_models_and_errs_on_coding_agent
     weak, coding = together(judged["strict"], WEAK), together(judged["strict"], CODING)
     assert weak.stopped_second >= 0.85 * weak.pointless_second
     assert float(rate(coding.wrong, coding.calls, REPEATS)) > 0.5
-
-
-def test_observe_denies_nothing_and_sees_what_default_would_deny(judged: dict[str, Judgement]) -> None:
-    total = judged["observe"].total
-    assert not total.denied
-    assert not total.after_exhaustion
-    assert total.observed["duplicates.evidence"] > 700
 
 
 def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement]) -> None:

@@ -56,12 +56,6 @@ def test_responses_are_told_apart_by_their_tokens(read: Any) -> None:
     assert [c.turn for c in calls] == [1, 1, 2, 2]
 
 
-def test_calls_before_the_first_tokens_have_no_response(read: Any) -> None:
-    rows = [FULL | {"call_index": n, "tokens_in": None, "tokens_out": t} for n, t in enumerate([None, 5])]
-    calls, _ = read("\n".join(map(json.dumps, rows)))
-    assert [c.turn for c in calls] == [None, 1]
-
-
 def test_interleaved_sessions_keep_their_counts(read: Any) -> None:
     rows = [{"session_id": "ab"[n % 2], "tool": "t", "arguments": {}, "tokens_in": 1} for n in range(6)]
     calls, _ = read("\n".join(map(json.dumps, rows)))
@@ -113,10 +107,3 @@ def test_a_result_without_a_flag_is_asked_whether_it_failed(read: Any) -> None:
     line = {"session_id": "s", "tool": "t", "arguments": {}, "result": "Error: connection reset"}
     calls, _ = read(json.dumps(line))
     assert [(c.has_result, c.is_error, c.error_type) for c in calls] == [(True, True, "connection")]
-
-
-@table("line", ["{", "7", '{"session_id": "s"}', '{"session_id": 1, "tool": "t", "arguments": {}}', "x"])
-def test_what_is_no_call_is_told_by_its_line(read: Any, line: str) -> None:
-    calls, report = read(f"{json.dumps(FULL)}\n{line}\n\n{json.dumps(FULL | {'call_index': 1})}\n")
-    assert len(calls) == 2
-    assert report.broken == [("given", 2)]

@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 
 def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
     wires = [
@@ -65,21 +63,6 @@ def test_tags_of_one_message_have_a_result_each(read: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(("code", "failed"), [(2, True), (0, False)])
-def test_the_exit_code_of_a_shell_call_says_whether_it_failed(read: Any, code: int, failed: bool) -> None:
-    end = [{"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": code}}]
-    made = {"type": "shell_call", "call_id": "k", "action": {"commands": ["ls"]}}
-    calls, _ = read(json.dumps([made, {"type": "shell_call_output", "call_id": "k", "output": end}]))
-    assert [bool(call.is_error) for call in calls] == [failed]
-
-
-def test_results_that_name_their_tool_alone_are_of_its_calls_in_order(read: Any) -> None:
-    made = [{"function": {"name": "look", "arguments": json.dumps({"n": n})}} for n in (1, 2)]
-    told = [{"role": "tool", "name": "look", "content": text} for text in ("one", "two")]
-    calls, _ = read(json.dumps([{"role": "assistant", "tool_calls": made}, *told]))
-    assert [(c.arguments["n"], c.result) for c in calls] == [(1, "one"), (2, "two")]
-
-
 def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
     calls, report = read("openai_chat.json")
     assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error) for c in calls] == [
@@ -114,29 +97,10 @@ def test_an_id_that_is_used_again_means_the_latest_call(read: Any) -> None:
     assert [(c.tool, c.result) for c in calls] == [("a", None), ("b", "of b")]
 
 
-def test_two_calls_of_one_message_with_one_id_take_their_results_in_order(read: Any) -> None:
-    messages = [made(("x", "a", "{}"), ("x", "b", "{}")), answer("x", "1"), answer("x", "2")]
-    calls, _ = read(json.dumps(messages))
-    assert [(c.tool, c.result) for c in calls] == [("a", "1"), ("b", "2")]
-
-
 def test_times_and_cost_are_taken_where_they_are_written(read: Any) -> None:
     first = made(("x", "a", "{}")) | {"timestamp": "2026-01-01T00:00:00Z", "cost": 0.25}
     calls, _ = read(json.dumps([first, answer("x", "1") | {"timestamp": 1767225600.5}]))
     assert (calls[0].ts_ms, calls[0].duration_ms, calls[0].cost_usd) == (1_767_225_600_000, 500, 0.25)
-
-
-def test_items_of_the_responses_api_among_messages_are_read_as_such(read: Any) -> None:
-    said = [{"role": "user", "content": "go"}] * 20
-    items = [{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{}"}]
-    calls, _ = read(json.dumps({"messages": [*said, *items]}))
-    assert [c.tool for c in calls] == ["t"]
-
-
-def test_a_chat_without_calls_is_told_of(read: Any) -> None:
-    calls, report = read('{"messages": [{"role": "user", "content": "hi"}]}')
-    assert calls == []
-    assert report.notices == ["`given`: no tool calls in this chat"]
 
 
 def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
@@ -235,8 +199,3 @@ def test_what_the_server_ran_itself_is_no_call(read: Any) -> None:
     hosted = {"type": "mcp_call", "id": "m", "name": "t", "arguments": "{}", "output": "x", "server_label": "s"}
     calls, _ = read(json.dumps([hosted, {"type": "web_search_call", "id": "w"}, call("c1")]))
     assert [c.id for c in calls] == ["c1"]
-
-
-def test_an_output_of_no_call_is_left_out(read: Any) -> None:
-    calls, _ = read(json.dumps([output("c9", "late"), call("c1")]))
-    assert [(c.id, c.has_result) for c in calls] == [("c1", False)]

@@ -5,7 +5,6 @@ Opening transcripts.
 import gzip
 import io
 import json
-import random
 import sys
 
 from pathlib import Path
@@ -46,14 +45,6 @@ def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
     assert report.notices == []
 
 
-@table("damage", ["cut", "spoilt"])
-def test_damaged_gzip_is_an_error(tmp_path: Path, damage: str) -> None:
-    packed = bytearray(gzip.compress(random.Random(0).randbytes(20_000).hex().encode()))
-    packed[len(packed) // 2 :] = b"" if damage == "cut" else random.Random(1).randbytes(len(packed) // 2)
-    with pytest.raises(OSError, match="cut off or damaged"):
-        calls_of(write(tmp_path, bytes(packed)))
-
-
 def test_standard_input_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
     class Piped:
         buffer = io.BytesIO(f"{LINE}\n".encode())
@@ -87,15 +78,6 @@ def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: byt
     assert calls == []
     assert len(report.notices) == 1
     assert notice in report.notices[0]
-
-
-def test_broken_lines_are_counted_and_named_by_their_number(tmp_path: Path) -> None:
-    lines = [*[LINE] * 8, "{", LINE, "\x00\x00", LINE.replace('"t"', '"\\ud800'), LINE[:40]]
-    data = "\n".join(lines).encode().replace(b"\x00\x00", b"\xff\xfe\x00")
-    path = write(tmp_path, data)
-    calls, report = calls_of(path)
-    assert len(calls) == 9
-    assert report.broken == [(str(path), 9), (str(path), 11), (str(path), 12), (str(path), 13)]
 
 
 @table(

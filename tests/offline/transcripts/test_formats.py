@@ -62,12 +62,6 @@ def test_a_file_that_ends_anywhere_is_of_the_same_format(files: Path, file: str)
         assert recognise(text[:size]) is recognise(text)
 
 
-@table("file", [name for name in NAMES if name.endswith(".json")])
-def test_a_document_may_stand_on_one_line(files: Path, file: str) -> None:
-    text = (files / file).read_text()
-    assert recognise(json.dumps(json.loads(text))) is recognise(text)
-
-
 def test_a_format_is_claimed_only_if_most_lines_fit(read: Any, files: Path) -> None:
     line = (files / "claude_code.jsonl").read_text().splitlines()[0]
     strange = json.dumps({"kind": "step", "body": {"x": 1}})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, JsonLines, Policy, scoped
+from guardrails import Budget, Duplicates, JsonLines, Policy
 from tests.tables import table
 
 
@@ -89,13 +89,6 @@ def test_threads_may_write_the_events_of_a_session_in_another_order(read: Any, r
         assert {name: [c for c in calls if c.session_id == name] for name in by_session} == by_session
 
 
-def test_a_call_whose_end_is_lost_has_no_result_and_the_rest_is_read(read: Any, recorded: list[str]) -> None:
-    first = next(at for at, line in enumerate(recorded) if '"settle"' in line)
-    calls, _ = read("\n".join(recorded[:first] + recorded[first + 1 :]))
-    assert [c.has_result for c in calls if c.session_id == "s-1"] == [False, False, True, True, False]
-    assert len(calls) == 6
-
-
 def test_events_that_stand_there_twice_happened_once(read: Any, recorded: list[str]) -> None:
     once, _ = read("\n".join(recorded))
     calls, _ = read("\n".join(recorded + recorded))
@@ -135,26 +128,3 @@ def test_what_is_no_record_is_told_by_its_line(read: Any, recorded: list[str], l
     calls, report = read("\n".join([*recorded[:4], line, *recorded[4:]]))
     assert len(calls) == 6
     assert report.broken == [("given", 5)]
-
-
-def test_a_suspended_call_has_the_result_of_its_end_and_a_released_one_none(
-    read: Any, tmp_path: Path, clock: Any
-) -> None:
-    class Interrupt(Exception):
-        pass
-
-    def interrupted(*_: Any) -> None:
-        raise Interrupt
-
-    sink = JsonLines(tmp_path / "r.jsonl", results="full")
-    with Policy([Budget(max_calls=20)]).session("s", records=sink, clock=clock) as made:
-        session = scoped(made, {}, passes=(Interrupt,))
-        for number in range(2):
-            with pytest.raises(Interrupt):
-                session.call("ask", {"n": number}, interrupted, id=f"c{number}")
-        session.call("search", {}, run, id="c2")
-        session.calls.release("c1")
-        session.call("ask", {"n": 0}, run, id="c9")
-    sink.close()
-    calls, _ = read((tmp_path / "r.jsonl").read_text())
-    assert [(call.id, call.has_result) for call in calls] == [("c0", True), ("c1", False), ("c2", True)]

@@ -113,14 +113,6 @@ def test_no_bytes_in_any_place_stop_any_reader(path: Path, seed: int) -> None:
     read_by_all(bytes(data))
 
 
-@table(
-    "line",
-    [b"", b"\x00", b"\xff\xfe", b"[" * 3000, b'{"a":' * 2000, b"null", b"1", b'"x"', b"[]", b"{}", b"[{}]", b"[[]]"],
-)
-def test_lines_of_nothing_known_give_nothing(line: bytes) -> None:
-    assert read_by_all(line + b"\n" + line) == []
-
-
 @table("name", ["openai_chat.jsonl", "gemini_cli.jsonl", "openinference.jsonl"])
 def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: Any, name: str) -> None:
     data = (Path(__file__).parent / "files" / name).read_bytes()
@@ -129,18 +121,3 @@ def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: A
         for call in read(data[:cut])[0]:
             known = whole[call.session_id, call.call_index]
             assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
-
-
-@table(
-    "items",
-    [
-        [{"type": "function_call", "call_id": "a", "name": "look"}, {"type": "function_call_output", "call_id": "a"}],
-        [
-            {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "look"}}]},
-            {"role": "tool", "tool_call_id": "a"},
-        ],
-    ],
-)
-def test_an_answer_without_content_is_no_result(read: Any, items: list[Any]) -> None:
-    calls, _ = read(json.dumps(items))
-    assert [call.has_result for call in calls] == [False]
