@@ -3,22 +3,27 @@ The parts that adapters of hosts share: one loop of a host by its requests and r
 its value.
 """
 
+import inspect
 import json
 
-from collections.abc import Callable, Iterable, Mapping, Sized
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sized
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from xxhash import xxh3_64_hexdigest
 
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
-from guardrails.hooks.results import beside as remark
+from guardrails.core.values.types import Failed
+from guardrails.hooks.results import beside
 from guardrails.session.final_answer import FinalAnswer, Meaning
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import NO_DIGEST, scoped
@@ -26,11 +31,13 @@ from guardrails.session.steps import current_session
 
 
 if TYPE_CHECKING:
+    from guardrails.policy.sessions import Sessions
     from guardrails.session.session import Requested, Session
 
-__all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of", "user_asks"]
-
 T = TypeVar("T")
+remark = beside
+Read = Callable[[Any], tuple[str | None, int, dict[str, Any]]]
+"""Of a response: its text, the number of its calls, and what else to charge."""
 
 BROKEN_OFF: Final = Envelope.error("cancelled", "this call was broken off before it gave a result")
 STORE_CODE: Final = "store.error"
@@ -39,20 +46,31 @@ MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
 
 
+class Last(NamedTuple):
+    """
+    The end of what a request streams.
+    """
+
+    response: Any
+
+
 class Asking:
     """
     One loop of a host, request by request: `ask`, then `take` or `failed`. A store that fails loses no conversation.
 
     *first* says whether the next request is the first of its loop; with None the first request of this object is.
-    The flag *user* says whether a message of the user begins the loop, and not another agent.
+    The flag *user* says whether a message of the user begins the loop, and not another agent. With *blocking* nothing
+    waits for an event loop.
     """
 
-    def __init__(self, session: "Session", *, first: bool | None = None, user: bool = True) -> None:
+    def __init__(
+        self, session: "Session", *, first: bool | None = None, user: bool = True, blocking: bool = False
+    ) -> None:
         self.session = session
-        self._user = user
         self.final = FinalAnswer(session)
         if first is not None:
             self.final.first = first
+        self._user, self._blocking = user, blocking
         self._asked: Requested | None = None
 
     @property
@@ -61,6 +79,74 @@ class Asking:
         Tools are off for the latest request that was asked about.
         """
         return self.final.code is not None
+
+    async def respond(
+        self, requested: ToolChoice, send: Callable[[ToolChoice], Any], read: Read, *, again: bool = True
+    ) -> tuple[Any, str | None]:
+        """
+        Ask a model until its response is one to go on with: with tools off, the same is asked once more if it calls a tool.
+
+        The function *send* makes a request with a `tool_choice`. Its response is *read* as a text, a number of calls, and
+        what else to charge. Returns the response, and the digest if that is the answer in its place. Without *again* the
+        host deals with a response that calls a tool all the same.
+        """
+        while True:
+            choice = await self.off_loop(self.ask, requested)
+            try:
+                response = await awaited(send(choice))
+            except BaseException:
+                await self.off_loop(self.failed)
+                raise
+            last = await self._taken(response, read, again=again)
+            if last is not None:
+                return last
+
+    async def stream(
+        self,
+        requested: ToolChoice,
+        send: Callable[[ToolChoice], AsyncGenerator[Any, None]],
+        read: Read,
+        *,
+        again: bool = True,
+    ) -> AsyncGenerator[Any, None]:
+        """
+        The same for a model that streams: *send* streams events and its `Last`. So does this; here the `Last` has what
+        `respond` returns. A request without a `Last` is given up.
+        """
+        last: Last | None = None
+        while last is None:
+            choice = await self.off_loop(self.ask, requested)
+            end: Last | None = None
+            try:
+                async with aclosing(send(choice)) as events:
+                    async for event in events:
+                        if isinstance(event, Last):
+                            end = event
+                        else:
+                            yield event
+            finally:
+                if end is None:
+                    await self.off_loop(self.failed)
+            if end is None:
+                return
+            made = await self._taken(end.response, read, again=again)
+            last = None if made is None else Last(made)
+        yield last
+
+    async def _taken(self, response: Any, read: Read, *, again: bool) -> tuple[Any, str | None] | None:
+        text, calls, told = read(response)
+        meaning = await self.off_loop(self.take, text, calls, **told)
+        if meaning == "again" and again:
+            return None
+        return response, await self.off_loop(self.session.digest) if meaning == "digest" else None
+
+    async def off_loop(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """
+        Returns the result of a *function* that may ask the store, without holding up an event loop.
+        """
+        if self._blocking:
+            return function(*args, **kwargs)
+        return await self.session.ledger.off_loop(function, *args, **kwargs)
 
     def ask(self, requested: ToolChoice = None, *, strategy: Strategy | None = None) -> ToolChoice:
         """
@@ -134,7 +220,7 @@ class Asking:
         """
         The answer that ends the loop: the model's, or the session's digest. None while it goes on.
         """
-        return self.digest if self.final.ended == "digest" else self.final.text
+        return self.session.digest() if self.final.ended == "digest" else self.final.text
 
     def _known(self, look: Callable[[], T], otherwise: T) -> T:
         try:
@@ -185,20 +271,6 @@ def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Se
     return None
 
 
-async def ashare_of(session: "Session", **amounts: Any) -> "Session | None":
-    """
-    The same without a name, awaited: nothing of it stays held if this task is cancelled.
-    """
-    made: list[Session | None] = []
-    try:
-        await session.ledger.off_loop(lambda: made.append(share_of(session, **amounts)))
-    except BaseException:
-        for child in filter(None, made):
-            await child.ledger.off_loop(give_back, child)
-        raise
-    return made[0]
-
-
 def give_back(child: "Session", *, forget: bool = False) -> None:
     """
     Close *child*, whose agent has answered, and *forget* it: a store that fails loses no answer.
@@ -209,6 +281,83 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
             child.ledger.forget()
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("store failed: %s", error, extra={"session": child.id})
+
+
+async def ashare_of(session: "Session", **amounts: Any) -> "Session | None":
+    """
+    The same without a name, awaited.
+    """
+    return await session.ledger.off_loop(partial(share_of, session, **amounts))
+
+
+def opened(
+    sessions: "Sessions", name: object, around: "Session | None" = None, **amounts: Any
+) -> tuple["Session", Callable[[], None]]:
+    """
+    Returns the session of a run, and the function to call at its end. It is a share of that *around* the run, with
+    *amounts* as `share_of` takes them, else the one that *sessions* have by *name*; None: one that is forgotten at the end.
+    """
+    if around is None:
+        session = sessions.of(name)
+        return session, nothing if name is not None else partial(sessions.end, session)
+    child = share_of(around, **amounts)
+    return (around, nothing) if child is None else (child, partial(give_back, child))
+
+
+def nothing() -> None:
+    """
+    There is nothing to give back.
+    """
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """
+    Returns the result of *work*, which waits for nothing. Raises TypeError if it does.
+    """
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    work.close()
+    raise TypeError("a client, a tool or a listener is asynchronous: ask for it by the asynchronous method")
+
+
+async def awaited(made: Any) -> Any:
+    """
+    *made*, or what it comes to if it is to be awaited.
+    """
+    return await made if inspect.isawaitable(made) else made
+
+
+def declared(name: str, schema: Any, description: str | None = None, hints: Mapping[str, Any] | None = None) -> Tool:
+    """
+    The tool *name* of a host as a session knows it: what the model may pass by its *schema*, a JSON Schema or a model
+    of pydantic, and the *hints* of an MCP server. Without a schema, arguments are not checked.
+    """
+    parameters = None if schema is None else foreign_arguments(name, schema)
+    made = Tool(name=name, description=description or "", parameters=parameters)
+    return made.override({"annotations": hints}) if hints else made
+
+
+def missing(tool: str, _: Any = None) -> Failed:
+    """
+    Returns the outcome of a call of a *tool* that does not exist.
+    """
+    return Failed(f"`{tool}` is not there: there is no tool of that name", error_type="tool_missing")
+
+
+def content(
+    blocks: Iterable[Any], envelope: Envelope, text: Callable[[str], Any], is_text: Callable[[Any], bool]
+) -> list[Any]:
+    """
+    Returns the *blocks* of a result of several kinds as a model reads them: with the notes of *envelope* beside, or with
+    *envelope* in place of their texts if those were cut. The function *text* makes a block.
+    """
+    if envelope.cut is not None:
+        return [text(envelope.to_json()), *(block for block in blocks if not is_text(block))]
+    said = beside(envelope)
+    return [*blocks] if said is None else [*blocks, text(said)]
 
 
 def lines(pieces: Iterable[Any]) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ pytest.importorskip("agents")
 from agents import Agent, RunConfig, RunState, function_tool
 from pydantic import BaseModel
 
-from guardrails import Budget, MemorySink, MemoryStore, Policy
+from guardrails import Budget, MemoryStore, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 
 from .behaviours.base import envelope, in_turn, search, searching
@@ -135,21 +134,6 @@ def payer(paid: list[int]) -> Agent[Any]:
     return agent(lambda asked: Say("Done.") if asked.results else Say(calls=calls), paying(paid))
 
 
-def test_a_run_without_a_name_goes_on_in_its_session_after_a_person_said_yes() -> None:
-    paid: list[int] = []
-    sink = MemorySink()
-    guarded, made = runner(Budget(max_calls=1), records=sink), payer(paid)
-    paused = guarded.run_sync(made, "go")
-    assert (len(paused.interruptions), paid) == (2, [])
-    state = paused.to_state()
-    for item in paused.interruptions:
-        state.approve(item)
-    result = guarded.run_sync(made, state)
-    assert (result.final_output, paid) == ("Done.", [5])
-    assert len({record["session_id"] for record in sink.records}) == 1
-    assert not guarded._parked
-
-
 def test_a_run_with_a_name_goes_on_in_another_process() -> None:
     paid: list[int] = []
     store, options = MemoryStore(), {"run_config": RunConfig(group_id="t")}
@@ -171,36 +155,11 @@ def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None
     asks = Say(calls=(Call("other", {"input": "pay"}, "same"),))
     main = agent(lambda asked: Say("Done.") if asked.results else asks, tools_of(sub))
     guarded = runner(Budget(max_calls=10))
-    paused = guarded.run_sync(main, "go")
+    options = {"run_config": RunConfig(group_id="t")}
+    paused = guarded.run_sync(main, "go", **options)
     state = paused.to_state()
     for item in paused.interruptions:
         state.approve(item)
-    result = guarded.run_sync(main, state)
+    result = guarded.run_sync(main, state, **options)
     assert (result.final_output, paid) == ("Done.", [7])
     assert envelope(outputs(result)[0])["progress"]["calls_used"] == 2
-
-
-def said_after(says: list[Say], asked: Asked) -> Say:
-    return says[len(asked.results)]
-
-
-def test_runs_of_two_users_whose_calls_have_one_id_go_on_each_in_its_own_session() -> None:
-    paid: list[int] = []
-    guarded, pays = runner(Budget(max_calls=9)), Say(calls=(Call("pay", {"amount": 8}, "call_0"),))
-
-    async def both() -> list[int]:
-        waiting, used = [], []
-        for says in ([Say(calls=(search("mine"),)), pays, Say("Done.")], [pays, Say("Done.")]):
-            made = agent(partial(said_after, says), searching([]), paying(paid))
-            waiting.append((made, (await guarded.run(made, "go")).to_state()))
-        for made, state in waiting:
-            again = await RunState.from_string(made, state.to_string())
-            for item in again.get_interruptions():
-                again.approve(item)
-            result = await guarded.run(made, again)
-            used.append(envelope(outputs(result)[-1])["progress"]["calls_used"])
-        return used
-
-    assert asyncio.run(both()) == [2, 1]
-    assert paid == [8, 8]
-    assert not guarded._parked

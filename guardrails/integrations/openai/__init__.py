@@ -8,9 +8,10 @@ A guarded agent loop through the real openai client, over chat.completions or Re
 
 from typing import TYPE_CHECKING, Any
 
+from guardrails.integrations.hosting import finished
 from guardrails.session.session import Session
 
-from .loop import Loop, LoopResult, finished
+from .loop import Loop, LoopResult
 
 
 if TYPE_CHECKING:

@@ -5,12 +5,11 @@ It is written once, as a coroutine. The synchronous driver runs it without an ev
 """
 
 import asyncio
-import inspect
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.amounts import ITERATIONS
@@ -20,7 +19,7 @@ from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
-from guardrails.integrations.hosting import BROKEN_OFF, Asking
+from guardrails.integrations.hosting import BROKEN_OFF, Asking, awaited
 from guardrails.policy.tools import Registry
 from guardrails.session.final_answer import Ended
 from guardrails.session.session import Session
@@ -33,8 +32,6 @@ from .reading import Message, Reply, RequestedCall, Turn, check_sendable, part
 from .responses import Responses
 from .tools import Offered, Tools
 
-
-T = TypeVar("T")
 
 MAX_TOOL_ITERATIONS: Final = 20
 CUT_ASKS: Final = 2
@@ -219,7 +216,7 @@ class Loop:
         self._refuse_asynchronous()
         messages = self.messages
         if self._compact is not None:
-            kept = await _value(self._compact(list(messages)))
+            kept = await awaited(self._compact(list(messages)))
             messages = compacted(self._wire, messages, kept, self._session.digest if self._digest else None)
         choice = self._asking.ask(self._requested, strategy=self._strategy)
         request = self._wire.request([*map(cleaned, messages)], stream=self._stream) | self._options
@@ -238,7 +235,7 @@ class Loop:
         self._requests += 1
         reply, body, begun = self._wire.reply(), Body(self._client, None), False
         try:
-            made = await _value(self._create(**request))
+            made = await awaited(self._create(**request))
             begun, body = True, Body(self._client, made)
             await self._read(reply, body, made)
             turn = reply.turn(len(self.messages), closed=body.closed if self._stream else None)
@@ -327,7 +324,7 @@ class Loop:
         # An error of the listener waits, so that the response is still read and kept.
         if text and self._on_text is not None and self._text_error is None:
             try:
-                await _value(self._on_text(text))
+                await awaited(self._on_text(text))
             except Exception as error:  # noqa: BLE001  raised once the response is kept
                 self._text_error = error
 
@@ -344,23 +341,6 @@ class Loop:
 
     def _told(self, **fields: Any) -> dict[str, Any]:
         return {"session": self._session.id, **fields}
-
-
-def finished(work: Coroutine[Any, Any, T]) -> T:
-    """
-    Returns the result of *work*, which waits for nothing. Raises TypeError if it does.
-    """
-    try:
-        work.send(None)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    work.close()
-    raise TypeError("the client, a tool or a listener is asynchronous: use `arun`")
-
-
-async def _value(made: Any) -> Any:
-    return await made if inspect.isawaitable(made) else made
 
 
 async def _events(stream: Any) -> AsyncGenerator[Any, None]:

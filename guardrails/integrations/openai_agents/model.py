@@ -2,19 +2,20 @@
 Models of the host, asked as the session of the run says.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import Last
 
-from .running import Behind, Running, running
-from .tools import guard, is_served
+from .run import Behind, Run, running
+from .tools import guard
 
 
 with needs("openai-agents", "`GuardedRunner`"):
-    from agents import ModelResponse, Usage
+    from agents import ItemHelpers, ModelResponse
     from agents.models.fake_id import FAKE_RESPONSES_ID
     from openai.types.responses import (
         ResponseCompletedEvent,
@@ -23,6 +24,16 @@ with needs("openai-agents", "`GuardedRunner`"):
         ResponseOutputText,
         ResponseTextDeltaEvent,
     )
+
+
+_PROVIDERS_OWN: Final = frozenset(
+    {
+        *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
+        *("mcp_call", "tool_search_call"),
+    }
+)
+"""Calls that the provider makes itself; the host makes all others, or asks a person."""
+_SPEAKS: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
 
 
 class GuardedProvider(Behind):
@@ -34,20 +45,10 @@ class GuardedProvider(Behind):
     """The host tells models apart by being the same object."""
 
     def get_model(self, model_name: str | None) -> Any:
-        """
-        The model of that name.
-        """
         model = self.inner.get_model(model_name)
         if self._latest is None or self._latest.inner is not model:
-            self._latest = guarded_model(model)
+            self._latest = GuardedModel.of(model)
         return self._latest
-
-
-def guarded_model(model: Any) -> Any:
-    """
-    *model*, asked as the session of the run says.
-    """
-    return model if type(model) is GuardedModel else GuardedModel(model)
 
 
 class GuardedModel(Behind):
@@ -56,105 +57,110 @@ class GuardedModel(Behind):
     calls all the same, it is asked once more; then the session's digest is its message.
     """
 
+    @classmethod
+    def of(cls, model: Any) -> Any:
+        """
+        *model*, asked as the session of the run says.
+        """
+        return model if type(model) is cls else cls(model)
+
     async def get_response(
-        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *schema: Any, **more: Any
+        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
     ) -> ModelResponse:
-        run, used = running.get(), Usage()
+        run = running.get()
+
+        async def send(choice: Any) -> Any:
+            settings = _settings(model_settings, choice, tools)
+            return await self.inner.get_response(system_instructions, input, settings, tools, *more, **named)
+
         if run is None:
-            return await self._get(system_instructions, input, model_settings, tools, *schema, **more)
-        while True:
-            settings = await self._ask(run, model_settings, tools, schema, more)
-            try:
-                response = await self._get(system_instructions, input, settings, tools, *schema, **more)
-            except BaseException:
-                await run.session.ledger.off_loop(run.asking.failed)
-                raise
-            used.add(response.usage)
-            meaning = await run.session.ledger.off_loop(run.take, response.output, response.usage, self._name)
-            if meaning == "digest":
-                return replace(response, output=[_message(await run.session.ledger.off_loop(_digest, run))], usage=used)
-            if meaning != "again" or more.get("conversation_id"):
-                # The server keeps that conversation: each of its calls is to be answered, by a refusal.
-                return replace(response, usage=used)
+            response: ModelResponse = await send(model_settings.tool_choice)
+            return response
+        requested = await _begun(run, model_settings, tools, more, named)
+        response, digest = await run.asking.respond(requested, send, self._read, again=_again(named))
+        return response if digest is None else replace(response, output=[_message(digest)])
 
     async def stream_response(
-        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *schema: Any, **more: Any
+        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
     ) -> AsyncIterator[Any]:
-        run, wasted = running.get(), []
-        while True:
-            settings = model_settings if run is None else await self._ask(run, model_settings, tools, schema, more)
-            held: list[Any] = []
-            items: list[Any] = []
-            last: Any = None
-            try:
-                stream = self.inner.stream_response(system_instructions, input, settings, tools, *schema, **more)
-                async with _closing(stream):
-                    async for event in stream:
-                        if run is None:
-                            yield event
-                            continue
-                        if isinstance(event, ResponseCompletedEvent):
-                            last = event
-                        elif isinstance(event, ResponseOutputItemDoneEvent):
-                            items.append(event.item)
-                        held.append(event)
-                        # What may have to be asked anew is held back: a call with tools off, and the end.
-                        if last is None and (not run.asking.off or _speaks(event)):
-                            for each in held:
-                                yield each
-                            held = []
-            except BaseException:
-                if run is not None:
-                    await run.session.ledger.off_loop(run.asking.failed)
-                raise
-            if run is None or last is None:
-                if run is not None:
-                    await run.session.ledger.off_loop(run.asking.failed)
-                break
-            response = last.response
-            meaning = await run.session.ledger.off_loop(run.take, response.output or items, response.usage, self._name)
-            wasted.append(response.usage)
-            if meaning == "digest":
-                held = _told(await run.session.ledger.off_loop(_digest, run), last)
-            elif meaning == "again" and not more.get("conversation_id"):
-                continue
-            response = held[-1].response if held[-1].type == "response.completed" else response
-            response.usage = _sum(wasted)
-            break
-        for event in held:
+        run = running.get()
+
+        async def send(choice: Any) -> AsyncGenerator[Any, None]:
+            settings = _settings(model_settings, choice, tools)
+            done, late, last = [], [], None
+            stream = self.inner.stream_response(system_instructions, input, settings, tools, *more, **named)
+            async with aclosing(stream) as events:
+                async for event in events:
+                    if isinstance(event, ResponseCompletedEvent) and run is not None:
+                        last = event
+                    elif run is not None and run.asking.off and event.type not in _SPEAKS:
+                        # It may have to be asked anew: what it calls is not passed on before.
+                        late.append(event)
+                    else:
+                        yield event
+                    if isinstance(event, ResponseOutputItemDoneEvent):
+                        done.append(event.item)
+            if last is not None:
+                # Some endpoints leave the output of the last event empty.
+                last.response.output = last.response.output or done
+                yield Last((last, late))
+
+        if run is None:
+            async with aclosing(send(model_settings.tool_choice)) as events:
+                async for event in events:
+                    yield event
+            return
+        requested = await _begun(run, model_settings, tools, more, named)
+        read = lambda said: self._read(said[0].response)  # noqa: E731
+        end: list[Any] = []
+        async with aclosing(run.asking.stream(requested, send, read, again=_again(named))) as events:
+            async for event in events:
+                if isinstance(event, Last):
+                    (last, late), digest = event.response
+                    end = [*late, last] if digest is None else _told(digest, last)
+                else:
+                    yield event
+        # The host leaves here, at the last event.
+        for event in end:
             yield event
 
-    @property
-    def _name(self) -> str:
+    def _read(self, response: Any) -> tuple[str, int, dict[str, Any]]:
+        calls = [item for item in response.output if _is_call(item)]
+        texts = [ItemHelpers.extract_text(item) or ItemHelpers.extract_refusal(item) or "" for item in response.output]
+        text = "".join(texts)
+        if not text and any(item.type not in ("message", "reasoning") for item in response.output):
+            text = "(what the provider did itself)"
+        used = response.usage if response.usage is not None and response.usage.total_tokens else None
         name = getattr(self.inner, "model", None)
-        return name if isinstance(name, str) else ""
-
-    async def _get(self, *args: Any, **more: Any) -> ModelResponse:
-        response: ModelResponse = await self.inner.get_response(*args, **more)
-        return response
-
-    async def _ask(self, run: Running, settings: Any, tools: Any, schema: tuple[Any, ...], more: dict[str, Any]) -> Any:
-        # The host says some by place in one way of asking and all by name in the other.
-        for tool in tools:
-            # One that was added since the run began.
-            if not is_served(tool):
-                guard(tool)
-        handoffs = schema[1] if len(schema) > 1 else more.get("handoffs")
-        return await run.session.ledger.off_loop(run.ask, settings, tools, handoffs or [])
+        return text, len(calls), {"model": name if isinstance(name, str) else "", "usage": used}
 
 
-@asynccontextmanager
-async def _closing(stream: Any) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        if hasattr(stream, "aclose"):
-            await stream.aclose()
+async def _begun(run: Run, settings: Any, tools: Any, more: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+    for tool in tools:
+        guard(tool)
+    # The host says some by place in one way of asking and all by name in the other.
+    return await run.ask(settings, tools, more[1] if len(more) > 1 else named["handoffs"])
 
 
-def _digest(run: Running) -> str:
-    run.told = run.asking.answer or ""
-    return run.told
+def _again(named: dict[str, Any]) -> bool:
+    """
+    Whether a response may be thrown away. Of a conversation that the server keeps, each of its calls is to be answered.
+    """
+    return not (named.get("conversation_id") or named.get("previous_response_id"))
+
+
+def _settings(settings: Any, choice: Any, tools: Any) -> Any:
+    """
+    *settings* with the *choice* that the session makes of their own. Without tools an endpoint refuses the key.
+    """
+    own = settings.tool_choice
+    kept = own == choice or not tools or (choice == "required" and own is not None)
+    return settings if kept else replace(settings, tool_choice=choice)
+
+
+def _is_call(item: Any) -> bool:
+    kind: str = item.type
+    return kind == "mcp_approval_request" or (kind.endswith("_call") and kind not in _PROVIDERS_OWN)
 
 
 def _message(text: str) -> ResponseOutputMessage:
@@ -173,18 +179,3 @@ def _told(text: str, last: ResponseCompletedEvent) -> list[Any]:
         ResponseOutputItemDoneEvent(type="response.output_item.done", item=message, **at),
         last.model_copy(update={"response": last.response.model_copy(update={"output": [message]})}),
     ]
-
-
-def _speaks(event: Any) -> bool:
-    return event.type in ("response.output_text.delta", "response.refusal.delta")
-
-
-def _sum(usages: list[Any]) -> Any:
-    """
-    The usage of all responses, of which the host sees the last.
-    """
-    told = [usage for usage in usages if usage is not None]
-    if len(told) < 2:
-        return told[0] if told else None
-    counts = ("input_tokens", "output_tokens", "total_tokens")
-    return told[-1].model_copy(update={name: sum(getattr(usage, name) for usage in told) for name in counts})

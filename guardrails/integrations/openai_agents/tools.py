@@ -4,18 +4,15 @@ Function tools of the host, and agents as tools, behind the session of the run t
 
 import json
 
-from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import give_back, lines, remark, share_of
+from guardrails.integrations.hosting import calling, content, declared, give_back, lines, share_of
 
-from .running import Running, awaited, running
+from .run import Behind, Run, running
 
 
 with needs("openai-agents", "`GuardedRunner`"):
@@ -24,24 +21,19 @@ with needs("openai-agents", "`GuardedRunner`"):
         ToolOutputFileContent,
         ToolOutputImage,
         ToolOutputText,
-        ToolTimeoutError,
         default_tool_error_function,
     )
     from agents.agent_tool_state import get_agent_tool_state_scope, peek_agent_tool_run_result
     from agents.tool import (
-        ToolOriginType,
-        get_function_tool_origin,
         invoke_function_tool,
         maybe_invoke_function_tool_failure_error_function,
         set_function_tool_failure_error_function,
-        with_function_tool_failure_error_handler,
     )
     from agents.tool_context import ToolContext
 
 
-_PARTS: Final = {"text": ToolOutputText, "image": ToolOutputImage, "file": ToolOutputFileContent}
-_RICH: Final = tuple(_PARTS.values())
-_calling: ContextVar[str | None] = ContextVar("guardrails_openai_agents_call", default=None)
+_PARTS: Final = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+_KINDS: Final = ("text", "image", "file")
 
 
 class _Parked(Exception):
@@ -54,155 +46,125 @@ class _Parked(Exception):
         self.value = value
 
 
+class _ServerError(Exception):
+    """
+    What an MCP server says went wrong.
+    """
+
+
+class Server(Behind):
+    """
+    An MCP server whose errors are raised: the host reads them as results.
+    """
+
+    async def call_tool(self, tool_name: str, arguments: Any, *more: Any, **named: Any) -> Any:
+        result = await self.inner.call_tool(tool_name, arguments, *more, **named)
+        if running.get() is not None and (getattr(result, "isError", None) or getattr(result, "is_error", None)):
+            raise _ServerError("\n".join(getattr(item, "text", "") for item in result.content))
+        return result
+
+
 def guard(tool: Any) -> None:
     """
     Put *tool*, if it is a function's, behind the session of the run that calls it, unless it is.
     """
     if not isinstance(tool, FunctionTool) or getattr(tool, "guarded", False):
         return
-    plain = copy(tool)
-    call = _Call(plain, _bare(plain))
+    plain, bare = copy(tool), set_function_tool_failure_error_function(copy(tool), None)
+    bare.timeout_seconds = None
 
     async def invoke(context: ToolContext[Any], text: str) -> Any:
         run = running.get()
-        if run is None or _calling.get() == context.tool_call_id:
+        if run is None:
             return await invoke_function_tool(function_tool=plain, context=context, arguments=text)
-        return await call.made(run, context, text)
+        return await _Call(run, plain, bare, context).made(text)
 
     # The host prepares the arguments of a call by it to ask whether a person is to approve.
     invoke.__agents_prepare_arguments__ = getattr(plain.on_invoke_tool, "prepare_arguments", None)  # type: ignore[attr-defined]
-    made = copy(tool)
-    made.on_invoke_tool = with_function_tool_failure_error_handler(invoke, lambda *_: None)
-    tool.on_invoke_tool = copy(made).on_invoke_tool
-    if tool.timeout_behavior == "error_as_result":
-        tool.timeout_seconds = None
+    tool.on_invoke_tool = invoke
     tool.guarded = True
 
 
-def is_served(tool: Any) -> bool:
-    """
-    Returns whether *tool* is that of an MCP server, which is guarded itself.
-    """
-    origin = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None
-    return origin is not None and origin.type == ToolOriginType.MCP
-
-
-def _bare(tool: FunctionTool) -> FunctionTool:
-    """
-    *tool* as it raises what goes wrong.
-    """
-    bare = set_function_tool_failure_error_function(copy(tool), None)
-    if tool.timeout_behavior == "error_as_result":
-        bare.timeout_behavior = "raise_exception"
-    else:
-        bare.timeout_seconds = None
-    return bare
-
-
-@dataclass
 class _Call:
     """
-    Calls of *tool*, which *bare* runs.
+    One call of *tool* in a *run*; *bare* is the same tool as it raises what goes wrong.
     """
 
-    tool: FunctionTool
-    bare: FunctionTool
+    def __init__(self, run: Run, tool: FunctionTool, bare: FunctionTool, context: ToolContext[Any]) -> None:
+        self._run, self._tool, self._bare, self._context = run, tool, bare, context
+        self._native: Any = None
+        self._raised: Exception | None = None
 
-    @property
-    def _is_agent(self) -> bool:
-        return getattr(self.tool, "_agent_instance", None) is not None
+    async def made(self, text: str) -> Any:
+        tool = self._tool
+        hints = None if tool.mcp_annotations is None else tool.mcp_annotations.model_dump(by_alias=True)
+        known = declared(tool.qualified_name, _as_written(tool.params_json_schema), tool.description, hints)
 
-    async def made(self, run: Running, context: ToolContext[Any], text: str) -> Any:
-        run.offer([self.tool])
-        ran, raised, rich = False, None, None
+        async def execute(_: str, arguments: Any) -> Any:
+            self._native = self._raised = None
+            return await self._executed(_sent(text, arguments))
 
-        async def execute(name: str, arguments: Any) -> Any:
-            nonlocal ran, raised, rich
-            # What an attempt before came to is not what this one does.
-            ran, raised, rich = True, None, None
-            try:
-                value = await self._run(run, name, context, _sent(text, arguments))
-                if self.tool.output_json_schema is not None or not _is_rich(value):
-                    return value
-                rich = value
-                return lines(each if isinstance(each, dict) else each.model_dump() for each in _parts(rich))
-            except _Parked:
-                raise
-            except Exception as error:
-                said = await self._said(context, error)
-                raised = error if said is None else None
-                if isinstance(said, Exception):
-                    raise said from error
-                if said is None:
-                    raise
-                return said
-
-        token = _calling.set(context.tool_call_id)
-        scope = run.calling(self.tool.qualified_name, passes=(_Parked,) if self._is_agent else ())
         try:
-            envelope = await scope.acall(self.tool.qualified_name, text or "{}", execute, id=context.tool_call_id)
+            session = calling(self._run.session, known, (_Parked,))
+            envelope = await session.acall(known.name, text or "{}", execute, id=self._context.tool_call_id)
         except _Parked as parked:
             return parked.value
-        finally:
-            _calling.reset(token)
-        if raised is not None:
-            raise raised
-        read = self._read(envelope, rich)
-        if ran:
-            given = envelope.value if rich is None else rich
-            run.given[context.tool_call_id] = read, given if envelope.ok else read
-        return read
+        if self._raised is not None:
+            raise self._raised
+        behavior = getattr(self._context.agent, "tool_use_behavior", "run_llm_again")
+        if envelope.ok and (tool.output_json_schema is not None or behavior != "run_llm_again"):
+            # Code reads it: that of the host, or of the user whose run may end with it.
+            return envelope.value if tool.output_json_schema is not None else self._native
+        parts = _parts(self._native)
+        if not envelope.ok or all(map(_is_text, parts)):
+            return envelope.to_json()
+        return content(parts, envelope, lambda said: {"type": "text", "text": said}, _is_text)
 
-    async def _run(self, run: Running, name: str, context: ToolContext[Any], text: str) -> Any:
-        if not self._is_agent:
-            return await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
-        session = run.session
-        child = await session.ledger.off_loop(share_of, session, f"{name}-{context.tool_call_id}")
-        token, parked = running.set(Running(child or session, owner=run.owner)), False
-        # Ids of calls are made by models: one of the sub-agent's may be the same.
-        _calling.set(None)
+    async def _executed(self, text: str) -> Any:
         try:
-            value = await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
-            result = context.tool_call and peek_agent_tool_run_result(
-                context.tool_call, scope_id=get_agent_tool_state_scope(context)
+            self._native = await self._invoked(text)
+        except _Parked:
+            raise
+        except Exception as error:
+            if isinstance(error.__cause__, _ServerError):
+                raise error.__cause__ from None
+            said = await maybe_invoke_function_tool_failure_error_function(
+                function_tool=self._tool, context=self._context, error=error
             )
-            parked = bool(getattr(result, "interruptions", None))
+            # Its author wants it raised, if there are no words for it.
+            self._raised = error if said is None else None
+            if said is None or said == default_tool_error_function(self._context, error):
+                raise
+            return Failed(said, error_type=failure_of(error).error_type)
+        return lines(_parts(self._native)) or self._native
+
+    async def _invoked(self, text: str) -> Any:
+        context, run = self._context, self._run
+        if getattr(self._tool, "_agent_instance", None) is None:
+            return await invoke_function_tool(function_tool=self._bare, context=context, arguments=text)
+        off_loop, name = run.session.ledger.off_loop, f"{self._tool.qualified_name}-{context.tool_call_id}"
+        child = await off_loop(share_of, run.session, name)
+        token = running.set(Run(child or run.session, owner=run.owner))
+        try:
+            value = await invoke_function_tool(function_tool=self._bare, context=context, arguments=text)
         finally:
             running.reset(token)
-            if child is not None and not parked:
-                await session.ledger.off_loop(give_back, child)
-        if parked:
+            if child is not None:
+                await off_loop(give_back, child)
+        scope = get_agent_tool_state_scope(context)
+        result = context.tool_call and peek_agent_tool_run_result(context.tool_call, scope_id=scope)
+        if getattr(result, "interruptions", None):
             raise _Parked(value)
         return value
 
-    async def _said(self, context: ToolContext[Any], error: Exception) -> Failed | Exception | None:
-        """
-        Returns the words of the tool's author for *error*, or the error. Returns None if its author wants it raised.
-        """
-        if isinstance(error, ToolTimeoutError):
-            if self.tool.timeout_error_function is None:
-                return TimeoutError(str(error))
-            text = await awaited(self.tool.timeout_error_function(context, error))
-            return Failed(str(text), error_type="timeout")
-        text = await maybe_invoke_function_tool_failure_error_function(
-            function_tool=self.tool, context=context, error=error
-        )
-        if text is None:
-            return None
-        if text == default_tool_error_function(context, error):
-            return error
-        return Failed(text, error_type=failure_of(error).error_type)
 
-    def _read(self, envelope: Envelope, rich: Any) -> Any:
-        if envelope.ok and self.tool.output_json_schema is not None:
-            return envelope.value
-        if rich is None or not envelope.ok:
-            return envelope.to_json()
-        if envelope.cut is not None:
-            kept = [each for each in _parts(rich) if (each["type"] if isinstance(each, dict) else each.type) != "text"]
-            return [ToolOutputText(text=envelope.to_json()), *kept]
-        said = remark(envelope)
-        return rich if said is None else [*_parts(rich), ToolOutputText(text=said)]
+def _as_written(schema: Any) -> Any:
+    """
+    *schema* before the host made it strict, which requires what has a default too.
+    """
+    fields = schema.get("properties") or {}
+    needed = [name for name in schema.get("required") or () if "default" not in fields.get(name, {})]
+    return {**schema, "required": needed} if needed != schema.get("required") else schema
 
 
 def _sent(text: str, arguments: Any) -> str:
@@ -216,19 +178,14 @@ def _sent(text: str, arguments: Any) -> str:
     return text if same else json.dumps(arguments, ensure_ascii=False)
 
 
-def _parts(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def _parts(value: Any) -> list[dict[str, Any]]:
+    """
+    The parts of a message that *value* is; none if it is another value.
+    """
+    items = value if isinstance(value, list) else [value]
+    parts = [item.model_dump(exclude_none=True) if isinstance(item, _PARTS) else item for item in items]
+    return parts if all(isinstance(part, dict) and part.get("type") in _KINDS for part in parts) else []
 
 
-def _is_rich(value: Any) -> bool:
-    items = _parts(value)
-    return bool(items) and all(isinstance(item, _RICH) or _is_part(item) for item in items)
-
-
-def _is_part(item: Any) -> bool:
-    # The host takes a mapping for a part of a conversation only if it is one in full.
-    kind = _PARTS.get(str(item.get("type"))) if isinstance(item, dict) else None
-    try:
-        return kind is not None and bool(kind.model_validate(item))
-    except ValueError:
-        return False
+def _is_text(part: dict[str, Any]) -> bool:
+    return bool(part["type"] == "text")
