@@ -4,29 +4,69 @@ The plugin: each model request and each tool call of an app's agents passes it.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from guardrails.core.values.errors import SessionError, needs
+from guardrails.core.values.errors import SessionError, StoreError, needs
+from guardrails.core.values.logs import log
+from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import BROKEN_OFF, Asking, missing, opened
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
 from guardrails.session.ledger import SHARE
-from guardrails.session.session import Session
+from guardrails.session.session import Session, scoped
 from guardrails.session.steps import current_session
 
-from .mending import answered, mend
-from .results import told
-from .run import Run
-from .tools import Guarded
+from .tools import ENDS, PASSES, guard, told
 
 
 with needs("google-adk", "this adapter"):
     from google.adk.agents.run_config import StreamingMode
+    from google.adk.events.event import Event
     from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.tools.base_tool import BaseTool
     from google.genai import types
 
 if TYPE_CHECKING:
+    from guardrails.core.envelope.envelope import Envelope
     from guardrails.policy.policy import Policy
+
+_ANY: Final = types.FunctionCallingConfigMode.ANY
+
+
+class Run:
+    """
+    One run in a *session*, which *end* ends, with the loops of its agents.
+    """
+
+    def __init__(self, session: Session, end: Callable[[], None]) -> None:
+        self.session = scoped(session, {}, passes=PASSES)
+        self.raised: dict[str, Envelope] = {}
+        """By the ids of calls: what reads a failure that error callbacks hear of first."""
+        self.asked = False
+        """A message of the user's began it, and not the result of a call."""
+        self.request: Any = None
+        """The latest one."""
+        self._end = end
+        self._loops: dict[Any, Asking] = {}
+
+    def loop(self, context: Any, *, begin: bool = False) -> Asking | None:
+        """
+        The loop of the agent of *context*; None if it has asked no model. With *begin* it makes a request.
+        """
+        where = context.agent_name, context.branch
+        loop = self._loops.get(where)
+        if begin and (loop is None or loop.final.ended == "answered"):
+            first = self.asked and not self._loops
+            loop = self._loops[where] = Asking(self.session, first=True, user=first)
+        return loop
+
+    def end(self) -> None:
+        """
+        Let nothing of the run stay held.
+        """
+        for loop in self._loops.values():
+            loop.failed()
+        self._end()
 
 
 class GuardrailsPlugin(BasePlugin):
@@ -61,20 +101,45 @@ class GuardrailsPlugin(BasePlugin):
         """
         return self._sessions.of(thread)
 
+    def run_of(self, context: Any) -> Run:
+        """
+        The run that *context* is a part of.
+        """
+        run = self._runs.get(context.invocation_id)
+        if run is None:
+            around = current_session()
+            if around is not None and around.ledger.policy is not self._policy:
+                around = None
+            name = context.session.id if self._named is None else self._named(context.session)
+            run = self._runs[context.invocation_id] = Run(*opened(self._sessions, name, around, share=self._share))
+            # A run that was interrupted or cancelled says nothing of its end.
+            if len(self._runs) > MAX_OPEN:
+                self._runs.popitem(last=False)[1].end()
+        return run
+
     # Runs
 
     async def on_user_message_callback(self, *, invocation_context: Any, user_message: Any) -> Any:
         """
         Settle the calls whose results the message brings, and answer those that an earlier run left without one.
         """
-        own, thread = invocation_context.invocation_id, _thread(invocation_context)
-        broken = [key for key, run in self._runs.items() if run.broken and run.thread == thread and key != own]
-        for run in map(self._runs.pop, broken):
-            await run.session.ledger.off_loop(run.end)
-            await mend(run.begun, invocation_context)
-        run = self._run(invocation_context)
-        run.asked = any(part.function_response is None for part in user_message.parts or ())
-        return await answered(run.session, invocation_context, user_message)
+        run, parts, open_calls = self.run_of(invocation_context), [], _open_calls(invocation_context.session)
+        brought = {part.function_response.id for part in user_message.parts or () if part.function_response is not None}
+        run.asked = len(brought) < len(user_message.parts or ())
+        for event, call in open_calls.values():
+            if call.id not in brought | (event.long_running_tool_ids or set()):
+                response = types.FunctionResponse(id=call.id, name=call.name, response=told(BROKEN_OFF))
+                said = types.Content(role="user", parts=[types.Part(function_response=response)])
+                broken = Event(
+                    author=event.author, invocation_id=event.invocation_id, branch=event.branch, content=said
+                )
+                service = invocation_context.session_service
+                await service.append_event(session=invocation_context.session, event=broken)
+        for part in user_message.parts or ():
+            response = part.function_response
+            _, call = open_calls.get(response and response.id, (None, None))
+            parts.append(part if call is None else await _settled(run.session, part, call))
+        return user_message.model_copy(update={"parts": parts})
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """
@@ -90,87 +155,103 @@ class GuardrailsPlugin(BasePlugin):
         """
         await self.after_run_callback(invocation_context=invocation_context)
 
-    def _run(self, context: Any) -> Run:
-        run = self._runs.get(context.invocation_id)
-        if run is None:
-            asking = current_session()
-            if asking is not None and asking.ledger.policy is self._policy:
-                run = Run.child(asking, self._share)
-            else:
-                named = context.session.id if self._named is None else self._named(context.session)
-                run = Run(self._sessions.of(named))
-            run.thread = _thread(context)
-            self._runs[context.invocation_id] = run
-            # A run that was interrupted or cancelled says nothing of its end.
-            if len(self._runs) > MAX_OPEN:
-                self._runs.popitem(last=False)[1].end()
-        return run
-
     # Model requests
 
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> Any:
         """
-        Turn tools off when it is time, and let the tools of the request run behind the session.
+        Turn tools off when it is time. A choice that forces a tool holds once.
         """
-        run, context = self._run(callback_context), callback_context.get_invocation_context()
-        declared = run.declare(llm_request)
+        run, context = self.run_of(callback_context), callback_context.get_invocation_context()
         if context.live_request_queue is not None or (context.run_config and context.run_config.support_cfc):
             # What comes is no response by response; the calls are guarded.
             return None
-        loop = run.begin(callback_context, llm_request)
-        if loop.over:
+        loop = run.loop(callback_context, begin=True)
+        if loop is None or loop.final.ended in ("forced", "digest"):
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
-            return _says(await run.session.ledger.off_loop(lambda: loop.asking.digest))
-        loop.streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
-        await run.session.ledger.off_loop(loop.ask)
-        for name, tool in llm_request.tools_dict.items():
-            llm_request.tools_dict[name] = Guarded.of(tool, self._run, declared.get(name))
+            return _says(await loop.off_loop(run.session.digest))
+        run.request, config = llm_request, llm_request.config
+        held = config.tool_config or types.ToolConfig()
+        forces = held.function_calling_config is not None and held.function_calling_config.mode == _ANY
+        # What an agent's own callback answered was no request.
+        await loop.off_loop(loop.failed)
+        chosen = await loop.off_loop(loop.ask, "required" if forces else None)
+        if loop.off and config.tools:
+            ends = [one for tool in config.tools if isinstance(tool, types.Tool) for one in _ends(tool)]
+            config.tools = [types.Tool(function_declarations=ends)] if ends else config.tools
+            _choose(config, held, "AUTO" if ends else "NONE")
+        elif forces and chosen != "required":
+            _choose(config, held, "AUTO")
         return None
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> Any:
         """
         Charge the response. A model that gives no answer is asked once more; then the digest is the answer.
         """
-        loop = self._run(callback_context).loop(callback_context)
-        if loop is None or loop.is_piece(llm_response):
+        run, context = self.run_of(callback_context), callback_context.get_invocation_context()
+        loop = run.loop(callback_context)
+        streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
+        if loop is None or llm_response.partial or (streams and not _says_something(llm_response)):
             return None
-        meaning, calls = await loop.session.ledger.off_loop(loop.take, llm_response)
+        meaning, calls = await self._taken(run, loop, llm_response)
         if meaning == "again" and not calls:
-            again = await loop.again(callback_context.get_invocation_context())
+            again = await self._again(run, loop, context)
             if again is not None:
                 changed = await self.after_model_callback(callback_context=callback_context, llm_response=again)
                 return again if changed is None else changed
             meaning = "digest"
         # Calls stay where the host asks on: each reads why it is not run.
-        return _says(await loop.session.ledger.off_loop(lambda: loop.asking.digest)) if meaning == "digest" else None
+        return _says(await loop.off_loop(run.session.digest)) if meaning == "digest" else None
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         """
         Let a request that failed hold nothing.
         """
-        loop = self._run(callback_context).loop(callback_context)
+        loop = self.run_of(callback_context).loop(callback_context)
         if loop is not None:
-            await loop.session.ledger.off_loop(loop.asking.failed)
+            await loop.off_loop(loop.failed)
 
-    # Tool calls that ADK makes past a model's request: confirmed by a person, resumed, live, or of a tool that is not there
+    async def _taken(self, run: Run, loop: Asking, response: Any) -> tuple[str, int]:
+        parts = _parts(response)
+        made = [part.function_call.name for part in parts if part.function_call is not None]
+        calls = [name for name in made if name not in ENDS] if loop.off else made
+        answers = any(map(_answers, parts)) or len(calls) < len(made) or response.error_code
+        meaning = await loop.off_loop(
+            loop.take,
+            _text(response) or ("-" if answers else ""),
+            len(calls),
+            model=response.model_version or run.request.model or "",
+            usage=response.usage_metadata,
+            key=response.interaction_id or None,
+        )
+        return meaning, len(calls)
 
-    async def before_tool_callback(self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any) -> Any:
+    async def _again(self, run: Run, loop: Asking, context: Any) -> Any:
         """
-        Decide about a call; a refusal is its result.
+        Returns the model's answer when it is asked once more. Returns None if it cannot be asked.
         """
-        if Guarded.is_one(tool, self._run):
-            return None
-        refused = await self._run(tool_context).before(tool, tool_args, tool_context)
-        return None if refused is None else told(refused)
+        response = None
+        try:
+            await loop.off_loop(loop.ask)
+            context.increment_llm_call_count()
+            async for said in context.agent.canonical_model.generate_content_async(run.request, stream=False):
+                response = response if said.partial else said
+        except Exception as error:  # noqa: BLE001  whatever a client raises: the digest is an answer still
+            log.error("the model could not be asked once more: %s", error, extra={"session": run.session.id})
+            response = None
+        finally:
+            if response is None:
+                await loop.off_loop(loop.failed)
+        return response
 
-    async def after_tool_callback(
-        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, result: Any
-    ) -> Any:
+    # Tool calls
+
+    async def before_tool_callback(self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any) -> None:
         """
-        Settle it.
+        Let the tool run behind the session of this run, whoever made the call.
         """
-        return await self._run(tool_context).after(tool, tool_context, result)
+        if tool.name not in ENDS:
+            guard(tool, type(self))
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: BaseException
@@ -178,13 +259,67 @@ class GuardrailsPlugin(BasePlugin):
         """
         Returns a tool's exception as data, unless an earlier plugin has made a result of it.
         """
-        failed = await self._run(tool_context).failed(tool, tool_context, error)
+        run, key = self.run_of(tool_context), tool_context.function_call_id
+        if type(tool) is BaseTool:
+            return told(await run.session.acall(tool.name, tool_args, missing, id=key))
+        failed = run.raised.pop(key, None)
         return None if failed is None else told(failed)
 
 
-def _thread(context: Any) -> tuple[str, str, str]:
-    session = context.session
-    return session.app_name, session.user_id, session.id
+async def _settled(session: Session, part: Any, call: Any) -> Any:
+    """
+    The result of *call* that *part* brings, as the model reads it.
+    """
+    response = part.function_response
+    given = response.response or {}
+    outcome: Any = given["result"] if given.keys() == {"result"} else given
+    outcome = Failed(str(given["error"])) if given.keys() == {"error"} else outcome
+    try:
+        arguments = call.args or {}
+        envelope = await session.ledger.off_loop(session.complete, response.id, outcome, arguments=arguments)
+    except (SessionError, StoreError):
+        # The session never knew of it, or it is over: such as a long-running call that told how far it is.
+        return part
+    said = response.model_copy(update={"response": told(envelope)})
+    return part.model_copy(update={"function_response": said})
+
+
+def _open_calls(session: Any) -> dict[str, Any]:
+    """
+    The calls that have no result in the conversation, by id, each with its event.
+    """
+    results = {response.id for event in session.events for response in event.get_function_responses()}
+    made = ((event, call) for event in session.events for call in event.get_function_calls())
+    return {call.id: (event, call) for event, call in made if call.id not in results}
+
+
+def _choose(config: Any, held: Any, mode: Any) -> None:
+    calling = types.FunctionCallingConfig(mode=mode)
+    config.tool_config = held.model_copy(update={"function_calling_config": calling})
+
+
+def _ends(tool: types.Tool) -> list[Any]:
+    """
+    The functions of *tool* by which an agent ends.
+    """
+    return [one for one in tool.function_declarations or [] if one.name in ENDS]
+
+
+def _parts(response: Any) -> list[Any]:
+    return (response.content and response.content.parts) or []
+
+
+def _text(response: Any) -> str:
+    return "".join(part.text for part in _parts(response) if part.text and not part.thought).strip()
+
+
+def _answers(part: Any) -> bool:
+    return any((part.inline_data, part.file_data, part.executable_code, part.code_execution_result))
+
+
+def _says_something(response: Any) -> bool:
+    calls = any(_answers(part) or part.function_call is not None for part in _parts(response))
+    return bool(_text(response) or calls or response.error_code or response.finish_reason)
 
 
 def _says(text: str) -> Any:
