@@ -138,7 +138,7 @@ def replay(
     if as_json:
         print_json(document)
     if not calls:
-        tell_of_nothing(nothing_found(files, made[0].without))
+        tell_of_nothing(nothing_found(files, made[0].report.without))
     if not as_json:
         typer.echo("\n\n".join(_judged(*made) if len(made) == 1 else _compared(*made)))
         typer.echo("\n" + (_legend() if legend else "`--legend` says what each word means."))
@@ -300,7 +300,7 @@ def _ends(one: "Judgement", other: "Judgement | None" = None) -> Iterator[str]:
         for each in (one, other):
             own = {guard: why for guard, why in each.not_judged.items() if guard not in both}
             yield from _titled(f"Not judged of {each.policy}", _reasons(own))
-    yield from _titled("Notices", list(dict.fromkeys([*one.notices, *(other.notices if other else ())])))
+    yield from _titled("Notices", one.report.notices)
 
 
 def _reasons(guards: Mapping[str, str]) -> list[str]:

@@ -8,7 +8,6 @@ import multiprocessing
 import time
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -57,9 +56,7 @@ def judge_files(
                 tell(f"{done:,} of {whole:,} calls judged")
     made = [judge.judgement() for judge in judges]
     for one in made:
-        one.notices += report.notices
-        one.read_as, one.without, one.broken_lines = report.read_as, report.without, len(report.broken)
-        one.seconds = time.monotonic() - began
+        one.report, one.seconds = report, time.monotonic() - began
     return made
 
 
@@ -75,12 +72,11 @@ def _parts(policies: Sequence[Policy], sessions: list[list[RecordedCall]], proce
     The rows of all *sessions*, in their order.
     """
     judge, places = partial(_judged, policies, sessions), range(0, len(sessions), SESSIONS)
-    if processes == 1 or "fork" not in multiprocessing.get_all_start_methods():
+    if processes == 1:
         yield map(judge, places)
         return
-    fork = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(processes, fork, initializer=_FORKED.append, initargs=(judge,)) as pool:
-        yield pool.map(_in_fork, places)
+    with multiprocessing.get_context("fork").Pool(processes, _FORKED.append, (judge,)) as pool:
+        yield pool.imap(_in_fork, places)
 
 
 def _in_fork(at: int) -> Part:

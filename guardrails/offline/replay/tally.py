@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
+from guardrails.offline.transcripts import Report
+
 from .evidence import Worth
 
 
@@ -159,12 +161,7 @@ class Judgement:
     """Guard to reason: what the transcripts lack for it."""
     models: dict[str, str] = field(default_factory=dict)
     """The retry models whose advice was taken: file to name in records."""
-    notices: list[str] = field(default_factory=list)
-    read_as: dict[str, str] = field(default_factory=dict)
-    """The format that each file was read as that gave calls."""
-    without: dict[str, str] = field(default_factory=dict)
-    """What each file looks like that gave no calls."""
-    broken_lines: int = 0
+    report: Report = field(default_factory=Report)
     seconds: float = 0.0
 
     @cached_property
@@ -201,8 +198,5 @@ class Judgement:
             "tools": [tally.to_dict() for tally in self.tools],
             "not_judged": self.not_judged,
             "models": self.models,
-            "read_as": self.read_as,
-            "without_calls": self.without,
-            "notices": self.notices,
-            "broken_lines": self.broken_lines,
+            **self.report.to_dict(),
         }

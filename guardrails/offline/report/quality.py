@@ -92,18 +92,15 @@ def to_dict(quality: Quality, suggested: Sequence[Suggestion]) -> dict[str, Any]
     """
     Returns all figures for another program: shares of 1, milliseconds, dollars; the tools to redesign first stand first.
     """
-    tallies, report = ranked(quality.tallies.values()), quality.report
+    tallies = ranked(quality.tallies.values())
     return {
         "policy": quality.policy,
         "calls": quality.calls,
         "sessions": quality.sessions,
         "sources": quality.sources,
         "model_cost_usd": quality.model_cost / MICRO,
-        "broken_lines": len(report.broken),
         "seconds": round(quality.seconds, 3),
-        "read_as": report.read_as,
-        "without_calls": report.without,
-        "notices": report.notices,
+        **quality.report.to_dict(),
         "formula": FORMULA,
         "tools": [{**tally.to_dict(), "reasons": [str(one) for one in reasons(tally)]} for tally in tallies],
         "suggestions": [asdict(one) for one in suggested],

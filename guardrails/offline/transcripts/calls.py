@@ -149,6 +149,13 @@ class Report:
         """
         self.notices.append(f"`{file}`: {sentence}")
 
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the same for another program.
+        """
+        told = {"read_as": self.read_as, "without_calls": self.without, "notices": self.notices}
+        return {**told, "broken_lines": len(self.broken)}
+
 
 @dataclass(slots=True)
 class Made:
@@ -292,7 +299,7 @@ def _unwrapped(came: Came) -> tuple[str, bool]:
     Returns the text of a result without the carriers of servers, and whether one of them is marked as a failure.
     """
     told, flagged = text_of(came.content), False
-    if _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
+    if "[TextContent(" in told and _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
         flagged = told.rstrip(")").endswith("isError=True")
         told = "\n".join(str(literal_eval(block)) for block in blocks)
     if '"text"' in told:

@@ -91,9 +91,10 @@ def time_ms(value: Any) -> int | None:
     Returns a time in milliseconds since 1970, from ISO 8601 text (UTC if it names no zone) or from a number. A number
     is seconds, or milliseconds from 100,000,000,000 on.
     """
-    with suppress(ValueError, OverflowError):
-        time = datetime.fromisoformat(value) if type(value) is str else None
-        value = value if time is None else (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    if type(value) is str:
+        with suppress(ValueError, OverflowError):
+            time = datetime.fromisoformat(value)
+            value = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     known = type(value) in (int, float) and 0 <= value < _LATEST_MS
     return count(value * 1000 if value < _SECONDS_UNTIL else value) if known else None
 
@@ -110,6 +111,8 @@ def text_of(content: Any) -> str:
     """
     Returns the text of *content*: itself, or its blocks joined by newlines. Any other value, and a block without text, is its JSON.
     """
+    if type(content) is str:
+        return content
     blocks = content if type(content) is list else [] if content is None else [content]
     return "\n".join(map(_block_text, blocks))
 

@@ -7,10 +7,11 @@ if a file is in none of the library's formats.
 """
 
 import gzip
+import re
 import sys
 import zlib
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -42,6 +43,7 @@ GROUP: Final = "guardrails.readers"
 STDIN: Final = "-"
 SAMPLE: Final = 200
 """Values of a file without calls of which a person is told the keys."""
+_ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json))+$")
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 512
@@ -123,10 +125,7 @@ def _name(file: str) -> str:
     """
     The file's name without its folder and the endings that say how it is kept.
     """
-    path = Path("stdin" if file == STDIN else file)
-    while path.suffix in (".gz", ".jsonl", ".ndjson", ".json"):
-        path = path.with_suffix("")
-    return path.name
+    return _ENDINGS.sub("", Path("stdin" if file == STDIN else file).name)
 
 
 def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
@@ -205,15 +204,16 @@ def format_of(values: list[Any]) -> Claimed | None:
 
     Formats of other packages are asked last. Raises ReaderError for one that is broken.
     """
+    for form in _formats():
+        try:
+            fits = [form.fits(value) for value in values]
+        except Exception as error:
+            raise failing(f"of {form.name}", error) from error
+        if True in fits and 2 * fits.count(False) <= len(fits):
+            return form, fits
+    return None
 
-    def claiming(formats: Iterable[Format]) -> Claimed | None:
-        for form in formats:
-            try:
-                fits = [form.fits(value) for value in values]
-            except Exception as error:
-                raise failing(f"of {form.name}", error) from error
-            if True in fits and 2 * fits.count(False) <= len(fits):
-                return form, fits
-        return None
 
-    return claiming(FORMATS) or claiming(added_formats())
+def _formats() -> Iterator[Format]:
+    yield from FORMATS
+    yield from added_formats()

@@ -24,8 +24,9 @@ def is_record(value: Any) -> bool:
     Returns whether a JSON *value* is a record of this library, of this version or an earlier one.
     """
     line = mapping(value)
-    kinds = [type(line.get(name)) for name in ("session_id", "n", "event")]
-    return "schema_version" in line and kinds == [str, int, str] and newer_version(line) is None
+    if "schema_version" not in line or newer_version(line) is not None:
+        return False
+    return [type(line.get(name)) for name in ("session_id", "n", "event")] == [str, int, str]
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:

@@ -105,7 +105,7 @@ def test_records_of_a_newer_library_are_left_out_and_told(tmp_path: Path) -> Non
         session.call("Read", {}, lambda *_: "text")
     newer = path.read_text().replace('"schema_version":1', '"schema_version":7').replace('"one"', '"two"')
     path.write_text(path.read_text() + newer)
-    assert judge_files([ALWAYS], inputs([path]))[0].broken_lines == newer.count("\n")
+    assert len(judge_files([ALWAYS], inputs([path]))[0].report.broken) == newer.count("\n")
     exact = replayed(ALWAYS, inputs([path]))
     assert (exact.calls, exact.first) == (1, [])
     assert exact.notices[0].endswith("records of schema version 7, this library reads 1: upgrade toolcall-guardrails")

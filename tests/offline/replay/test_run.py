@@ -85,6 +85,6 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_nam
     Path(files[1]).mkdir()
     (judgement,) = judge_files([EVIDENCE], folder)
     assert judgement.total.calls == 1_400
-    assert judgement.notices == [f"`{files[1]}`: cannot be read: Is a directory"]
+    assert judgement.report.notices == [f"`{files[1]}`: cannot be read: Is a directory"]
     with pytest.raises(IsADirectoryError):
         judge_files([EVIDENCE], [each._replace(found=False) for each in folder])
