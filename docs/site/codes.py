@@ -4,7 +4,7 @@ The page of all codes, kinds of failures and statuses, made of what `guardrails 
 
 from collections.abc import Iterable
 
-from guardrails.cli.codes import CODES, EXPLAINED, Explained
+from guardrails.cli.explain import Explained, explanations
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.budget import ToolBudget
@@ -25,6 +25,7 @@ def codes() -> str:
     """
     The page, as Markdown.
     """
+    known = explanations()
     text, of_guards = HEAD, set[str]()
     everyone: tuple[type[Guard], ...] = (*GUARDS, *OTHERS)
     for cls in everyone:
@@ -34,14 +35,14 @@ def codes() -> str:
         text += f"\n## {cls.name}\n\n[Its page](../{built(page)}).\n\n| code | when | numbers |\n|---|---|---|\n"
         for code, values in cls.codes.items():
             numbers = ", ".join(f"`${value}`" for value in values)
-            text += f"| `{code}` | {CODES[code].when} | {numbers} |\n"
+            text += f"| `{code}` | {known[code].when} | {numbers} |\n"
         of_guards |= cls.codes.keys()
-    rest = [one for code, one in CODES.items() if code not in of_guards and not is_failure(code)]
+    rest = [one for code, one in known.items() if "." in code and code not in of_guards and not is_failure(code)]
     text += section("Said by no guard", rest)
     text += section(
-        "Kinds of failures", (one for code, one in EXPLAINED.items() if one.kind == "failure" and "." not in code)
+        "Kinds of failures", (one for code, one in known.items() if one.kind == "failure" and "." not in code)
     )
-    return text + section("Statuses", (one for one in EXPLAINED.values() if one.kind == "status"))
+    return text + section("Statuses", (one for one in known.values() if one.kind == "status"))
 
 
 def section(title: str, explained: Iterable[Explained]) -> str:

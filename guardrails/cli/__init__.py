@@ -1,8 +1,8 @@
 """
 The command line: parse, call one function, print, exit code.
 
-Exit code 0 is done, 1 found something, 2 is a use that cannot work. Commands import what they need when they run, so
-that help is quick.
+Exit code 0 is done, 1 found something, 2 is a use that cannot work. A command is a module of this folder that is imported
+when it is asked for, and imports what it needs when it runs, so that help is quick.
 """
 
 from importlib import import_module
@@ -10,12 +10,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from typer.main import get_command as made
+from typer.main import get_command
 
-from guardrails.processes.streams import let_go_of_stdout
-
-from .group import Commands as Made
-from .group import Group, examples
+from .group import Commands, Group
+from .printing import failures
 
 
 __all__ = ["app"]
@@ -31,28 +29,17 @@ DOORS: Final = {
 """Commands that `guardrails.__main__` starts without this module; here they are listed, and a call is passed on."""
 
 
-class Commands(Group):
+class Guardrails(Group):
     """
-    All commands. A module is imported when its command is asked for: the help of one command is quick too.
+    All commands.
     """
 
     def invoke(self, ctx: Any) -> Any:
         """
-        Run a command; Ctrl-C and output that cannot be written end it in one line.
+        Run a command. Ctrl-C, an error of this library and a file that fails end it in one line.
         """
-        try:
+        with failures():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            from .text.printing import INTERRUPTED, fail
-
-            fail("interrupted", INTERRUPTED)
-        except OSError as error:
-            from guardrails.core.values.errors import os_message
-
-            from .text.printing import fail
-
-            let_go_of_stdout()
-            fail(os_message(error))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *DOORS]
@@ -62,31 +49,29 @@ class Commands(Group):
         known = self.list_commands(ctx)
         for name in (cmd_name,) if cmd_name in known else known:
             if name not in self.commands:
-                self.add_command(_door(name) if name in DOORS else _made(name), name)
+                self.add_command(_door(name) if name in DOORS else _command(name), name)
         return super().get_command(ctx, cmd_name)
 
 
+def _command(name: str) -> Any:
+    command = getattr(import_module(f"guardrails.cli.{name}"), name)
+    if isinstance(command, typer.Typer):
+        return get_command(command)
+    alone = Commands()
+    alone.command(name)(command)
+    return get_command(alone)
+
+
 def _door(name: str) -> Any:
-    module, says = DOORS[name]
+    module, summary = DOORS[name]
 
     def start(ctx: typer.Context) -> None:
         raise typer.Exit(import_module(module).main(ctx.args))
 
-    door = Made()
+    door = Commands()
     context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    door.command(name, help=says, context_settings=context)(start)
-    return made(door)
-
-
-def _made(name: str) -> Any:
-    found = getattr(import_module(f"guardrails.cli.{name}"), name)
-    if not isinstance(found, typer.Typer):
-        found, function = Made(), found
-        found.command(name)(function)
-    return made(found)
-
-
-app = Made(name="guardrails", cls=Commands, no_args_is_help=True, add_completion=True)
+    door.command(name, help=summary, context_settings=context)(start)
+    return get_command(door)
 
 
 def _version(wanted: bool) -> None:
@@ -97,8 +82,10 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+app = Commands(name="guardrails", cls=Guardrails, no_args_is_help=True, add_completion=True)
+
+
 @app.callback()
-@examples("guardrails demo", "guardrails init sessions/ -o policy.yaml", "guardrails replay policy.yaml sessions/")
 def guardrails(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -109,4 +96,10 @@ def guardrails(
 
     `guardrails COMMAND --help` explains a command. Exit codes: 0 done, 1 something was found, 2 the command cannot work
     as it was called, 130 interrupted.
+
+    \b
+    Examples:
+      guardrails demo
+      guardrails init sessions/ -o policy.yaml
+      guardrails replay policy.yaml sessions/
     """

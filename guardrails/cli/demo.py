@@ -4,44 +4,29 @@ The command `demo`.
 
 import json
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from itertools import groupby
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardrails.cli.group import examples
-from guardrails.cli.text.printing import fail, failures_told, heading, paragraph, print_json, printable, table
 from guardrails.offline.figures import plural
 
-from .policies import load_policy
+from .policy import load_policy
+from .printing import Json, fail, points, print_json, say, table, title
 
 
 if TYPE_CHECKING:
     from guardrails.agent.demo.comparison import Comparison, Figures
     from guardrails.agent.demo.playback import Played
-    from guardrails.sinks import JsonLines
-
-_INDENT: Final = " " * 6
-SHORT: Final = 300
-"""Characters of arguments that are shown."""
 
 
-@examples(
-    "guardrails demo",
-    "guardrails demo --policy strict --json",
-    "guardrails demo --transcript chat.json --policy policy.yaml",
-)
 def demo(
     *,
     transcripts: Annotated[
         list[str] | None,
         typer.Option("--transcript", metavar="FILE", help="Play this recorded OpenAI chat instead; may be repeated."),
-    ] = None,
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Further recorded chats, after --transcript.")
     ] = None,
     policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
@@ -50,147 +35,108 @@ def demo(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Run a real model instead of the script.")] = None,
     max_requests: Annotated[int, typer.Option(min=1, help="Requests after which the demo stops a run.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """
-    Run a stuck agent without guards and with them, or play recorded chats.
+    Run a stuck agent without guards and with them.
 
     Needs no key and no network: the model is a script on a loopback server, behind the real openai client.
+
+    \b
+    Examples:
+      guardrails demo
+      guardrails demo --policy strict --json
+      guardrails demo --transcript chat.json --policy policy.yaml
     """
+    from guardrails.sinks import JsonLines
+
     if base_url is not None and model is None:
         raise typer.BadParameter("`--base-url` needs `--model`")
-    if more and not transcripts:
-        raise typer.BadParameter(f"`{more[0]}` comes without `--transcript`")
     if transcripts and model is not None:
         raise typer.BadParameter("`--transcript` plays what a model said; it goes without `--model`")
-
     chain = load_policy(policy)
-    with failures_told(), _sink(records) as sink:
+    with ExitStack() as stack:
+        sink = stack.enter_context(JsonLines(records)) if records else None
         if transcripts:
             from guardrails.agent.demo.playback import player
             from guardrails.agent.demo.timeless import NOT_JUDGED
             from guardrails.agent.demo.transcript import read_transcript
 
-            recorded = [read_transcript(file) for file in (*transcripts, *(more or ()))]
-            with player(chain, sink) as play:
-                played = [play.play(chat) for chat in recorded]
+            chats = [read_transcript(file) for file in transcripts]
+            play = stack.enter_context(player(chain, sink))
+            played = [play.play(chat) for chat in chats]
             found = {"policy": chain.name, "not_judged": NOT_JUDGED, "transcripts": [one.to_dict() for one in played]}
-            said = _played(played, chain.name, NOT_JUDGED)
         else:
             from guardrails.agent.demo.comparison import compare
 
             compared = compare(chain, model=model, base_url=base_url, max_requests=max_requests, records=sink)
-            found, said = compared.to_dict(), _compared(compared, scripted=model is None)
-        print_json(found) if as_json else typer.echo("\n\n".join(said))
+            found = compared.to_dict()
+    if as_json:
+        print_json(found)
+    elif transcripts:
+        for one in played:
+            _show_played(one)
+        say(f"Not judged: {NOT_JUDGED}.")
+    else:
+        _show(compared)
     if sink is not None and (sink.failed or sink.dropped):
         fail(f"not all records could be written to `{records}`")
 
 
-def _sink(path: Path | None) -> "nullcontext[None] | JsonLines":
-    if path is None:
-        return nullcontext()
-    from guardrails.sinks import JsonLines
-
-    return JsonLines(path)
-
-
-def _compared(compared: "Comparison", *, scripted: bool) -> Iterator[str]:
+def _show(compared: "Comparison") -> None:
     """
     Both runs side by side, what the model read, and its answer.
     """
+    from guardrails.agent.demo.comparison import parsed
     from guardrails.agent.demo.stuck_agent import QUESTION
 
-    who = "The same stuck agent" if scripted else f"`{compared.model}`"
-    yield paragraph(f"{who}, through the openai client: once unguarded, once behind the policy `{compared.policy}`.")
-    yield paragraph(f"It is asked: {QUESTION}")
-    whats = ("model requests", "tool executions", "tokens", "cost", "time", "how it ended")
-    yield table(
-        [("", "unguarded", "guarded"), *zip(whats, _cells(compared.unguarded), _cells(compared.guarded), strict=True)]
-    )
-    if compared.usd_per_mtok is None:
-        yield paragraph(f"Nobody said what `{compared.model}` costs: a policy file can, under `prices`.")
-    else:
+    say(f"`{compared.model}`, once unguarded, once behind the policy `{compared.policy}`. It is asked: {QUESTION}")
+    typer.echo()
+    names = ("", "model requests", "tool executions", "tokens", "cost", "time", "how it ended")
+    runs = [_cells("unguarded", compared.unguarded), _cells("guarded", compared.guarded)]
+    table(zip(names, *runs, strict=True))
+    if compared.usd_per_mtok is not None:
         read, written = compared.usd_per_mtok
-        made_up = " The price is made up, and tokens are counted as four characters each." if scripted else ""
-        yield paragraph(f"Cost at ${read:.2f} for a million tokens in and ${written:.2f} out.{made_up}")
-    yield heading("What the model read in the guarded run")
-    yield from _read(compared.read)
-    yield heading("Its final answer")
-    yield paragraph(compared.guarded.answer or "(none)", indent="  ")
+        say(f"Cost at ${read:.2f} for a million tokens in and ${written:.2f} out.")
+    title("\nWhat the model read in the guarded run")
+    before: Any = None
+    for number, envelope in enumerate(map(parsed, compared.read), 1):
+        kind = (
+            {name: envelope.get(name) for name in ("status", "code", "limit_message")}
+            if isinstance(envelope, dict)
+            else envelope
+        )
+        say(f"call {number}{': alike' if kind == before else ''}", 2)
+        parts = envelope if isinstance(envelope, dict) else {"result": envelope}
+        for name, value in parts.items() if kind != before else ():
+            say(f"{name}: {json.dumps(value, ensure_ascii=False)}", 4)
+        before = kind
+    points("Its final answer", [compared.guarded.answer or "(none)"])
 
 
-def _cells(run: "Figures") -> tuple[str, ...]:
-    return (
-        f"{run.requests:,}",
-        f"{run.executions:,}",
-        f"{run.tokens:,}",
-        "unknown" if run.cost_usd is None else f"${run.cost_usd:.4f}",
-        f"{run.seconds:.2f} s",
-        _ended(run),
-    )
+def _cells(name: str, run: "Figures") -> Iterator[str]:
+    ends = {
+        "stopped": f"stopped by the demo after {run.requests} requests; nothing else would have",
+        "answered": "with an answer",
+        "forced": f"with an answer, asked for because of {run.code}",
+        "digest": f"with the session's digest: the model gave no answer ({run.code})",
+    }
+    yield from (name, f"{run.requests:,}", f"{run.executions:,}", f"{run.tokens:,}")
+    yield "unknown" if run.cost_usd is None else f"${run.cost_usd:.4f}"
+    yield from (f"{run.seconds:.2f} s", ends[run.ended])
 
 
-def _ended(run: "Figures") -> str:
-    match run.ended:
-        case "stopped":
-            return f"stopped by the demo after {run.requests} requests, without an answer; nothing else would have"
-        case "answered":
-            return "with an answer"
-        case "forced":
-            return f"with an answer, asked for because of {run.code}"
-        case "digest":
-            return f"with the session's digest, since the model gave no answer ({run.code})"
-
-
-def _read(texts: Sequence[str]) -> Iterator[str]:
+def _show_played(chat: "Played") -> None:
     """
-    One envelope of each kind in a row; those that only repeat it are counted.
+    What became of each call of a recorded chat, and what the recording lacks.
     """
-    from guardrails.agent.demo.comparison import parsed
-
-    for _, alike in groupby(enumerate(map(parsed, texts), 1), key=lambda one: _kind(one[1])):
-        first, *others = alike
-        numbers = f"call {first[0]}" if not others else f"calls {first[0]} to {others[-1][0]} alike; the first:"
-        yield "\n".join([f"  {numbers}", *_fields(first[1])])
-
-
-def _kind(envelope: Any) -> Any:
-    if not isinstance(envelope, dict):
-        return None
-    return envelope.get("status"), envelope.get("code"), envelope.get("limit_message")
-
-
-def _fields(envelope: Any) -> Iterator[str]:
-    if not isinstance(envelope, dict):
-        yield paragraph(str(envelope), indent="    ")
-        return
-    for name, value in envelope.items():
-        shown = json.dumps(value, ensure_ascii=False)
-        yield paragraph(f"{name}: {shown}", indent="    ", hanging="      ")
-
-
-def _played(played: "Sequence[Played]", policy: str, not_judged: str) -> Iterator[str]:
-    """
-    Recorded chats: what became of each call, what the recordings lack, and what could not be judged.
-    """
-    for chat in played:
-        denied = len(chat.denied)
-        lines = [heading(f"{chat.name}: {chat.recorded_calls} calls, {len(chat.calls) - denied} ran, {denied} denied")]
-        column = max((len(printable(call.tool)) for call in chat.calls), default=0)
-        for number, call in enumerate(chat.calls, 1):
-            said = [call.decision, call.code, *(f"observed {code}" for code in call.observed)]
-            said += ["no recorded result"] if call.recorded is None else []
-            lines.append(f"{number:>4}  {printable(call.tool).ljust(column)}  {'  '.join(filter(None, said))}")
-            if call.reason is not None:
-                arguments = call.arguments if len(call.arguments) <= SHORT else f"{call.arguments[:SHORT]}..."
-                lines += [paragraph(text, indent=_INDENT) for text in (arguments, call.reason)]
-        if chat.code is not None:
-            left = chat.recorded_calls - len(chat.calls)
-            more = f"; {left} recorded calls were not come to" if left else ""
-            over = f"The session was over, and the final answer asked for, because of {chat.code}{more}."
-            lines.append(paragraph(over, indent=_INDENT))
-        lines += [paragraph(f"The recording {note}.", indent=_INDENT) for note in chat.notes]
-        yield "\n".join(lines)
-    calls, denied = (sum(map(len, each)) for each in ([c.calls for c in played], [c.denied for c in played]))
-    told = f"{denied} of {calls} calls of {plural(len(played), 'recorded chat')} denied by the policy `{policy}`."
-    yield paragraph(f"{told} Not judged: {not_judged}.")
+    title(f"\n{chat.name}: {plural(chat.recorded_calls, 'call')}, {len(chat.denied)} denied")
+    for number, call in enumerate(chat.calls, 1):
+        say(" ".join(filter(None, (f"{number}. {call.tool} {call.decision}", call.code, *call.observed))), 2)
+        if call.reason is not None:
+            say(call.arguments[:300], 5)
+            say(call.reason, 5)
+    if chat.code is not None:
+        say(f"The session was over, and the final answer asked for, because of {chat.code}.", 2)
+    for note in chat.notes:
+        say(f"The recording {note}.", 2)

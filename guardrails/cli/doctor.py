@@ -7,150 +7,130 @@ import platform
 import re
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.group import examples
-from guardrails.cli.text.printing import FOUND, paragraph, print_json
-
-
-NEXT: Final = (
-    "Commands of `guardrails run` are refused here (sandbox.unavailable), all else of it works. Make it work, or go without: "
-    "`guardrails run --sandbox none`."
-)
+from .printing import FOUND, Json, points, print_json, say
+from .store import Namespace
 
 
 OURS: Final = "toolcall-guardrails"
+THEIRS: Final = "guardrails-ai"
+"""A distribution that installs a package of this very name."""
 FOR_WORK_ON_IT: Final = ("dev", "docs", "test")
 """Extras that no user lacks."""
-THEIRS: Final = "guardrails-ai"
-FILES_OF_THEIRS: Final = ("guard.py", "async_guard.py", "validator_base.py", "hub")
-"""What that one has in a folder of the same name, and this one has not."""
-UNINSTALL: Final = (
-    f"pip uninstall {THEIRS} {OURS}, delete what is left of the folder, and install the one that you want: "
-    "both use the name `guardrails`"
-)
-_REQUIREMENT: Final = re.compile(
-    r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*extra\s*==\s*['\"]([^'\"]+)['\"])?$"
-)
+REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*extra\s*==\s*['\"]([^'\"]+)['\"])?$")
+"""Of a package: its name, the wanted versions, the extra that needs it."""
 
 
-@examples("guardrails doctor", "guardrails doctor state.db redis://localhost:6379", "guardrails doctor --json")
 def doctor(
     stores: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="STORE", help="Files of a SqliteStore and URLs of servers, to try whether they open."),
+        list[str] | None, typer.Argument(metavar="STORE", help="Files of a SqliteStore and URLs of servers to open.")
     ] = None,
     *,
-    namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace of a server.")] = "guardrails",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    namespace: Namespace = "guardrails",
+    as_json: Json = False,
 ) -> None:
     """
-    Show what works here: versions, extras, the sandbox, stores, and whether guardrails-ai stands in the way.
+    Show what works here: versions, extras, the sandbox, stores.
 
     The sandbox runs a command. Exit code 1: something is broken, and the next step is said. A missing sandbox counts as
     broken, a missing extra does not.
-    """
-    from guardrails.core.values.errors import SandboxUnavailable
-    from guardrails.processes.sandbox import CANNOT, choose
 
-    try:
-        blocked = None if choose("auto") else ""
-    except SandboxUnavailable as error:
-        blocked = str(error)
-    works, said, packages = blocked is None, versions(), wanted_packages()
-    lacking = [each["name"] for each in packages.get("", ()) if each["installed"] is None]
-    kept, in_the_way = [look(place, namespace) for place in stores or ()], clash(Path(said["folder"]))
-    broken = [(one["problem"], one["next"]) for one in kept if one["problem"]]
-    broken += [(in_the_way, UNINSTALL)] if in_the_way else []
+    \b
+    Examples:
+      guardrails doctor
+      guardrails doctor state.db redis://localhost:6379
+      guardrails doctor --json
+    """
+    from guardrails.processes.sandbox import CANNOT
+
+    blocked, versions, packages = (
+        _blocked(),
+        versions_of(),
+        wanted_packages((_installed(OURS) and requires(OURS)) or ()),
+    )
+    opened = [look(place, namespace) for place in stores or ()]
+    clash = f"{THEIRS} is installed too, and either overwrites files of the other" if _installed(THEIRS) else None
+    broken = [(one["problem"], one["next"]) for one in opened if one["problem"]]
+    broken += [(clash, f"pip uninstall {THEIRS} {OURS}, and install the one that you want")] if clash else []
+    lacking = [one["name"] for one in packages.get("", ()) if one["installed"] is None]
     broken += [(f"`{name}` is not installed", f"pip install {OURS}") for name in lacking]
-    if wrong_version(said):
-        there = f"the installation is {said['installed']}, and `{said['folder']}` is {said['library']}"
-        broken.append((there, f"pip install --force-reinstall {OURS}"))
+    if versions["installed"] not in (None, versions["library"]):
+        broken.append((f"the installation is {versions['installed']}", f"pip install --force-reinstall {OURS}"))
+    works, cannot = blocked is None, [] if blocked else list(CANNOT)
     found = {
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
-        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": list(CANNOT) if works else []}],
-        "versions": said,
+        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": cannot}],
+        "versions": versions,
         "packages": packages.get("", []),
         "extras": [
-            {"name": extra, "installed": all(each["installed"] is not None for each in needed), "packages": needed}
+            {"name": extra, "installed": all(one["installed"] for one in needed), "packages": needed}
             for extra, needed in packages.items()
             if extra
         ],
-        "clash": in_the_way,
-        "stores": kept,
+        "clash": clash,
+        "stores": opened,
         "problems": [{"problem": problem, "next": step} for problem, step in broken],
     }
-    if as_json:
-        print_json(found)
-    else:
-        typer.echo("\n".join(paragraph(line, hanging="  ") for line in _lines(found)))
+    print_json(found) if as_json else _show(found)
     if broken or not works:
         raise typer.Exit(FOUND)
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    said, extras = found["versions"], found["extras"]
-    yield f"guardrails {said['library']} on Python {said['python']}, in `{said['folder']}`"
-    yield (
-        f"It reads and writes states of version {said['state']}, store files {said['store_file']}, records "
-        f"{said['records']}, retry models {said['retry_model']}."
+def _show(found: dict[str, Any]) -> None:
+    versions, extras, (sandbox,) = found["versions"], found["extras"], found["sandboxes"]
+    say(
+        f"guardrails {versions['library']} on Python {versions['python']}, in `{versions['folder']}`, {found['system']}"
     )
-    for title, there in (("installed", True), ("not installed", False)):
-        yield f"extras {title}: {', '.join(each['name'] for each in extras if each['installed'] is there) or 'none'}"
-    yield f'An extra is installed by pip install "{OURS}[NAME]".'
+    for what, installed in (("installed", True), ("not installed", False)):
+        names = ", ".join(each["name"] for each in extras if each["installed"] is installed)
+        say(f'extras {what} (pip install "{OURS}[NAME]"): {names or "none"}')
     for one in found["stores"]:
-        by_version = ", ".join(f"{count:,} of version {version}" for version, count in one["versions"].items())
-        yield f"store {one['store']}: {'opens' if one['opens'] else 'does not open'}, states: {by_version or 'none'}"
-    yield f"{found['system']}, as {'root' if found['root'] else 'a user'}"
-    (sandbox,) = found["sandboxes"]
+        versions = ", ".join(f"{count:,} of version {version}" for version, count in one["versions"].items())
+        say(f"store {one['store']}: {'opens' if one['opens'] else 'does not open'}, states: {versions or 'none'}")
     if sandbox["works"]:
-        yield "bwrap: works; what it cannot do:"
-        yield from (f"- {cannot}" for cannot in sandbox["cannot"])
+        points("The sandbox bwrap works. It cannot hold:", sandbox["cannot"])
     else:
-        yield f"does not work: {sandbox['blocked']}"
-        yield NEXT
-    for one in found["problems"]:
-        yield f"broken: {one['problem']}"
-        yield f"next: {one['next']}"
+        say(f"The sandbox does not work: {sandbox['blocked']}")
+        say(
+            "`guardrails run` refuses commands here. In a container, which confines them: `guardrails run --sandbox none`."
+        )
+    points("Broken", [f"broken: {one['problem']}; next: {one['next']}" for one in found["problems"]])
 
 
-def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
+def _blocked() -> str | None:
     """
-    The packages that are needed, under the name "", and those of each extra. *lines* are requirements in place of those of the
-    installation; a checkout that is not installed has none.
+    What keeps the sandbox from working. Returns None if it works.
     """
-    if lines is None:
-        lines = (requires(OURS) if _installed(OURS) else None) or ()
+    from guardrails.core.values.errors import SandboxUnavailable
+    from guardrails.processes.sandbox import choose
+
+    try:
+        choose("auto")
+    except SandboxUnavailable as error:
+        return str(error)
+    return None
+
+
+def wanted_packages(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """
+    The packages that the requirements *lines* need, under the name "", and those of each extra.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
-        read = _REQUIREMENT.match(line.strip())
-        if read is None or read[1] == OURS or (read[3] in FOR_WORK_ON_IT):
-            continue
-        one = {"name": read[1], "wanted": read[2].strip(), "installed": _installed(read[1])}
-        found.setdefault(read[3] or "", []).append(one)
+        read = REQUIREMENT.match(line.strip())
+        if read is not None and read[1] != OURS and read[3] not in FOR_WORK_ON_IT:
+            one = {"name": read[1], "wanted": read[2].strip(), "installed": _installed(read[1])}
+            found.setdefault(read[3] or "", []).append(one)
     return dict(sorted(found.items()))
-
-
-def clash(folder: Path, installed: Iterable[Distribution] | None = None) -> str | None:
-    """
-    Returns the reason why the distribution guardrails-ai stands in the way of this one, whose package is in *folder*.
-    Returns None if it does not.
-    """
-    left = [name for name in FILES_OF_THEIRS if (folder / name).exists()]
-    if left:
-        return f"`{folder}` holds files of {THEIRS}: {', '.join(left)}"
-    there = distributions() if installed is None else installed
-    if any((one.metadata["Name"] or "").casefold().replace("_", "-") == THEIRS for one in there):
-        return f"{THEIRS} is installed too, and either overwrites files of the other"
-    return None
 
 
 def _installed(name: str) -> str | None:
@@ -164,41 +144,30 @@ def look(place: str, namespace: str) -> dict[str, Any]:
     """
     Returns the contents of the store at *place*, a file or a URL. Nothing is changed. `problem` and `next` say why it is broken.
     """
-    from guardrails.cli.store import line_of
+    from guardrails.cli.store import state_of
     from guardrails.core.values.errors import GuardrailsError
-    from guardrails.offline.figures import plural
     from guardrails.stores.places import is_url, shown_place, store_at
 
-    found: dict[str, Any] = {"store": shown_place(place), "opens": False, "states": 0, "versions": {}, "unreadable": 0}
-    found |= {"problem": None, "next": f"guardrails store ls {shown_place(place)} tells more"}
-    if not is_url(place) and not Path(place).is_file():
-        step = "name the file of a SqliteStore, or the URL of a server"
-        return found | {"problem": f"`{place}` is no file", "next": step}
-    kinds, states, unreadable = Counter[str](), Counter[str](), 0
+    name = shown_place(place)
+    found: dict[str, Any] = {"store": name, "opens": False, "states": 0, "kinds": {}, "versions": {}, "unreadable": 0}
     try:
+        if not is_url(place) and not Path(place).is_file():
+            raise FileNotFoundError(f"`{place}` is no file")
         with closing(store_at(place, namespace=namespace)) as store:
-            for one in store.entries():
-                line = line_of(one, one.changed_ms, {})
-                kinds[line["kind"]] += 1
-                states[str(line["version"])] += 1
-                unreadable += bool(line["unreadable"])
+            states = [state_of(one, {}) for one in store.entries()]
     except (GuardrailsError, OSError) as error:
-        return found | {"problem": str(error)}
-    problem = (
-        f"{plural(unreadable, 'state')} of `{found['store']}` cannot be read by this version" if unreadable else None
-    )
-    return found | {
-        "opens": True,
-        "states": states.total(),
-        "kinds": kinds,
-        "versions": states,
-        "unreadable": unreadable,
-        "problem": problem,
-        "next": found["next"] if problem else None,
-    }
+        return found | {
+            "problem": str(error),
+            "next": "name the file of a SqliteStore, or the URL of a server that runs",
+        }
+    unreadable = sum(one["unreadable"] is not None for one in states)
+    kinds, versions = (Counter(str(one[part]) for one in states) for part in ("kind", "version"))
+    problem = f"{unreadable} of {len(states)} states of `{name}` cannot be read by this version" if unreadable else None
+    figures = {"opens": True, "states": len(states), "kinds": kinds, "versions": versions, "unreadable": unreadable}
+    return found | figures | {"problem": problem, "next": f"guardrails store ls {name}" if unreadable else None}
 
 
-def versions() -> dict[str, Any]:
+def versions_of() -> dict[str, Any]:
     """
     The versions by name; and of what is written.
     """
@@ -218,10 +187,3 @@ def versions() -> dict[str, Any]:
         "records": SCHEMA_VERSION,
         "retry_model": RETRIES,
     }
-
-
-def wrong_version(found: dict[str, Any]) -> bool:
-    """
-    Whether the installation is of another version than the files that run.
-    """
-    return found["installed"] not in (None, found["library"])

@@ -1,181 +1,175 @@
 """
-The command `explain`.
+The command `explain`, and the explanations of every code, kind of failure and status, of which the documentation makes
+its tables.
+
+A guard declares its codes in its own class. Their meaning stands in `codes.yaml`, so that a program that runs never loads
+it.
 """
 
 import json
 import re
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from guardrails.cli.group import examples
-from guardrails.cli.text.printing import fail, heading, paragraph, print_json, printable, table
+from .policy import Own, own_guards
+from .printing import Json, fail, print_json, say, table
 
 
 if TYPE_CHECKING:
-    from guardrails.cli.codes import Explained
-
-NEAR: Final = 5
-"""Codes that are named in place of an unknown one."""
-_KINDS: Final = {
-    "denial": "a refusal",
-    "nudge": "a hint",
-    "end": "the end of a loop",
-    "failure": "a failure",
-    "status": "a status",
-}
-
-_LINES: Final = (
-    "These are lines of a policy file. `guardrails replay` judges it on recorded calls before it decides over new ones."
-)
-_RULES: Final = "Put a rule first into the `tools:` of your policy: the first one that says something of a tool holds."
+    from guardrails.core.guards.base import Guard
 
 
-@examples("guardrails explain", "guardrails explain budget.max_calls", "guardrails explain duplicates.evidence --json")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """
+    One code in plain words, for a person who has met it. `codes.yaml` says what each part is.
+    """
+
+    code: str
+    kind: Literal["denial", "nudge", "end", "failure", "status"] = "denial"
+    status: str = "denied"
+    when: str
+    means: str
+    settings: tuple[str, ...] = ()
+    told: str
+    retry: str
+    loosen: str = ""
+    off: str = ""
+    instead: str = ""
+    page: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the same for another program, with the values of the settings.
+        """
+        parts = asdict(self)
+        docs, settings = f"docs/{parts.pop('page')}", [_setting(name) for name in self.settings]
+        return {**parts, "when": _plain(self.when), "settings": settings, "records": _records(self), "docs": docs}
+
+
+def explanations() -> Mapping[str, Explained]:
+    """
+    Returns those of codes, and beside them of the kinds of failures and of the statuses; codes of scopes stand there
+    without the scope's name.
+    """
+    import yaml
+
+    found: dict[str, Explained] = {}
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for group in yaml.load(Path(__file__).with_name("codes.yaml").read_text(encoding="utf-8"), Loader=loader):  # noqa: S506
+        for code, own in group["codes"].items():
+            guard, shared = code.removesuffix(".error"), group.get("shared", {})
+            texts = {name: text.replace("{guard}", guard) for name, text in shared.items() if isinstance(text, str)}
+            parts = {**shared, **texts, **own, "code": code}
+            found[code] = Explained(**{**parts, "settings": tuple(parts.get("settings", ()))})
+    return found
+
+
 def explain(
     code: Annotated[
-        str | None,
-        typer.Argument(metavar="CODE", help="A code, an error type or a status; none: list them all."),
+        str | None, typer.Argument(metavar="CODE", help="A code, an error type or a status; none: list them all.")
     ] = None,
+    own: Own = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """
-    Say in plain words what a code means: what decided it, what the model is told, how to loosen it or switch it off.
+    Say in plain words what a code means, and how to loosen it.
 
-    Codes stand in envelopes, in records, and in what `replay` and `report` print. One of a scope begins with its name.
+    It says what decided, what the model is told, and how to switch it off. Codes stand in envelopes, in records, and in
+    what `replay` and `report` print. A code of a scope begins with its name.
+
+    \b
+    Examples:
+      guardrails explain budget.max_calls
+      guardrails explain duplicates.evidence --json
+      guardrails explain recipients.limit --guards recipients.py
     """
-    from guardrails.cli.codes import EXPLAINED
-
+    known = {**explanations(), **{one.code: one for one in _own(own_guards(own))}}
     if code is None:
+        listed = [{"code": one.code, "kind": one.kind, "when": one.when} for one in known.values()]
         if as_json:
-            print_json([{"code": one.code, "kind": one.kind, "when": one.when} for one in EXPLAINED.values()])
+            print_json(listed)
         else:
-            typer.echo("\n".join(_listed()))
+            table([("code", "said when"), *((each["code"], _plain(each["when"])) for each in listed)])
         return
-    found = _found(code.strip().strip("`"))
-    if found is None:
-        fail(f"no code, error type or status is called `{code}`{_meant(code)}")
-    if as_json:
-        print_json(_to_dict(*found))
-    else:
-        typer.echo("\n".join(_told(*found)))
+    found = _found(code.strip().strip("`"), known)
+    print_json(found.to_dict()) if as_json else _show(found)
 
 
-def _found(code: str) -> "tuple[Explained, str | None] | None":
+def _own(guards: "Iterable[type[Guard]]") -> Iterator[Explained]:
     """
-    Returns the explanation of *code*, and the name of the scope that it begins with. Returns None if there is no such
-    code.
+    The codes that guards of one's own declare; their docstrings say what they mean.
     """
-    from guardrails.cli.codes import CODES, EXPLAINED
-    from guardrails.core.guards import GUARDS
-    from guardrails.core.guards.base import overrides
+    for cls in guards:
+        settings = ", ".join(each.name for each in fields(cls))
+        rest: dict[str, Any] = {
+            "means": " ".join((cls.__doc__ or "A guard of your own.").split()),
+            "told": "the message that the guard gives it",
+            "retry": "That depends on the guard.",
+            "off": f"{cls.name}: {{mode: off}}",
+            "instead": f"Its settings are {settings}.",
+            "page": "guards/write.md",
+        }
+        for code in cls.codes or ():
+            yield Explained(code=code, when=f"the guard `{cls.name}` of your own says so", **rest)
+        yield Explained(code=f"{cls.name}.error", when=f"the guard `{cls.name}` of your own failed", **rest)
+
+
+def _found(code: str, known: Mapping[str, Explained]) -> Explained:
+    """
+    The explanation of *code*, or of the same in a scope. Ends the command if there is none.
+    """
+    from guardrails.core.values.schema import suggestion
     from guardrails.policy.check import scope_name
 
-    if code in EXPLAINED:
-        return EXPLAINED[code], None
+    found = known.get(code)
     scope, _, rest = code.partition(".")
-    shared = {cls.name for cls in GUARDS if overrides(cls, "edges")}
-    if rest not in CODES or rest.partition(".")[0] not in shared:
-        return None
-    try:
-        return CODES[rest], scope_name(scope)
-    except ValueError:
-        return None
+    if found is None and "." in rest and rest in known:
+        with suppress(ValueError):
+            found = _in_scope(known[rest], scope_name(scope))
+    if found is None:
+        near = suggestion(code, list(known)) or "; `guardrails explain` lists all"
+        fail(f"no code, error type or status is called `{code}`{near}")
+    return found
 
 
-def _meant(code: str) -> str:
-    """
-    The codes that may have been meant, as the end of a sentence.
-    """
-    from difflib import get_close_matches
-
-    from guardrails.cli.codes import EXPLAINED
-
-    wanted = code.casefold().replace("-", "_")
-    # A part of a code is likelier than a slip: `max_calls`, `loops`.
-    near = [name for name in EXPLAINED if wanted in name] or get_close_matches(wanted, EXPLAINED, NEAR)
-    if not near:
-        return "; without a code, `guardrails explain` lists all"
-    more = f" and {len(near) - NEAR} more" if len(near) > NEAR else ""
-    return f"; did you mean {', '.join(f'`{name}`' for name in near[:NEAR])}{more}?"
-
-
-def _listed() -> Iterator[str]:
-    from guardrails.cli.codes import EXPLAINED
-
-    long = {"end", "failure", "status"}
-    yield table(
-        [("code", ""), *((c, _plain(one.means if one.kind in long else one.when)) for c, one in EXPLAINED.items())]
+def _in_scope(one: Explained, scope: str) -> Explained:
+    loosen, off = (f"scopes: {{{scope}: {{{lines}}}}}" if lines else "" for lines in (one.loosen, one.off))
+    return replace(
+        one,
+        code=f"{scope}.{one.code}",
+        means=f"{one.means} Here it is the limit of the scope `{scope}`, shared by all of its sessions.",
+        loosen=loosen,
+        off=off,
+        settings=tuple(f"scopes.{scope}.{name}" for name in one.settings),
     )
-    yield "guardrails explain CODE tells more of each.\nA code of a scope begins with its name: user.budget.max_calls."
 
 
-def _told(one: "Explained", scope: str | None) -> Iterator[str]:
-    said = _to_dict(one, scope)
-    status = "" if one.kind == "status" else f", status {one.status}"
-    yield heading(f"{said['code']}: {_KINDS[one.kind]}{status}")
-    yield paragraph(said["means"])
-    yield ""
-    rows = [
-        *(("Decided by", f"{each['name']}: {_set(each)}") for each in said["settings"]),
-        ("Model reads", said["told"]),
-        ("Retry", said["retry"]),
-        ("Loosen", said["loosen"]),
-        ("Switch off", said["off"]),
-        ("Otherwise" if said["loosen"] or said["off"] else "To change it", said["instead"]),
-        ("In records", said["records"]),
-        ("Docs", said["docs"]),
-    ]
-    yield from (paragraph(f"{title.ljust(13)}{text}", hanging=" " * 13) for title, text in rows if text)
-    lines = said["loosen"], said["off"]
-    if any(lines):
-        yield f"\n{paragraph(_LINES)}"
-    if any(text.startswith("tools:") for text in lines):
-        yield paragraph(_RULES)
+def _show(one: Explained) -> None:
+    parts = one.to_dict()
+    kind = one.kind if one.kind in ("status", "failure") else f"{one.kind}, status {one.status}"
+    rows = [(one.code, kind), ("means", parts["means"])]
+    rows += [("decided by", f"{each['name']}{_values(each)}") for each in parts["settings"]]
+    names = {"told": "model reads", "retry": "retry", "loosen": "loosen", "off": "switch off", "instead": "or"}
+    names |= {"records": "in records", "docs": "docs"}
+    table([*rows, *((name, parts[part]) for part, name in names.items() if parts[part])])
+    if one.loosen or one.off:
+        say("These are lines of a policy file; in `tools:` the first rule that says something of a tool holds.")
+        say("`guardrails replay` judges them on recorded calls before they decide over new ones.")
 
 
-def _set(setting: dict[str, Any]) -> str:
+def _values(setting: dict[str, Any]) -> str:
     if setting["rule"]:
-        return "of a `tools:` rule"
-    default, shipped = (_value(setting[name]) for name in ("default", "shipped"))
-    if shipped == default:
-        return f"{default} unless the policy says otherwise"
-    return f"{shipped} in the policy `default`, {default} in one that says nothing of it"
-
-
-def _value(value: Any) -> str:
-    return (
-        f"{value:g}" if isinstance(value, float) else json.dumps(value, default=str).strip('"').replace("null", "none")
-    )
-
-
-def _to_dict(one: "Explained", scope: str | None) -> dict[str, Any]:
-    code, means = one.code, one.means
-    loosen, off = one.loosen, one.off
-    settings = list(one.settings)
-    if scope is not None:
-        code = f"{scope}.{code}"
-        means = f"{means} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
-        loosen, off = (f"scopes: {{{scope}: {{{lines}}}}}" if lines else "" for lines in (loosen, off))
-        settings = [f"scopes.{scope}.{name}" for name in settings]
-    return {
-        "code": code,
-        "kind": one.kind,
-        "status": one.status,
-        "when": _plain(one.when),
-        "means": means,
-        "settings": [_setting(name) for name in settings],
-        "told": one.told,
-        "retry": one.retry,
-        "loosen": loosen,
-        "off": off,
-        "instead": one.instead,
-        "records": _records(one, code),
-        "docs": f"docs/{one.page}",
-    }
+        return " of a `tools:` rule"
+    shipped, default = (json.dumps(setting[name], default=str) for name in ("shipped", "default"))
+    return f": {default}" if shipped == default else f": {shipped} in the policy `default`, else {default}"
 
 
 def _setting(name: str) -> dict[str, Any]:
@@ -186,29 +180,31 @@ def _setting(name: str) -> dict[str, Any]:
     from guardrails.policy.policy import Policy
 
     section, *keys = name.split(".")
-    kinds = {cls.name: cls for cls in GUARDS}
+    chain, kinds = Policy.load("default").chain, {cls.name: cls for cls in GUARDS}
+    default: Any = None
+    shipped: Any = None
     if section == "on_error":
-        return {"name": name, "rule": False, "default": "deny", "shipped": Policy.load("default").chain.on_error}
-    if section not in kinds:
-        return {"name": name, "rule": section == "tools", "default": None, "shipped": None}
-    bare: Any = kinds[section]()
-    shipped: Any = next((guard for guard in Policy.load("default").chain.guards if guard.name == section), bare)
-    for key in keys:
-        bare, shipped = (held[key] if isinstance(held, dict) else getattr(held, key) for held in (bare, shipped))
-    return {"name": name, "rule": False, "default": bare, "shipped": shipped}
+        default, shipped = "deny", chain.on_error
+    elif section in kinds:
+        default = kinds[section]()
+        shipped = next((guard for guard in chain.guards if guard.name == section), default)
+        for key in keys:
+            default, shipped = (at[key] if isinstance(at, dict) else getattr(at, key) for at in (default, shipped))
+    return {"name": name, "rule": section == "tools", "default": default, "shipped": shipped}
 
 
-def _records(one: "Explained", code: str) -> str:
+def _records(one: Explained) -> str:
     """
-    Returns the place of *code* in records.
+    Returns the place of a code in records.
     """
+    code = one.code
     if one.kind == "end":
         return "none: it is the `code` of the loop's result"
     if one.kind == "nudge":
         return f'`"nudges"` of a `call` line has `{code}`; `guardrails replay` counts it as nudged'
     if one.kind == "status":
         return "a `call` line has the decision and its code, a `settle` line how the call ended"
-    if "." not in one.code:
+    if "." not in code:
         return f'a `settle` line has `"error_type":"{code}"`; `guardrails report` counts it as failed'
     if code.startswith(("store.", "clock.")):
         return "none: no line can be numbered without a state and a time; the program's log has it"
@@ -222,4 +218,4 @@ def _plain(text: str) -> str:
     """
     *text* of a page without its links.
     """
-    return printable(re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text))
+    return re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)

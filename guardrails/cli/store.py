@@ -2,93 +2,95 @@
 `guardrails store`: list what a store keeps, show one state, drop some. Arguments that wait for a person are not shown.
 """
 
+import json
 import sys
 import time
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from heapq import nlargest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.group import Commands, examples
-from guardrails.cli.text.printing import FOUND, fail, failures_told, heading, print_json, printable, table
-from guardrails.cli.text.progress import telling
+from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural
+
+from .group import Commands
+from .printing import FOUND, Json, Quiet, fail, print_json, printable, progress, table
 
 
 if TYPE_CHECKING:
+    from guardrails.core.state import Pending
     from guardrails.stores.base import Stored
     from guardrails.stores.persistence import PersistentStore
 
 SHOWN: Final = 100
 """Lines of a list, unless it is said otherwise."""
-ALIKE: Final = 1_000
-"""Keys among which one that was mistyped is looked for."""
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-_MESSAGES: Final = """
-SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id
-"""
+MESSAGES: Final = (
+    "SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id"
+)
+
+UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 store = Commands(no_args_is_help=True)
 
 
 @store.callback()
-@examples("guardrails store ls state.db", "guardrails store show redis://localhost:6379 session-1")
 def _about() -> None:
     """
     List, show and drop the states that a store keeps.
+
+    \b
+    Examples:
+      guardrails store ls state.db
+      guardrails store show redis://localhost:6379 session-1
     """
 
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a server.")]
 Namespace = Annotated[str, typer.Option(metavar="NAME", help="The namespace of a server.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Only keys that begin with it; scopes begin with `/`.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @store.command()
-@examples("guardrails store ls state.db", "guardrails store ls redis://localhost:6379 --idle 30d --json")
 def ls(
     place: Place,
     *,
     prefix: Prefix = "",
-    idle: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only entries that nothing has changed for that long: 30d.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Show at most so many lines, the latest changed first; 0 shows all.")
-    ] = SHOWN,
+    idle: Annotated[str | None, typer.Option(metavar="TIME", help="Only what was not changed for that long.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=0, help="Show at most so many lines; 0 shows all.")] = SHOWN,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """
-    List the sessions, children and scopes of a store, the latest changed first.
-    """
-    from heapq import nlargest
+    List sessions, children and scopes, the latest changed first.
 
+    \b
+    Examples:
+      guardrails store ls state.db
+      guardrails store ls redis://localhost:6379 --idle 30d --json
+    """
     before = None if idle is None else _before(idle)
-    with _opened(place, namespace) as kept, telling(quiet=quiet or as_json) as tell:
-        found = (one for one in _read(kept, prefix, tell) if before is None or one.changed_ms < before)
+    with _opened(place, namespace) as kept, progress(quiet=quiet or as_json) as tell:
+        found = (one for one in kept.entries(prefix) if before is None or one.changed_ms < before)
+        if tell is not None:
+            tell("reading states")
         latest = nlargest(limit or len(kept), found, key=lambda one: one.changed_ms)
-        messages, now = _messages_of(place), _now()
-        lines = [line_of(one, now, messages) for one in latest]
-        whole, name = len(kept), kept.place
+        messages, whole, name = _messages_of(place), len(kept), kept.place
+    lines = [state_of(one, messages) for one in latest]
     if as_json:
         print_json({"store": name, "states": whole, "shown": len(lines), "entries": lines})
         return
     if lines:
-        headings = ("key", "kind", "version", "idle", "calls", "USD", "tokens", "open", "state")
-        typer.echo(table([headings, *map(_cells, lines)], wide=True))
+        table([("key", "kind", "idle", "calls", "USD", "tokens", "open", "state"), *map(_cells, lines)])
     typer.echo(plural(len(lines), "state") + (f", {whole:,} in all" if whole != len(lines) else ""), err=True)
 
 
 @store.command()
-@examples("guardrails store show state.db session-1", "guardrails store show state.db session-1 --json")
 def show(
     place: Place,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key, as `ls` lists it.")],
@@ -97,20 +99,26 @@ def show(
     as_json: Json = False,
 ) -> None:
     """
-    Show all that is kept of one session or scope, but for arguments. Exit code 1: it cannot be read by this version.
+    Show all that is kept of one session or scope, but for arguments.
+
+    Exit code 1: it cannot be read by this version.
+
+    \b
+    Examples:
+      guardrails store show state.db session-1
+      guardrails store show state.db session-1 --json
     """
     with _opened(place, namespace) as kept:
-        found = kept.read(key)
-        if found is None:
-            _tell_of_none(kept, key)
-        said = _all_of(found, _now(), _messages_of(place))
-    print_json(said) if as_json else typer.echo("\n".join(_lines(said)))
-    if said["unreadable"]:
+        line = state_of(_stored(kept, key), _messages_of(place), whole=True)
+    if as_json:
+        print_json(line)
+    else:
+        table([("field", "value"), *((name, _text(value)) for name, value in line.items() if value)])
+    if line["unreadable"]:
         raise typer.Exit(FOUND)
 
 
 @store.command()
-@examples("guardrails store forget state.db session-1", "guardrails store forget state.db session-1 session-2 --yes")
 def forget(
     place: Place,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys, as `ls` lists them.")],
@@ -120,38 +128,38 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """
-    Drop sessions or scopes: each starts afresh, with all of its budget. Children and messages go with their session.
+    Drop sessions or scopes: each starts afresh, with all of its budget.
+
+    Children and messages go with their session.
+
+    \b
+    Examples:
+      guardrails store forget state.db session-1
+      guardrails store forget state.db session-1 session-2 --yes
     """
     with _opened(place, namespace) as kept:
-        named, messages = dict.fromkeys(keys), _messages_of(place)
-        for key in named:
-            if key not in messages and kept.read(key) is None:
-                _tell_of_none(kept, key)
+        messages = _messages_of(place)
+        for key in keys:
+            if key not in messages:
+                _stored(kept, key)
         # Closed children too: their names are free again.
-        children = [one.key for key in named if not key.startswith("/") for one in kept.entries(f"{key}/")]
-        wanted = list(dict.fromkeys([*named, *children]))
-        talks = [key for key in wanted if key in messages]
-        also = f", {plural(len(wanted) - len(named), 'child', 'children')}" if len(wanted) > len(named) else ""
-        if talks:
-            also += f", and {plural(sum(messages[key] for key in talks), 'message')} of {plural(len(talks), 'conversation')}"
-        _confirm(f"forget {plural(len(named), 'state')} of `{kept.place}`{also}; each starts afresh", yes=yes)
-        if talks:
+        wanted = list(dict.fromkeys([*keys, *(one.key for key in keys for one in kept.entries(f"{key}/"))]))
+        also = ", with its messages" if messages.keys() & set(wanted) else ""
+        _confirm(f"forget {plural(len(wanted), 'state')} of `{kept.place}`{also}", yes=yes)
+        if also:
             from guardrails.agent.conversations import Conversations
 
             # First: those of a newer version are refused, and then nothing is dropped.
             with Conversations(place) as conversations:
-                for key in talks:
+                for key in messages.keys() & set(wanted):
                     conversations.forget(key)
         for key in wanted:
             kept.forget(key)
-    many = len(wanted)
-    print_json({"forgotten": many, "keys": wanted}) if as_json else typer.echo(f"{plural(many, 'state')} forgotten")
+    count = plural(len(wanted), "state")
+    print_json({"forgotten": len(wanted), "keys": wanted}) if as_json else typer.echo(f"{count} forgotten")
 
 
 @store.command()
-@examples(
-    "guardrails store prune state.db --idle 30d", "guardrails store prune state.db --idle 12h --prefix test- --yes"
-)
 def prune(
     place: Place,
     *,
@@ -164,39 +172,47 @@ def prune(
     quiet: Quiet = False,
 ) -> None:
     """
-    Drop all sessions that were idle for long; messages of conversations stay. Exit code 130: interrupted, the rest stays.
+    Drop all sessions that were idle for long.
+
+    Messages of conversations stay. Exit code 130: interrupted, the rest stays.
+
+    \b
+    Examples:
+      guardrails store prune state.db --idle 30d
+      guardrails store prune state.db --idle 12h --prefix test- --yes
     """
     before = _before(idle)
-    with _opened(place, namespace) as kept:
+    with _opened(place, namespace) as kept, progress(quiet=quiet or as_json) as tell:
         if not yes:
-            with telling(quiet=quiet or as_json) as tell:
-                found = _read(kept, prefix, tell)
-                many = sum(one.changed_ms < before and (scopes or not one.key.startswith("/")) for one in found)
-            where = f"{plural(many, 'state')} of `{kept.place}`"
-            _confirm(f"drop {where} that were idle for {idle}; each starts afresh", yes=yes)
-        with telling(quiet=quiet or as_json) as tell:
-
-            def progress(count: int) -> None:
-                if tell is not None:
-                    tell(f"{plural(count, 'state')} dropped")
-
-            dropped = kept.prune(idle, scopes=scopes, prefix=prefix, progress=progress)
+            old = (one.key for one in kept.entries(prefix) if one.changed_ms < before)
+            many = sum(scopes or not key.startswith("/") for key in old)
+            _confirm(f"drop {plural(many, 'state')} of `{kept.place}` that were idle for {idle}", yes=yes)
+        if tell is not None:
+            tell("dropping states")
+        dropped = kept.prune(idle, scopes=scopes, prefix=prefix)
     print_json({"dropped": dropped}) if as_json else typer.echo(f"{plural(dropped, 'state')} dropped")
 
 
 @contextmanager
 def _opened(place: str, namespace: str) -> "Iterator[PersistentStore]":
     """
-    The store at *place*, a path or a URL. Ends the command if there is none, or it fails.
+    The store at *place*, a path or a URL. Ends the command if there is none.
     """
     from guardrails.stores.places import is_url, store_at
 
     # It would be made.
     if not is_url(place) and not Path(place).is_file():
-        what = "is a folder" if Path(place).is_dir() else "is not there"
-        fail(f"`{place}` {what}: name the file of a SqliteStore, such as state.db, or the URL of a server")
-    with failures_told(), closing(store_at(place, namespace=namespace)) as kept:
+        fail(f"`{place}` is no file: name the file of a SqliteStore, such as state.db, or the URL of a server")
+    with closing(store_at(place, namespace=namespace)) as kept:
         yield kept
+
+
+def _stored(kept: "PersistentStore", key: str) -> "Stored":
+    found = kept.read(key)
+    if found is None:
+        # Without the password that a URL may hold.
+        fail(f"`{kept.place}` keeps no `{key}`: `guardrails store ls {kept.place}` lists what it keeps")
+    return found
 
 
 def _messages_of(place: str) -> dict[str, int]:
@@ -206,24 +222,12 @@ def _messages_of(place: str) -> dict[str, int]:
     import sqlite3
 
     from guardrails.stores.places import is_url
-    from guardrails.stores.sqlite import explained
 
     if is_url(place):
         return {}
-    try:
-        with closing(sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=ro", uri=True)) as database:
-            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'conversations'").fetchone() is None:
-                return {}
-            return dict(database.execute(_MESSAGES).fetchall())
-    except sqlite3.Error as error:
-        raise explained(error, place, 0) from error
-
-
-def _read(kept: "PersistentStore", prefix: str, tell: "Callable[[str], object] | None") -> "Iterator[Stored]":
-    for count, one in enumerate(kept.entries(prefix), 1):
-        if tell is not None:
-            tell(f"{plural(count, 'state')} read")
-        yield one
+    with closing(sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=ro", uri=True)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        return dict(database.execute(MESSAGES).fetchall()) if "conversations" in tables else {}
 
 
 def _before(idle: str) -> int:
@@ -255,61 +259,39 @@ def _at_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _tell_of_none(kept: "PersistentStore", key: str) -> NoReturn:
-    from difflib import get_close_matches
-    from itertools import islice
-
-    # Without the password that a URL may hold.
-    name = kept.place
-    near = get_close_matches(key, [one.key for one in islice(kept.entries(key[:1]), ALIKE)], 1)
-    mean = f", did you mean `{near[0]}`?" if near else ":"
-    fail(f"`{name}` keeps no `{key}`{mean} `guardrails store ls {name}` lists what it keeps")
-
-
-def line_of(stored: "Stored", now_ms: int, messages: dict[str, int]) -> dict[str, Any]:
+def state_of(stored: "Stored", messages: dict[str, int], *, whole: bool = False) -> dict[str, Any]:
     """
-    Returns the fields of *stored* in a list; *messages* are those of conversations, by id.
-    """
-    return _all_of(stored, now_ms, messages, whole=False)
-
-
-def _all_of(stored: "Stored", now_ms: int, messages: dict[str, int], *, whole: bool = True) -> dict[str, Any]:
-    """
-    The same and, if the *whole* is asked for, all else that is kept in it.
+    Returns the fields of *stored* in a list and, if the *whole* is asked for, all else that is kept in it; *messages* are
+    those of conversations, by id.
     """
     from guardrails.core.guards.budget import unpriced
     from guardrails.core.packing import unpack
     from guardrails.core.values.errors import StateUnreadable
     from guardrails.core.values.names import SCOPES
-    from guardrails.core.values.types import MICRO
 
-    key, idle_ms = stored.key, max(0, now_ms - stored.changed_ms)
-    said: dict[str, Any] = {
+    key = stored.key
+    kind = "scope" if key.startswith(SCOPES) else "child" if "/" in key else "session"
+    line: dict[str, Any] = {
         "key": key,
-        "kind": "scope"
-        if key.startswith(SCOPES)
-        else "conversation"
-        if key in messages
-        else "child"
-        if "/" in key
-        else "session",
+        "kind": "conversation" if key in messages else kind,
         "version": stored.packed[0] if stored.packed else None,
         "bytes": len(stored.packed),
         "changed_ms": stored.changed_ms,
-        "idle_s": idle_ms // 1000,
+        "idle_s": max(0, _now() - stored.changed_ms) // 1000,
         "messages": messages.get(key),
         "unreadable": None,
     }
     try:
         state = unpack(stored.packed)
     except StateUnreadable as error:
-        return said | {"unreadable": error.reason}
+        return line | {"unreadable": error.reason}
     by, why = (None, None) if state.exhausted is None else state.exhausted[:2]
-    said |= {"calls": state.calls, "cost_usd": state.cost / MICRO, "tokens": state.tokens, "open": len(state.pending)}
-    said |= {"ended_by": by, "closed": state.closed}
+    line |= {"calls": state.calls, "cost_usd": state.cost / MICRO, "tokens": state.tokens, "open": len(state.pending)}
+    line |= {"ended_by": by, "closed": state.closed}
     if not whole:
-        return said
-    return said | {
+        return line
+    window = [(one.seq, one.tool, one.at_ms, one.status, one.error_type) for one in state.window]
+    return line | {
         "run": state.run,
         "events": state.n,
         "started_ms": state.started_ms,
@@ -322,55 +304,24 @@ def _all_of(stored: "Stored", now_ms: int, messages: dict[str, int], *, whole: b
         "limits": state.limits,
         "own": state.own,
         "ended_because": why,
-        "window": [
-            {"seq": one.seq, "tool": one.tool, "at_ms": one.at_ms, "status": one.status, "error": one.error_type}
-            for one in state.window
-        ],
-        "pending": [
-            {
-                "seq": one.seq,
-                "tool": one.tool,
-                "id": one.id,
-                "expires_ms": one.expires_ms,
-                "cost_usd": one.cost / MICRO,
-                "tokens": one.tokens,
-                "waits_for": one.question and (one.question.code if one.stage == "parked" else "to be made again"),
-            }
-            for one in state.pending.values()
-        ],
+        "window": [dict(zip(("seq", "tool", "at_ms", "status", "error"), one, strict=True)) for one in window],
+        "pending": [_open_call(one) for one in state.pending.values()],
     }
 
 
+def _open_call(call: "Pending") -> dict[str, Any]:
+    waits = call.question and (call.question.code if call.stage == "parked" else "to be made again")
+    names = {name: getattr(call, name) for name in ("seq", "tool", "id", "expires_ms")}
+    return {**names, "cost_usd": call.cost / MICRO, "tokens": call.tokens, "waits_for": waits}
+
+
 def _cells(line: dict[str, Any]) -> tuple[str, ...]:
-    version = "" if line["version"] is None else str(line["version"])
-    said = (line["key"], line["kind"], version, _idle(line["idle_s"]))
+    idle = next((f"{line['idle_s'] // size}{unit}" for unit, size in UNITS if line["idle_s"] >= size), "0s")
     if line["unreadable"]:
-        return (*said, "", "", "", "", _condition(line))
+        return line["key"], line["kind"], idle, "", "", "", "", f"unreadable (version {line['version']})"
     figures = f"{line['calls']:,}", f"{line['cost_usd']:.2f}", f"{line['tokens']:,}", f"{line['open']:,}"
-    return (*said, *figures, _condition(line))
+    return line["key"], line["kind"], idle, *figures, "closed" if line["closed"] else line["ended_by"] or "goes on"
 
 
-def _lines(said: dict[str, Any]) -> Iterator[str]:
-    """
-    All of a state for a person: a line for each field that has something to say.
-    """
-    yield heading(f"{said['key']}: {said['kind']}, {_condition(said)}, changed {_idle(said['idle_s'])} ago")
-    for name, value in said.items():
-        if isinstance(value, list) and value:
-            yield heading({"pending": "Open calls", "window": "Latest calls"}[name])
-            yield table([list(value[0]), *(["" if v is None else str(v) for v in one.values()] for one in value)])
-        elif value not in (None, [], {}, "", False) and name not in ("key", "kind"):
-            shown = ", ".join(f"{key} {each}" for key, each in value.items()) if isinstance(value, dict) else value
-            yield printable(f"  {name}: {shown:,}" if isinstance(shown, int) else f"  {name}: {shown}")
-
-
-def _condition(line: dict[str, Any]) -> str:
-    from guardrails.core.packing import VERSION
-
-    if line["unreadable"]:
-        return "damaged" if line["version"] in (None, VERSION) else f"of version {line['version']}"
-    return "closed" if line["closed"] else line["ended_by"] or "goes on"
-
-
-def _idle(seconds: int) -> str:
-    return next((f"{seconds // size}{unit}" for unit, size in _UNITS if seconds >= size), "0s")
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)

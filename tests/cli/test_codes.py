@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from guardrails.cli.codes import CODES, EXPLAINED, Explained
+from guardrails.cli.explain import Explained, explanations
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.budget import ToolBudget
 from guardrails.core.guards.retryable import HINTS
@@ -24,6 +24,8 @@ from tests.tables import table
 
 PACKAGE = Path(__file__).parents[2] / "guardrails"
 DOCS = PACKAGE.parent / "docs"
+EXPLAINED = explanations()
+CODES = [code for code in EXPLAINED if "." in code]
 FAMILIES = frozenset(code.partition(".")[0] for code in CODES) - {"session"}
 """Beginnings of texts that look like codes; `session.` begins names of modules and of events, too."""
 ANY = r"[a-z0-9_.]+"

@@ -63,16 +63,15 @@ def test_the_demo_is_data_for_another_program_and_writes_its_records(tmp_path: P
 
 
 def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
-    shown = demo("--transcript", transcript("stuck_search.json.gz"), transcript("edit_and_test.json"))
+    chats = ("--transcript", transcript("stuck_search.json.gz"), "--transcript", transcript("edit_and_test.json"))
+    shown = demo(*chats)
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()
-    assert lines[0] == "stuck_search.json.gz: 6 calls, 2 ran, 4 denied"
-    assert lines[2] == "   2  web_search  ran"
-    assert lines[3] == "   3  web_search  denied  duplicates.evidence"
-    assert lines[4].strip() == '{"query": "opening hours of the town library"}'
-    assert "      denials.max_turns_in_a_row." in lines
-    assert "edit_and_test.json: 6 calls, 6 ran, 0 denied" in lines
-    assert " ".join(lines[-3:]).startswith("4 of 12 calls of 2 recorded chats denied by the policy `default`.")
+    assert lines[1:5] == [
+        *("stuck_search.json.gz: 6 calls, 4 denied", "  1. web_search ran", "  2. web_search ran"),
+        "  3. web_search denied duplicates.evidence",
+    ]
+    assert "edit_and_test.json: 6 calls, 0 denied" in lines
 
 
 @pytest.mark.parametrize(
@@ -132,5 +131,5 @@ def test_a_model_that_never_answers_is_shown_with_the_digest(tmp_path: Path) -> 
     said = " ".join(shown.stdout.split())
     assert "with the session's digest" in said
     assert "(budget.max_calls)" in said
-    assert "call 1 []" in said
+    assert "call 1 result: []" in said
     assert "2 tool calls were made" in said

@@ -82,7 +82,6 @@ def test_a_file_that_is_not_there_is_a_wrong_use_and_no_mistake(write: Any) -> N
     checked = guardrails("policy", "check", write("bad.yaml", MISTAKEN), "./nowhere.yaml", "strickt")
     assert checked.exit_code == 2
     assert "no policy file `nowhere.yaml`" in checked.stderr
-    assert "did you mean `strict`?" in checked.stderr
 
 
 def test_mistakes_are_data_for_another_program(write: Any) -> None:
@@ -133,8 +132,8 @@ def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(
     guards = [line.split(".")[0].strip() for line in shown if re.match(r" {2,3}\d", line)]
     assert guards == [str(n) for n in range(1, 11)]
     assert "   3. Budget(max_calls=1000, max_elapsed=604800.0)" in shown
-    assert "  tools with cost_usd=0.01, budget={'max_calls': 3}: search_*, find_*" in shown
-    assert shown[-1] == "  price of small: $0.5 / $2 per Mtok"
+    assert "  tools search_*, find_*: cost_usd=0.01, budget={'max_calls': 3}" in shown
+    assert shown[-1] == "  price of small: $0.5 / $2 per million tokens"
 
 
 def test_a_chain_is_data_for_another_program(write: Any) -> None:

@@ -45,29 +45,18 @@ def records(tmp_path: Path, clock: Any) -> Path:
     return path
 
 
-def test_the_table_tells_each_source_and_the_total(transcript: Path) -> None:
+def test_the_table_tells_what_would_have_been_refused_and_by_which_guard(transcript: Path) -> None:
     shown = replay("default", transcript)
     assert (shown.exit_code, shown.stderr) == (0, "")
     lines = shown.stdout.splitlines()
     assert lines[0] == "default on 6 recorded calls of 2 sessions"
-    assert lines[2].split() == ["source", "calls", "refused", "wrong", "repeat", "hinted"]
-    assert lines[3].split() == ["lab", "6", "2", "0", "2", "1"]
-    assert lines[4].split()[0] == "total"
-    assert [line.split() for line in lines[6:9]] == [
-        ["guard", "refused", "repeat", "hinted"],
-        ["duplicates.evidence", "2", "2", "0"],
-        ["loops.reread", "0", "0", "1"],
+    rows = [line.split() for line in lines]
+    assert rows[2:8] == [
+        *(["calls", "default"], ["refused", "2"], ["duplicates.evidence", "2"]),
+        *(["refused,", "a", "repeat", "2"], ["duplicates.evidence", "2"], ["run", "with", "a", "hint", "1"]),
     ]
-    said = " ".join(shown.stdout.split())
-    assert "Of 2 refused calls 0 had worked." in said
-    assert "`--legend` says what each word means." in said
-    assert max(map(len, lines)) <= 80
-
-
-def test_the_legend_says_what_each_word_means(transcript: Path) -> None:
-    shown = replay("default", transcript, "--legend").stdout
-    assert "wrong: of the refused: it had worked, and brought what the same call had not" in shown
-    assert max(map(len, shown.splitlines())) <= 80
+    assert "default refuses 2 calls; 0 of them had worked (0.00 in 1,000 calls)." in shown.stdout
+    assert max(len(line) for line in lines if str(transcript) not in line) <= 80
 
 
 def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
@@ -75,24 +64,6 @@ def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
     assert "budget.max_elapsed, growth: no times in sessions of lab" in said
     # A long path is broken at the width of the terminal.
     assert f"`{transcript}`:1linecouldnotberead,thefirstisline7" in said.replace(" ", "")
-
-
-def test_what_had_worked_is_told_whichever_guard_refused_it(transcript: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 2}\nduplicates: {window: 5}\n")
-    shown = replay(tmp_path / "own.yaml", transcript).stdout
-    assert ["duplicates.window", "4", "1", "3"] in map(str.split, shown.splitlines())
-    assert "Of 4 refused calls 1 had worked (166.67 in 1,000 calls: 1 by duplicates.window)." in " ".join(shown.split())
-    (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 1}\n")
-    shown = replay(tmp_path / "own.yaml", transcript).stdout
-    assert ["budget.max_calls", "4", "1", "3"] in map(str.split, shown.splitlines())
-
-
-def test_a_policy_that_observes_says_what_it_would_have_refused(transcript: Path) -> None:
-    shown = replay("observe", transcript).stdout
-    lines = [line.split() for line in shown.splitlines()]
-    assert ["guard", "watched"] in lines
-    assert ["duplicates.evidence", "2"] in lines
-    assert "observe would have refused 2, of which 0 had worked." in shown
 
 
 def test_records_of_a_policy_that_observed_say_what_it_would_have_refused(tmp_path: Path, clock: Any) -> None:
@@ -110,8 +81,8 @@ def test_the_advice_of_a_retry_model_is_told(transcript: Path, tmp_path: Path) -
     with transcript.open("a") as file:
         file.write(line("u", "", is_error=True, error_type="timeout"))
     said = " ".join(replay(tmp_path / "own.yaml", transcript).stdout.split())
-    assert "Advice of the retry model `" in said
-    assert "is used: it was asked about 1 failure and called 1 worth a retry." in said
+    assert "The retry model `" in said
+    assert "was asked about 1 failure and called 1 worth a retry." in said
 
 
 def test_figures_are_data_for_another_program(transcript: Path) -> None:
@@ -123,31 +94,25 @@ def test_figures_are_data_for_another_program(transcript: Path) -> None:
 
 
 def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
-    shown = replay("default", transcript, "--compare", "strict")
-    rows = {line[:22].strip(): line.split() for line in shown.stdout.splitlines()}
-    assert rows["refused"][-3:] == ["2", "4", "+2"]
-    assert rows["duplicates.window"][-3:] == ["0", "4", "+4"]
-    assert rows["hinted"][-3:] == ["1", "0", "-1"]
-    assert rows["wrong"][-3:] == ["0", "1", "+1"]
-    head = " ".join(shown.stdout.split("\ntotal ")[0].split())
-    assert "Refused though it had worked: default 0 calls; strict 1 call." in head
-    assert "strict would refuse lab: t, call 1: look, duplicates.window (default does not)" in head
-    assert "`guardrails explain duplicates.window`" in " ".join(shown.stdout.split("Next:")[1].split())
-    better = " ".join(replay("strict", transcript, "--compare", "default").stdout.split("Next:")[1].split())
-    assert "of 6 calls `default` refuses 2, none of which had worked." in better
+    shown = replay("default", transcript, "--compare", "strict").stdout
+    rows = [line.split() for line in shown.splitlines()]
+    for row in (["refused", "2", "4"], ["duplicates.window", "0", "4"], ["refused,", "had", "worked", "0", "1"]):
+        assert row in rows
+    assert "strict would refuse, though it had worked\n  lab: t, call 1: look, duplicates.window" in shown
+    assert "`guardrails explain duplicates.window` says how to loosen it" in " ".join(shown.split())
+    better = replay("strict", transcript, "--compare", "default").stdout
+    assert "default refuses none that had worked." in better
     both = json.loads(replay("default", transcript, "--compare", "strict", "--json").stdout)["judgements"]
     assert [one["policy"] for one in both] == ["default", "strict"]
-    said = " ".join(replay("default", transcript, "--compare", "observe").stdout.split())
-    assert said.count("Not judged") == 2, "what is so of both is said once"
-    assert "Not judged of observe rate: no times" in said
-    assert "Next: `observe` refuses nothing: it observes." in said
-    assert "default (1) and default (2)" in replay("default", transcript, "--compare", "default").stdout
+    observing = replay("observe", transcript).stdout
+    assert ["only", "observed", "2"] in [line.split() for line in observing.splitlines()]
 
 
 def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
     shown = replay("default", records, "--exact")
     assert shown.exit_code == 0
-    assert shown.stdout == "4 calls of 1 session decided again by `default`: every decision is the recorded one.\n"
+    said = " ".join(shown.stdout.split())
+    assert said == "4 calls of 1 session decided again by `default`: every decision is the recorded one."
     assert json.loads(replay("default", records, "--exact", "--json").stdout)["exact"] is True
 
 
@@ -167,8 +132,8 @@ def test_guards_that_could_not_be_judged_are_said(tmp_path: Path, clock: Any) ->
 def test_a_decision_that_is_not_the_recorded_one_is_shown(records: Path) -> None:
     shown = replay("strict", records, "--exact")
     assert shown.exit_code == 1
-    first = shown.stdout.splitlines()[1]
-    assert first == "  trip-42, event 7, look: recorded nudge (nudge loops.reread); now deny (duplicates.window)"
+    first = "trip-42, event 7, look: recorded nudge (nudge loops.reread); now deny (duplicates.window)"
+    assert first in " ".join(shown.stdout.split())
     assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
 
 
@@ -177,7 +142,7 @@ def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
     assert (said["calls"], said["denied"]) == (4, {"duplicates.evidence": 2})
     # They were denied live, so nobody knows what they would have brought.
     assert (said["unknown"], said["wrong"]) == ({"duplicates.evidence": 2}, {})
-    assert "unknown" in replay("default", records).stdout
+    assert "refused, no result known" in replay("default", records).stdout
 
 
 @table(
@@ -214,7 +179,7 @@ def test_what_an_earlier_run_wrote_into_the_folder_of_transcripts_is_not_read(tr
 def test_a_full_disk_for_the_page_does_not_cost_the_figures(transcript: Path) -> None:
     shown = replay("default", transcript, "--html", "/dev/full")
     assert (shown.exit_code, "6 recorded calls" in shown.stdout) == (2, True)
-    assert "cannot write `/dev/full`: No space left on device" in shown.stderr
+    assert "No space left on device" in shown.stderr
 
 
 def test_a_policy_with_mistakes_is_said(transcript: Path, tmp_path: Path) -> None:
@@ -236,21 +201,3 @@ def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> Non
     path.write_text("".join(line("\x1b[2J", "1", tool="\x1b]0;x\x07", source="\x1b[31mred" * 9) for _ in range(3)))
     assert "\x1b" not in replay("default", path).stdout
     assert "\x1b" not in replay("default", path, "--compare", "strict").stdout
-
-
-def test_of_many_sources_the_largest_are_shown(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    path.write_text("".join(line("s", "Oslo", source=f"source {n}") for n in range(60)))
-    lines = replay("default", path).stdout.splitlines()
-    assert sum(line.startswith("source ") for line in lines[3:]) == 12
-    assert any("48 more sources" in line for line in lines)
-
-
-def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.text.progress.EVERY_S", 0.0)
-    path = tmp_path / "many.jsonl"
-    path.write_text("".join(line("s", str(n)) for n in range(300)))
-    told = replay("default", path).stderr
-    assert told.splitlines() == [f"{path}: 300 calls read", "300 of 300 calls judged"]
-    assert replay("default", path, "--quiet").stderr == ""
-    assert replay("default", path, "--json").stderr == ""

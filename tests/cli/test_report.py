@@ -87,13 +87,6 @@ def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tm
     assert "1 setting for 1 tool written" in said
 
 
-def test_the_next_command_is_for_the_policy_that_was_asked_for(records: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own.yaml"
-    own.write_text("version: 1\nextends: default\n")
-    for policy, of in (("default", ""), (own, f"--policy {own} ")):
-        assert f"guardrails report {records} {of}--suggest -o overrides.yaml" in report(records, "--policy", policy)
-
-
 def test_suggestions_are_printed_where_no_file_is_named_and_load_from_there(records: Path, tmp_path: Path) -> None:
     path = tmp_path / "overrides.yaml"
     path.write_text(report(records, "--suggest", "-q"))
@@ -148,7 +141,7 @@ def test_what_cannot_be_done_is_said_with_exit_code_2(
 def test_the_page_that_was_written_is_told_of_and_no_record_is_overwritten(records: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = CliRunner().invoke(app, ["report", str(records), "--json", "--html", str(page)])
-    assert done.stderr == f"A page of 3 tools written to `{page}` ({page.stat().st_size:,} bytes).\n"
+    assert done.stderr == f"A page is written to `{page}`.\n"
     json.loads(done.stdout)
     before = records.read_bytes()
     refused = CliRunner().invoke(app, ["report", str(records), "--html", str(records)])

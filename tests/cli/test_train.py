@@ -3,7 +3,6 @@
 """
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -44,8 +43,7 @@ def test_training_says_what_was_learned_and_writes_the_model(trained: tuple[Resu
     assert result.exit_code == 0, result.output
     name = read_model(path).name
     assert "3 days" in result.stdout
-    assert "log loss" in result.stdout
-    assert "Gate, retries: better by" in result.stdout
+    assert "worked: better by" in result.stdout
     assert f"is now the model {name}" in " ".join(result.stdout.split())
 
 
@@ -68,22 +66,15 @@ def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "m.json").exists()
 
 
-def test_long_work_says_how_far_it_is(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.text.progress.EVERY_S", 0.0)
-    told = run("train", log, "-o", tmp_path / "m.json", "--dry-run").stderr
-    assert re.search(r"^[\d,]+ calls read$", told, re.MULTILINE)
-    assert run("train", log, "-o", tmp_path / "n.json", "--dry-run", "--quiet").stderr == ""
-
-
 @table(
     "arguments, said",
     [
         (["train", "nowhere", "-o", "m.json"], "no file or folder `nowhere`"),
         (["train", ".", "-o", "m.json", "--master", "local[2]"], "goes with `--engine spark`"),
         (["train", ".", "-o", "m.json", "--half-life", "0"], "more than 0 days"),
-        (["train", ".", "-o", "."], "`.` is a folder: name the model file"),
-        (["train", ".", "-o", "no/such/m.json"], "there is no folder `no/such` for the model file"),
-        (["profile", "nowhere.json"], "cannot read `nowhere.json`"),
+        (["train", ".", "-o", "."], "cannot write the model file `.`"),
+        (["train", ".", "-o", "no/such/m.json"], "cannot write the model file `no/such/m.json`"),
+        (["profile", "nowhere.json"], "cannot use `nowhere.json`"),
         (["profile", "bad.json"], "`bad.json`: no retry model"),
     ],
 )
@@ -158,17 +149,15 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
     assert path.read_bytes() == served.read_bytes()
 
 
-def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Result, Path]) -> None:
+def test_a11_profiles_are_printed_as_sentences(trained: tuple[Result, Path]) -> None:
     _, path = trained
     result = run("profile", path)
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
     assert "`timeout` of `search_hotels` resolves on retry" in said
     assert "`server_error` of `legacy` has hardly ever resolved on retry (0 of" in said
-    assert "best wait" in said
-    assert "changed: Calls with other arguments that came next" in said
     page = path.with_name("page.html")
-    assert f"written to `{page}` (" in run("profile", path, "--html", page).stderr
+    assert f"written to `{page}`" in run("profile", path, "--html", page).stderr
     drawn = document(page.read_text())
     assert drawn == {"command": "profile", "data": json.loads(run("profile", path, "--json").stdout)}
     assert [wait for wait, _ in drawn["data"][0]["curve"]] == [0, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000]

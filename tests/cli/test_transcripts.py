@@ -70,4 +70,4 @@ def test_train_counts_the_retries_of_transcripts(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number}.jsonl").write_text(conversation(number))
     result = run("train", tmp_path, "-o", tmp_path / "m.json", "--dry-run")
-    assert "80 failures on 0 days, 80 of them retried; 20 files." in result.output
+    assert "80 failures on 0 days in 20 files; 80 calls to learn from." in result.output

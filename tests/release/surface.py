@@ -22,7 +22,7 @@ import guardrails
 from docs.site.commands import named
 from docs.site.sources import fields, methods, signature
 from guardrails.cli import app
-from guardrails.cli.codes import CODES, EXPLAINED
+from guardrails.cli.explain import explanations
 from guardrails.core import record
 from guardrails.core.guards import GUARDS
 from guardrails.core.packing import VERSION as STATE
@@ -151,8 +151,7 @@ def codes() -> Iterator[str]:
     """
     Each code, kind of failure and status.
     """
-    yield from (f"code {code}" for code in CODES)
-    yield from (f"word {word}" for word in EXPLAINED if word not in CODES)
+    yield from (f"{'code' if '.' in word else 'word'} {word}" for word in explanations())
 
 
 def records() -> Iterator[str]:

@@ -12,10 +12,9 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
-from guardrails import Budget, Policy, SqliteStore, __version__
+from guardrails import Budget, Policy, SqliteStore
 from guardrails.cli import app
-from guardrails.cli.doctor import OURS, clash, versions, wanted_packages, wrong_version
-from guardrails.core.packing import VERSION
+from guardrails.cli.doctor import OURS, wanted_packages
 
 
 def doctor(*arguments: object) -> Result:
@@ -47,23 +46,6 @@ def test_the_extras_of_this_installation_are_shown() -> None:
     assert {"name": "typer", "installed": version("typer")}.items() <= next(
         one for one in told["packages"] if one["name"] == "typer"
     ).items()
-
-
-def test_files_of_the_other_distribution_are_named(tmp_path: Path) -> None:
-    assert clash(tmp_path, ()) is None
-    (tmp_path / "guard.py").write_text("")
-    assert "guard.py" in str(clash(tmp_path, ()))
-
-
-def test_this_very_package_has_none_of_the_files_that_are_taken_for_theirs() -> None:
-    assert clash(Path(versions()["folder"]), ()) is None
-
-
-def test_an_installation_of_another_version_than_its_files_is_broken() -> None:
-    found = versions()
-    assert (found["library"], found["state"]) == (__version__, VERSION)
-    assert not wrong_version(found | {"installed": None})
-    assert wrong_version(found | {"installed": "0.0.1"})
 
 
 def test_a_store_that_opens_is_counted_by_the_versions_of_its_states(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def test_what_is_kept_is_listed_the_latest_changed_first(path: Path) -> None:
     said = run("ls", str(path))
     lines = said.stdout.splitlines()
     assert said.exit_code == 0
-    assert lines[0].split() == ["key", "kind", "version", "idle", "calls", "USD", "tokens", "open", "state"]
-    assert lines[-1].split()[:5] == ["trip-1", "session", str(VERSION), "1d", "1"]
+    assert lines[0].split() == ["key", "kind", "idle", "calls", "USD", "tokens", "open", "state"]
+    assert lines[-1].split()[:4] == ["trip-1", "session", "1d", "1"]
     assert {line.split()[0]: line.split()[1] for line in lines[1:]} == {
         "/user/u1": "scope",
         "trip-1": "session",
@@ -112,13 +112,12 @@ def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_d
         database.execute("UPDATE states SET state = ? WHERE key = 'trip-1'", (bytes([VERSION + 2]) + b"...",))
         database.execute("UPDATE states SET state = 'text' WHERE key = 'trip-2'")
     lines = {line.split()[0]: line for line in run("ls", str(path)).stdout.splitlines()}
-    assert lines["trip-1"].endswith(f"of version {VERSION + 2}")
-    assert lines["trip-2"].endswith("damaged")
+    assert f"unreadable (version {VERSION + 2})" in lines["trip-1"]
+    assert "unreadable" in lines["trip-2"]
     shown = run("show", str(path), "trip-1")
     assert shown.exit_code == 1
-    assert (
-        f"of version {VERSION + 2}, and this version of the library reads {VERSION}: use the one that" in shown.stdout
-    )
+    reason = f"of version {VERSION + 2}, and this version of the library reads {VERSION}: use the one that"
+    assert reason in " ".join(shown.stdout.split())
     assert run("show", str(path), "trip-2", "--json").exit_code == 1
     assert run("forget", str(path), "trip-1", "--yes").exit_code == 0
 
@@ -132,7 +131,7 @@ def test_a_state_that_0_2_0_packed_is_shown(path: Path) -> None:
     assert said["window"]
     text = run("show", str(path), "trip-1")
     assert text.exit_code == 0
-    assert "Latest calls" in text.stdout
+    assert "window" in text.stdout
 
 
 def test_arguments_that_wait_for_a_person_are_not_shown(path: Path, clock: Clock) -> None:
@@ -152,11 +151,11 @@ def test_what_a_model_wrote_does_not_steer_the_terminal(path: Path, clock: Clock
     assert "\x1b[2J" not in run("show", str(path), "odd").stdout
 
 
-def test_a_key_that_is_not_there_is_told_with_the_nearest(path: Path) -> None:
+def test_a_key_that_is_not_there_is_told(path: Path) -> None:
     for command in (("show",), ("forget", "--yes")):
         said = run(command[0], str(path), "trip-3", *command[1:])
         assert said.exit_code == 2
-        assert f"`{path}` keeps no `trip-3`, did you mean `trip-" in said.stderr
+        assert f"`{path}` keeps no `trip-3`" in said.stderr
         assert "guardrails store ls" in said.stderr
     assert run("show", str(path), "nothing like it").exit_code == 2
     assert len(listed(path)) == 4
@@ -171,8 +170,8 @@ def test_what_is_no_store_is_told_and_never_made(command: tuple[str, ...], tmp_p
         database.execute("CREATE TABLE theirs (x)")
     (tmp_path / "text.db").write_text("no database at all " * 100)
     for place, said in (
-        (missing, "is not there: name the file of a SqliteStore"),
-        (tmp_path, "is a folder: name the file of a SqliteStore"),
+        (missing, "is no file: name the file of a SqliteStore"),
+        (tmp_path, "is no file: name the file of a SqliteStore"),
         (other, "is a database of another program: use another file"),
         (tmp_path / "text.db", "is damaged, or no database"),
     ):
@@ -222,9 +221,7 @@ def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     path = Path(shutil.copy(KEPT / "agent.db", tmp_path))
     (line,) = (one for one in json.loads(run("ls", str(path), "--json").stdout)["entries"] if one["key"] == "trip-42")
     assert (line["kind"], line["messages"], line["version"]) == ("conversation", 15, 6)
-    assert ", 1 child, and 15 messages of 1 conversation;" in " ".join(
-        run("forget", str(path), "trip-42").stderr.split()
-    )
+    assert "this would forget 2 states of" in run("forget", str(path), "trip-42").stderr
     assert run("forget", str(path), "trip-42", "--yes").stdout == "2 states forgotten\n"
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT count(*) FROM messages").fetchone() == (0,)

@@ -57,10 +57,6 @@ def pages(count: int) -> Any:
     return model
 
 
-def events(shown: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in shown.splitlines()]
-
-
 # What is sent
 
 
@@ -112,44 +108,29 @@ def test_at_a_terminal_text_is_shown_as_it_comes_and_once(tmp_path: Path) -> Non
     )
 
 
-def test_events_are_lines_as_they_happen_and_the_end_is_the_last(tmp_path: Path) -> None:
-    with ScriptedOpenAI([Calls(call("read", {"page": 1}, id="c1")), Text("It says x.")]) as server:
-        shown = run(*given(server, tmp_path, "--events", "-q", "read"))
-    told = events(shown.stdout)
-    assert [event["event"] for event in told if event["event"] != "text"] == ["call", "result", "end"]
-    assert "".join(event["text"] for event in told if event["event"] == "text") == "It says x."
-    assert told[0] == {"event": "call", "id": "c1", "tool": "read", "arguments": {"page": 1}}
-    assert {**told[-1], "ended": "answered", "exit_code": 0, "answer": "It says x."} == told[-1]
-    assert shown.stderr == ""
-
-
 # How it ends
 
 
-@pytest.mark.parametrize("how", ["--json", "--events"])
-def test_a_limit_an_error_and_a_wrong_use_end_with_one_event_and_its_code(tmp_path: Path, how: str) -> None:
+def test_a_limit_an_error_and_a_missing_model_end_with_one_object_and_its_code(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\nextends: default\nbudget: {max_calls: 1}\n")
     with ScriptedOpenAI(obeying(pages(3), "So far.")) as server:
-        limited = run(*given(server, tmp_path, how, "--policy", policy, "read"))
+        limited = run(*given(server, tmp_path, "--json", "--policy", policy, "read"))
     with ScriptedOpenAI([Fail(400, message="no such model")]) as server:
-        failed = run(*given(server, tmp_path, how, "read"))
-    unused = run("run", how, "read")
-    wrong = run("run", how)
+        failed = run(*given(server, tmp_path, "--json", "read"))
+    unused = run("run", "--json", "read")
     ends = []
-    for shown in (limited, failed, unused, wrong):
-        told = [json.loads(shown.stdout)] if how == "--json" else events(shown.stdout)
-        assert [event["event"] for event in told].count("end") == 1
-        end = told[-1]
+    for shown in (limited, failed, unused):
+        end = json.loads(shown.stdout)
+        assert end["event"] == "end"
         assert end["exit_code"] == shown.exit_code
         ends.append((end["ended"], end["code"], end["exit_code"], end["requests"], end["iterations"]))
-        assert (end["session"] is None) == (shown in (unused, wrong))
+        assert (end["session"] is None) == (shown is unused)
         assert (end["error"] is None) == (shown is limited)
     assert ends == [
         ("forced", "budget.max_calls", 1, 2, 1),
         ("failed", "endpoint.refused", 2, 1, 0),
         ("failed", "agent_error", 2, 0, 0),
-        ("failed", "usage", 2, 0, 0),
     ]
 
 

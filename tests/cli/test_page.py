@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from guardrails.cli.text.page import FILE, page, write_page
+from guardrails.cli.files import PAGE, page, write_page
 from tests.pages import EVIL, document, in_browser
 from tests.tables import table
 
@@ -99,7 +99,7 @@ def test_no_text_leaves_the_element_that_holds_it() -> None:
     for command, data in DATA:
         text = page(command, data)
         assert document(text) == {"command": command, "data": data}
-        head, _, rest = FILE.read_text().partition("DATA")
+        head, _, rest = PAGE.read_text().partition("DATA")
         assert text.endswith(rest)
         assert text.count("</script>") == (head + rest).count("</script>") == 2
 
@@ -111,7 +111,7 @@ def test_a_page_is_small_and_may_load_nothing_and_run_its_own_script_only() -> N
     assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:" in text
     assert set(re.findall(r"https?://[^\"'` ]*", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(|import\(|url\(", text)
-    assert len(FILE.read_text().splitlines()) <= 350
+    assert len(PAGE.read_text().splitlines()) <= 350
 
 
 def test_a_page_is_its_owner_s_unless_the_file_was_there(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_page_is_its_owner_s_unless_the_file_was_there(tmp_path: Path) -> None
     old.touch()
     old.chmod(0o644)
     for path in (new, old):
-        write_page(path, "profile", [], "nothing")
+        write_page(path, "profile", [])
     assert [stat.S_IMODE(path.stat().st_mode) for path in (new, old)] == [0o600, 0o644]
 
 
@@ -152,7 +152,7 @@ def test_a_bar_is_as_long_as_the_number_on_it_and_a_curve_stands_where_its_numbe
 
 
 def test_the_script_is_written_for_what_the_commands_say() -> None:
-    script = FILE.read_text()
+    script = PAGE.read_text()
     for command, data in DATA:
         assert f"  {command}(d) {{" in script
         assert json.loads(json.dumps(data)) == data

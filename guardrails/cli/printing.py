@@ -1,0 +1,172 @@
+"""
+Prints for all commands: sentences and tables at the terminal's width, JSON, progress, errors.
+"""
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+
+
+FOUND: Final = 1
+"""Exit code: done, and something was found."""
+USAGE: Final = 2
+"""Exit code: it cannot be done as it was asked for."""
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+MAX_WIDTH: Final = 100
+WIDEST: Final = 10_000
+"""Characters to a line of a table that no person reads."""
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+
+
+def print_json(data: Any) -> None:
+    """
+    *data* for another program. Characters that the output's encoding cannot say, such as half a surrogate pair, are
+    escaped.
+    """
+    text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(data, indent=2, default=str)
+    typer.echo(text)
+
+
+def fail(message: str, code: int = USAGE) -> NoReturn:
+    """
+    Say on stderr why there is no result, and end.
+    """
+    typer.echo(printable(message), err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """
+    End the command in one line if Ctrl-C, an error of this library or a file ends the block.
+    """
+    from guardrails.core.values.errors import GuardrailsError, NothingFoundError, os_message
+    from guardrails.processes.streams import let_go_of_stdout
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        fail("interrupted", INTERRUPTED)
+    except NothingFoundError as error:
+        fail_for_nothing(str(error))
+    except GuardrailsError as error:
+        fail(str(error))
+    except OSError as error:
+        let_go_of_stdout()
+        fail(os_message(error))
+
+
+def fail_for_nothing(message: str) -> NoReturn:
+    """
+    Say on stderr, in one line, that nothing was found, and end.
+    """
+    fail(message.replace("\n", "\\n"), FOUND)
+
+
+def printable(text: str) -> str:
+    """
+    *text* without control characters, line feeds and tabs kept: what tools and models wrote must not steer a terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def width() -> int:
+    """
+    Characters to a line.
+    """
+    return min(MAX_WIDTH, shutil.get_terminal_size().columns)
+
+
+def is_plain() -> bool:
+    """
+    Whether only text may be printed, by the environment: no colours, nothing bold.
+    """
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
+def title(text: str) -> None:
+    """
+    A line above others, in bold on a terminal.
+    """
+    typer.echo(printable(text) if is_plain() else typer.style(printable(text), bold=True))
+
+
+def say(text: str, indent: int = 0) -> None:
+    """
+    Sentences, or one point of a list, wrapped at the terminal's width; its further lines stand two columns to the right.
+    """
+    typer.echo(
+        textwrap.fill(
+            printable(text),
+            width(),
+            initial_indent=" " * indent,
+            subsequent_indent=" " * (indent + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
+def points(heading: str, lines: Sequence[str], most: int = 6) -> None:
+    """
+    A list under its *heading*, the first *most* of it; nothing if it is empty.
+    """
+    if lines:
+        title(f"\n{heading}")
+    for line in lines[:most]:
+        say(line, 2)
+    if len(lines) > most:
+        say(f"and {len(lines) - most:,} more", 2)
+
+
+def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:
+    """
+    *rows* in columns, the first row their headings. Cells are wrapped at the terminal's width; without a terminal a row is
+    one line. *figures*: all columns but the first are numbers, which end in one column.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    headings, *others = [[Text(printable(cell)) for cell in row] for row in rows]
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for n, name in enumerate(headings):
+        grid.add_column(name, justify="right" if figures and n else "left", overflow="fold", no_wrap=figures and not n)
+    for row in others:
+        grid.add_row(*row)
+    person = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(width=width() if person else WIDEST, color_system=None if is_plain() else "auto")
+    with console.capture() as captured:
+        console.print(grid)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Callable[[str], object] | None]:
+    """
+    Returns a function that shows a line of progress on a terminal; None if nobody looks.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status("reading", spinner="line") as status:
+        yield lambda line: status.update(escape(printable(line)))

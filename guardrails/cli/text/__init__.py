@@ -1,3 +1,0 @@
-"""
-The texts that the commands print.
-"""

@@ -1,0 +1,134 @@
+"""
+Text for a terminal: wrapped, in columns, and never able to steer it; files that are written whole.
+"""
+
+import os
+import subprocess
+import sys
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.cli import printing
+from guardrails.cli.files import write_whole
+from tests.tables import table
+
+
+ROWS = [["tool", "calls", "failed", "retry ok", "repeat"], ["search", "117", "42.7 %", "1 of 3", "0 %"]]
+CELL = st.text("abc 1%", max_size=9)
+
+
+@given(st.text())
+def test_what_is_printed_holds_no_control_characters(text: str) -> None:
+    assert all(c.isprintable() or c in "\n\t" for c in printing.printable(text))
+
+
+def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:
+    assert printing.printable("a\x1b[2Jb\x00\x9b") == "a\\x1b[2Jb\\x00\\x9b"
+
+
+@table("columns, widest", [("30", 30), ("400", 100)])
+def test_a_sentence_is_wrapped_and_its_further_lines_stand_to_the_right(
+    columns: str, widest: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    printing.say("word " * 50, indent=2)
+    first, *others = capsys.readouterr().out.splitlines()
+    assert max(map(len, [first, *others])) <= widest
+    assert first.startswith("  word")
+    assert all(line.startswith("    word") for line in others)
+
+
+def test_a_failure_is_said_on_stderr_and_ends_with_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        printing.fail("no such thing", 1)
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr() == ("", "no such thing\n")
+
+
+def test_ctrl_c_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, printing.failures():
+        raise KeyboardInterrupt
+    assert (ended.value.exit_code, capsys.readouterr()) == (130, ("", "interrupted\n"))
+
+
+@given(
+    st.integers(40, 120),
+    st.integers(1, 8).flatmap(lambda n: st.lists(st.lists(CELL, min_size=n, max_size=n), min_size=1)),
+)
+def test_whatever_is_in_the_cells_a_table_fits_and_nothing_is_lost(columns: int, rows: list[list[str]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        shown = StringIO()
+        patch.setattr(sys, "stdout", shown)
+        patch.setenv("COLUMNS", str(columns))
+        printing.table(rows)
+    assert max(map(len, shown.getvalue().splitlines()), default=0) <= columns
+    joined = "".join(shown.getvalue().split())
+    assert all(cell.strip()[:1] in joined for row in rows[1:] for cell in row)
+
+
+def test_without_a_terminal_a_row_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    printing.table([*ROWS, ["x" * 300, *ROWS[1][1:]]], figures=True)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["tool", "search", "x" * 300]
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    with printing.progress(quiet=False) as tell:
+        assert tell is None
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with printing.progress(quiet=False) as tell:
+        assert tell is not None
+        tell("5 calls [read]\x1b[2J")
+    assert "5 calls [read]\\x1b[2J" in shown.getvalue()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
+@table("words", [("explain", "budget.max_calls"), ("policy", "show", "default"), ("--help",)])
+@table("color, bold", [("1", False), ("", True)])
+def test_on_a_terminal_no_color_means_no_escape_sequence(words: tuple[str, ...], color: str, bold: bool) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "NO_COLOR": color, "TERM": "xterm", "COLUMNS": "80"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "guardrails", *words], stdout=theirs, stderr=theirs, env=environment
+    ) as started:
+        os.close(theirs)
+        said = b""
+        try:
+            while part := os.read(ours, 4096):
+                said += part
+        except OSError:
+            pass  # the other end is closed
+        assert started.wait(60) == 0
+    os.close(ours)
+    assert said
+    assert (b"\x1b[1m" in said) is (bold and words != ("--help",))
+
+
+def test_a_file_keeps_its_mode_and_what_leads_to_it(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.html"
+    kept.write_text("old")
+    kept.chmod(0o640)
+    (tmp_path / "link.html").symlink_to(kept)
+    write_whole(tmp_path / "link.html", "new")
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("new", 0o640)
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(kept, "half a pair: \ud800")
+    assert kept.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.html", "link.html"]
+    write_whole(Path(os.devnull), "text")
+    assert not Path(os.devnull).is_file()
