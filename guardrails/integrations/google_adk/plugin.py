@@ -49,15 +49,20 @@ class Run:
         self._end = end
         self._loops: dict[Any, Asking] = {}
 
-    def loop(self, context: Any, *, begin: bool = False) -> Asking | None:
+    def loop(self, context: Any) -> Asking | None:
         """
-        The loop of the agent of *context*; None if it has asked no model. With *begin* it makes a request.
+        The loop of the agent of *context*; None if it has asked no model.
         """
-        where = context.agent_name, context.branch
-        loop = self._loops.get(where)
-        if begin and (loop is None or loop.final.ended == "answered"):
-            first = self.asked and not self._loops
-            loop = self._loops[where] = Asking(self.session, first=True, user=first)
+        return self._loops.get((context.agent_name, context.branch))
+
+    def begin(self, context: Any) -> Asking:
+        """
+        The loop of the agent of *context*, which makes a request.
+        """
+        loop = self.loop(context)
+        if loop is None or loop.final.ended == "answered":
+            loop = Asking(self.session, first=True, user=self.asked and not self._loops)
+            self._loops[context.agent_name, context.branch] = loop
         return loop
 
     def end(self) -> None:
@@ -165,8 +170,8 @@ class GuardrailsPlugin(BasePlugin):
         if context.live_request_queue is not None or (context.run_config and context.run_config.support_cfc):
             # What comes is no response by response; the calls are guarded.
             return None
-        loop = run.loop(callback_context, begin=True)
-        if loop is None or loop.final.ended in ("forced", "digest"):
+        loop = run.begin(callback_context)
+        if loop.final.ended in ("forced", "digest"):
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
             return _says(await loop.off_loop(run.session.digest))

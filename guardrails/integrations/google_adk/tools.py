@@ -11,7 +11,8 @@ from typing import Any, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import beside, calling, declared
+from guardrails.hooks.results import beside
+from guardrails.integrations.hosting import calling, declared
 from guardrails.session.steps import is_async
 
 
@@ -46,7 +47,7 @@ def guard(tool: BaseTool, plugin: type) -> None:
     """
     free = tool.name == TRANSFER or getattr(tool, "_defers_response", False) is True
     if not free and not isinstance(tool.run_async, Guarded):
-        tool.run_async = Guarded(tool, plugin)  # type: ignore[method-assign]
+        tool.run_async = Guarded(tool, plugin)
 
 
 class Guarded:
@@ -58,7 +59,7 @@ class Guarded:
         self._tool, self._plugin = tool, plugin
         self._run = tool.run_async
         # A synchronous function, which ADK runs in its loop.
-        self._blocks = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)  # type: ignore[attr-defined]
+        self._blocks = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)
 
     async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """
@@ -66,11 +67,11 @@ class Guarded:
         """
         tool, key = self._tool, tool_context.function_call_id
         plugins = tool_context.get_invocation_context().plugin_manager.plugins
-        plugin = next((one for one in plugins if isinstance(one, self._plugin)), None)
+        plugin: Any = next((one for one in plugins if isinstance(one, self._plugin)), None)
         if plugin is None or getattr(tool_context.node, "tool", None) is tool:
             # The latter is a step of a workflow, which no model asked for.
             return await self._run(args=args, tool_context=tool_context)
-        run: Any = plugin.run_of(tool_context)  # type: ignore[attr-defined]
+        run = plugin.run_of(tool_context)
         loop = run.loop(tool_context)
         if loop is not None and loop.off:
             return told(await loop.off_loop(loop.refusal, tool.name, args, id=key))
