@@ -295,12 +295,13 @@ def opened(
 ) -> tuple["Session", Callable[[], None]]:
     """
     Returns the session of a run, and the function to call at its end. It is a share of that *around* the run, with
-    *amounts* as `share_of` takes them, else the one that *sessions* have by *name*; None: one that is forgotten at the end.
+    *name* and *amounts* as `share_of` takes them, else the one that *sessions* have by *name*; None: one that is
+    forgotten at the end.
     """
     if around is None:
         session = sessions.of(name)
         return session, nothing if name is not None else partial(sessions.end, session)
-    child = share_of(around, **amounts)
+    child = share_of(around, None if name is None else str(name), **amounts)
     return (around, nothing) if child is None else (child, partial(give_back, child))
 
 

@@ -4,18 +4,17 @@ The hooks: each invocation of an agent has its session, and each tool call and m
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import give_back, share_of
+from guardrails.integrations.hosting import opened
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.steps import current_session
 
-from .model_step import End, ModelStep
-from .tool_call import called, calling
+from .requests import Invocation
+from .tool_call import called, calling_id
 
 
 with needs("strands", "this adapter"):
@@ -57,8 +56,8 @@ class GuardrailsHooks(HookProvider):
         self._sessions = Sessions(guarded, **options)
         self._guarded: WeakSet[Any] = WeakSet()
         """Agents that have the middleware."""
-        self._waiting: WeakKeyDictionary[Any, tuple[Session, End] | None] = WeakKeyDictionary()
-        """Of agents, swarms and graphs that go on later: the session, which nobody can name again."""
+        self._waiting: WeakKeyDictionary[Any, tuple[Invocation, bool]] = WeakKeyDictionary()
+        """Of agents that go on later, the invocation; and whether they do so by themselves."""
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """
@@ -114,49 +113,48 @@ class GuardrailsHooks(HookProvider):
         if messages is None:
             # `structured_output`, which is deprecated: it has no middleware, and no end that can be told.
             return
-        waits, before = self._waiting.pop(agent, None), given.get(self._key(agent))
-        if before is not None and before.goes_on:
-            session, end, first = before.session, before.end, False
-        else:
-            if waits is not None and messages:
-                # What it was to go on with is no longer meant.
-                await waits[0].ledger.off_loop(waits[1] or _nothing)
-                waits = None
-            session, end = waits or await self._found(agent, given)
-            last = (messages or agent.messages or [{"content": []}])[-1]
-            first = last.get("role") == "user" and not any("toolResult" in block for block in last["content"])
+        run, by_itself = self._waiting.pop(agent, (None, False))
+        if run is not None and messages and not by_itself:
+            # What it was to go on with is no longer meant.
+            await run.session.ledger.off_loop(run.end)
+            run = None
+        last = (messages or agent.messages or [{"content": []}])[-1]
+        first = last.get("role") == "user" and not any("toolResult" in block for block in last["content"])
+        session, end = (run.session, run.end) if run is not None else await self._found(agent, given)
         # One dict is that of all agents of a swarm or graph.
-        given[self._key(agent)] = ModelStep(session, first=first, end=end)
+        given[self._key(agent)] = Invocation(session, end, first=first and not by_itself)
 
-    async def _run(self, context: Any) -> ModelStep:
+    async def _run(self, context: Any) -> Invocation:
         agent, given = context.agent, context.invocation_state
         run = given.get(self._key(agent))
         # A tool in the background may run when its invocation is over.
-        return run or ModelStep((await self._found(agent, given))[0], first=False)
+        return run or Invocation(*await self._found(agent, given))
 
-    async def _found(self, agent: Any, given: Any) -> "tuple[Session, End]":
+    async def _found(self, agent: Any, given: Any) -> "tuple[Session, Callable[[], None]]":
         """
         The session of an invocation, and what is to be done at its end.
         """
-        around = current_session() or given.get(_GROUP, (None,))[0]
-        if around is not None:
-            child = await around.ledger.off_loop(_share, around, agent.name)
-            return child, None if child is around else partial(give_back, child)
+        called_by = current_session()
+        around = called_by or given.get(_GROUP, (None,))[0]
         name = agent.session_id if agent._session_manager is not None else given.get(SESSION)  # noqa: SLF001
-        session = self._sessions.of(name)
-        return session, partial(self._sessions.end, session) if name is None else None
+        if around is None:
+            return opened(self._sessions, name)
+        # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
+        call = calling_id.get() if called_by is not None else None
+        own = f"{agent.name}-{call or uuid4().hex}"
+        return await around.ledger.off_loop(opened, self._sessions, own, around)
 
     async def _end(self, event: AfterInvocationEvent) -> None:
-        run = event.invocation_state.get(self._key(event.agent))
+        run = event.invocation_state.pop(self._key(event.agent), None)
         if run is None:
             return
-        run.goes_on = _goes_on(event)
-        if run.goes_on:
-            return
-        del event.invocation_state[self._key(event.agent)]
-        if run.end is not None and getattr(event.result, "stop_reason", None) in _LATER:
-            self._waiting[event.agent] = run.session, run.end
-        elif run.end is not None:
+        by_itself, reason = event.resume is not None, getattr(event.result, "stop_reason", None)
+        if getattr(event, "_continuation_state", None) is not None:
+            # A tool in the background makes it go on.
+            by_itself = by_itself or reason in ("end_turn", "stop_sequence")
+        if by_itself or reason in _LATER:
+            self._waiting[event.agent] = run, by_itself
+        else:
             await run.session.ledger.off_loop(run.end)
 
     def _key(self, agent: Any) -> str:
@@ -168,41 +166,13 @@ class GuardrailsHooks(HookProvider):
         given = event.invocation_state
         # A group that is a node of another has its session.
         if given is not None and _GROUP not in given:
-            waits = self._waiting.pop(event.source, None)
-            session = waits[0] if waits else current_session() or self._sessions.of(given.get(SESSION))
-            given[_GROUP] = session, event.source
+            around, name = current_session(), given.get(SESSION)
+            given[_GROUP] = around or self._sessions.of(name), event.source, around is None and name is None
 
     async def _end_group(self, event: AfterMultiAgentInvocationEvent) -> None:
-        given = event.invocation_state or {}
-        session, source = given.get(_GROUP, (None, None))
+        session, source, own = (event.invocation_state or {}).get(_GROUP, (None, None, False))
         if session is None or source is not event.source:
             return
-        del given[_GROUP]
-        if current_session() is not None or SESSION in given:
-            return
-        if event.source._interrupt_state.activated:  # noqa: SLF001
-            self._waiting[event.source] = session, None
-        else:
+        del event.invocation_state[_GROUP]
+        if own:
             await session.ledger.off_loop(self._sessions.end, session)
-
-
-def _goes_on(event: AfterInvocationEvent) -> bool:
-    """
-    Returns whether a hook, or a tool in the background, makes the agent go on.
-    """
-    if event.result is None:
-        return False
-    told = getattr(event, "_continuation_state", None) is not None
-    return event.resume is not None or (told and event.result.stop_reason in ("end_turn", "stop_sequence"))
-
-
-def _nothing() -> None:
-    """
-    The session has a name, and goes on.
-    """
-
-
-def _share(session: "Session", agent: str) -> "Session":
-    # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
-    call = calling.get() if current_session() is not None else None
-    return share_of(session, f"{agent}-{call or uuid4().hex}") or session

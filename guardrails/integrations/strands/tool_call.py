@@ -11,17 +11,15 @@ from contextvars import ContextVar
 from types import NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
-from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import mark_of
-from guardrails.integrations import hosting
-from guardrails.integrations.hosting import remark
+from guardrails.integrations.hosting import calling, content, declared, missing
 from guardrails.session.session import scoped
 
-from .model_step import ModelStep
+from .requests import Invocation
 
 
 with needs("strands", "this adapter"):
@@ -31,7 +29,7 @@ with needs("strands", "this adapter"):
 
 _TEXT: Final = (str, Any, "str", "Any")
 _PLAIN: Final = (int, float, bool, "int", "float", "bool")
-calling: ContextVar[str | None] = ContextVar("guardrails_strands_call", default=None)
+calling_id: ContextVar[str | None] = ContextVar("guardrails_strands_call", default=None)
 """The id of the call that this task runs."""
 
 
@@ -46,22 +44,19 @@ class _Parked(Exception):
 
 
 async def called(
-    run: ModelStep, context: ExecuteToolContext, proceed: Callable[[Any], AsyncGenerator[Any, None]]
+    run: Invocation, context: ExecuteToolContext, proceed: Callable[[Any], AsyncGenerator[Any, None]]
 ) -> AsyncGenerator[Any, None]:
     """
     Run a call if the chain lets it; what the tool streams passes on meanwhile, and its result is what the model reads.
     """
     use, tool = context.tool_use, context.tool
-    known = None if tool is None else run.known.get(id(tool))
-    if tool is not None and (known is None or known[0] is not tool):
-        known = run.known[id(tool)] = tool, declared(tool)
     told: asyncio.Queue[Any] = asyncio.Queue()
     native: Any = None
 
     async def execute(_: str, arguments: Any) -> Any:
         nonlocal native
         native = None
-        calling.set(use["toolUseId"])
+        calling_id.set(use["toolUseId"])
         # What it has open is to be closed in the task, and the context, that opened it.
         async with aclosing(proceed(context.replace(tool_use={**use, "input": arguments}))) as events:
             async for event in events:
@@ -74,15 +69,13 @@ async def called(
         if native is None:
             return Failed("the tool gave no result")
         if tool is None:
-            return Failed(f"`{use['name']}` is not there", error_type="tool_missing")
+            return missing(use["name"])
         if native.exception is not None:
             raise native.exception
         return read(native.tool_result, tool)
 
     passes = InterruptException, _Parked
-    session = (
-        scoped(run.session, {}, passes=passes) if known is None else hosting.calling(run.session, known[1], passes)
-    )
+    session = scoped(run.session, {}, passes=passes) if tool is None else calling(run.session, _declared(tool), passes)
     arguments = run.broken.get(use["toolUseId"], use["input"])
     work = asyncio.ensure_future(session.acall(use["name"], arguments, execute, id=use["toolUseId"] or None))
     work.add_done_callback(lambda _: told.put_nowait(None))
@@ -103,15 +96,13 @@ async def called(
     yield ToolResultEvent(made, exception=None if native is None else native.exception)
 
 
-def declared(tool: Any) -> Tool:
+def _declared(tool: Any) -> Tool:
     """
     *tool* as a session knows it: what the model may pass, and the hints of an MCP server.
     """
     spec = tool.tool_spec
     schema = spec["inputSchema"]
-    parameters = foreign_arguments(tool.tool_name, schema.get("json", schema))
-    made = Tool(name=tool.tool_name, description=spec.get("description") or "", parameters=parameters)
-    return made.override({"annotations": spec["annotations"]}) if spec.get("annotations") else made
+    return declared(tool.tool_name, schema.get("json", schema), spec.get("description"), spec.get("annotations"))
 
 
 def read(result: Any, tool: Any) -> Any:
@@ -155,7 +146,4 @@ def _content(result: Any, envelope: Envelope, tool: Any) -> list[Any]:
         return list(blocks)
     if not rich or not envelope.ok:
         return [{"text": envelope.to_json()}]
-    if envelope.cut is not None:
-        return [{"text": envelope.to_json()}, *rich]
-    said = remark(envelope)
-    return list(blocks) if said is None else [*blocks, {"text": said}]
+    return content(blocks, envelope, lambda text: {"text": text}, lambda block: block not in rich)
