@@ -3,10 +3,11 @@ The middleware of an agent: whose session a run has, from its begin to its end.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import ashare_of, give_back
+from guardrails.integrations.hosting import opened
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import Session
@@ -72,13 +73,11 @@ class GuardrailsMiddleware(AgentMiddleware):
         if not context.stream:
             await session.ledger.off_loop(end)
 
-    async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
+    async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], None]]:
         running = current_session()
         if running is not None and self._is_of(running):
-            child = await ashare_of(running, **self._share)
-            return (running, _nothing) if child is None else (child, lambda: give_back(child))
-        session = self._sessions.of(None if thread is None else _name(thread))
-        return session, _nothing if thread is not None else lambda: self._sessions.end(session)
+            return await running.ledger.off_loop(partial(opened, self._sessions, None, running, **self._share))
+        return opened(self._sessions, None if thread is None else _name(thread))
 
     def _is_of(self, running: Session) -> bool:
         """
@@ -94,17 +93,6 @@ class GuardrailsMiddleware(AgentMiddleware):
 
 def _name(thread: AgentSession) -> str:
     service = thread.service_session_id
-    return _kept(thread.state, service if isinstance(service, str) and service else thread.session_id)
-
-
-def _kept(notes: dict[str, Any], name: str) -> str:
-    """
-    The name that the host's *notes* of a thread have of its session; *name* from its first run on.
-    """
-    return str(notes.setdefault(NAME, name))
-
-
-def _nothing() -> None:
-    """
-    There is nothing to give back.
-    """
+    name = service if isinstance(service, str) and service else thread.session_id
+    # As it was called at its first run.
+    return str(thread.state.setdefault(NAME, name))

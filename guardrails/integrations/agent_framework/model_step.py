@@ -2,27 +2,19 @@
 The model requests of one run of agent-framework: tools off when it is time, each response charged, an answer at the end.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import needs
-from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking
+from guardrails.integrations.hosting import Asking, Last, missing
 
 
 with needs("agent-framework", "this adapter"):
-    from agent_framework import (
-        ChatContext,
-        ChatMiddleware,
-        ChatResponseUpdate,
-        Content,
-        Message,
-        ResponseStream,
-        add_usage_details,
-    )
+    from agent_framework import ChatContext, ChatMiddleware, ChatResponseUpdate, Content, Message, ResponseStream
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
@@ -40,147 +32,91 @@ class ModelSteps(ChatMiddleware):
 
     def __init__(self, session: "Session") -> None:
         self.session = session
-        self.asking = Asking(session)
-        self._run = uuid4().hex
-        self._taken = 0
-        self.refuses = False
-        """No call of the latest response is run."""
+        self._asking = Asking(session)
+        self._run, self._taken = uuid4().hex, 0
         self._free = False
         """Tools were on for a request of this run."""
-        self._limited = False
-        """The host has turned them off itself, and runs no call any more."""
-        self._options: Mapping[str, Any] | None = None
         self._missing: dict[str, Envelope] = {}
         """Of calls of tools that do not exist, what the model is to read."""
-        self._usage: Any = None
-        """What responses used that the model is asked again after."""
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """
         Ask the model, and ask once more if it does not answer. The digest is the answer if the model gives none.
         """
-        self._options, self._usage = context.options or {}, None
+        given = context.options or {}
         self._answer_missing(context)
-        await self._ask(context)
-        if context.stream:
-            await call_next()
-            made: list[Any] = []
-            updates = self._updates(context, call_next, context.result, made)
-            context.result = ResponseStream(updates, finalizer=lambda _: made[0])
-            return
-        while True:
-            try:
-                await call_next()
-            except BaseException:
-                await self.session.ledger.off_loop(self.asking.failed)
-                raise
-            if await self._take(context, context.result):
-                return
-            await self._ask(context)
-
-    async def _updates(
-        self, context: ChatContext, call_next: Callable[[], Awaitable[None]], stream: Any, made: list[Any]
-    ) -> AsyncIterator[ChatResponseUpdate]:
-        """
-        The updates of a response as they come; calls at the end only, once nobody may know whether they are run.
-        """
-        while True:
-            held: list[ChatResponseUpdate] = []
-            try:
-                async for update in stream:
-                    calls = [one for one in update.contents if is_call(one)] if self.asking.off else []
-                    said = update
-                    if calls:
-                        said, late = copy(update), copy(update)
-                        said.contents = [one for one in update.contents if not is_call(one)]
-                        late.contents = calls
-                        held.append(late)
-                    yield said
-                response = await stream.get_final_response()
-            except BaseException:
-                await self.session.ledger.off_loop(self.asking.failed)
-                raise
-            if await self._take(context, response):
-                break
-            await self._ask(context)
-            await call_next()
-            stream = context.result
-        if self.refuses:
-            for update in held:
-                yield update
-        elif self.asking.final.ended == "digest":
-            yield ChatResponseUpdate(
-                contents=[Content.from_text(response.text)],
-                role="assistant",
-                response_id=response.response_id,
-                finish_reason="stop",
-            )
-        made.append(response)
-
-    async def _ask(self, context: ChatContext) -> None:
-        asked = self._options or {}
-        requested = asked.get("tool_choice")
-        mode = requested.get("mode") if isinstance(requested, Mapping) else requested
-        self._limited = mode == "none" and self._free
+        choice = given.get("tool_choice")
+        mode = choice.get("mode") if isinstance(choice, Mapping) else choice
+        if mode == "none" and self._free:
+            # The host has reached a limit of its own, and runs no call any more.
+            self._asking.final.force(LAST)
         self._free = self._free or mode != "none"
-        chosen = await self.session.ledger.off_loop(self.asking.ask, mode)
-        if self._limited:
-            self.asking.final.force(LAST)
-        if chosen != mode and asked.get("tools"):
-            context.options = {**asked, "tool_choice": chosen}
-        else:
-            context.options = asked
 
-    async def _take(self, context: ChatContext, response: Any) -> bool:
-        """
-        Charge *response*; whether the host goes on with it. It is not if the model is to be asked again at once.
-        """
-        if response.continuation_token is not None:
-            # It is still made: the host's user asks for it again, by the same id.
-            await self.session.ledger.off_loop(self.asking.failed)
-            return True
+        async def send(chosen: Any) -> Any:
+            kept = chosen == mode or not given.get("tools")
+            context.options = given if kept else {**given, "tool_choice": chosen}
+            await call_next()
+            return context.result
+
+        if not context.stream:
+            response, digest = await self._asking.respond(mode, send, self._read)
+            context.result = await self._last(context, response, digest)
+            return
+        made: list[Any] = []
+
+        async def sent(chosen: Any) -> AsyncGenerator[Any, None]:
+            late: list[Any] = []
+            stream = await send(chosen)
+            async for update in stream:
+                calls = [one for one in update.contents if is_call(one)] if self._asking.off else []
+                if calls:
+                    # It may be asked anew: what it calls is not passed on before.
+                    update.contents = [one for one in update.contents if not is_call(one)]
+                    late.append(copy(update))
+                    late[-1].contents = calls
+                yield update
+            yield Last((await stream.get_final_response(), late))
+
+        async def updates() -> AsyncIterator[ChatResponseUpdate]:
+            end: list[Any] = []
+            async with aclosing(self._asking.stream(mode, sent, lambda said: self._read(said[0]))) as events:
+                async for event in events:
+                    if not isinstance(event, Last):
+                        yield event
+                        continue
+                    (response, late), digest = event.response
+                    made.append(await self._last(context, response, digest))
+                    end = late if digest is None else [_update(response, digest)]
+            for update in end:
+                yield update
+
+        context.result = ResponseStream(updates(), finalizer=lambda _: made[0])
+
+    def _read(self, response: Any) -> tuple[str, int, dict[str, Any]]:
         contents = [one for message in response.messages for one in message.contents]
-        calls = [one for one in contents if is_call(one)]
-        says = any(one.type not in UNSAID for one in contents)
+        says = response.continuation_token is not None or any(one.type not in UNSAID for one in contents)
         self._taken += 1
-        meaning = await self.session.ledger.off_loop(
-            self.asking.take,
-            response.text or ("-" if says else ""),
-            calls,
-            model=response.model or "",
-            usage=response.usage_details,
-            # A client of one's own may give all of its responses the same id.
-            key=f"{self._run}:{self._taken}:{response.response_id or ''}",
-        )
-        tools = _tools(context)
-        if meaning == "run":
-            for call in calls:
-                if call.name not in tools:
-                    await self._miss(call)
-        # What the host answers itself stays well-formed for services that keep the conversation.
-        answers = bool(calls) and not self._limited and not any(_pauses(tools.get(call.name)) for call in calls)
-        self.refuses = meaning == "again" and answers
-        self._usage = add_usage_details(self._usage, response.usage_details)
-        if meaning == "again" and not answers:
-            return False
-        response.usage_details = self._usage
-        if meaning == "digest":
-            digest = await self.session.ledger.off_loop(lambda: self.asking.digest)
+        # A client of one's own may give all of its responses the same id.
+        key = f"{self._run}:{self._taken}:{response.response_id or ''}"
+        told = {"model": response.model or "", "usage": response.usage_details, "key": key}
+        return response.text or ("-" if says else ""), sum(map(is_call, contents)), told
+
+    async def _last(self, context: ChatContext, response: Any, digest: str | None) -> Any:
+        """
+        *response* as the host goes on with it. The session hears of calls that the host answers itself.
+        """
+        if digest is not None:
             response.messages = [Message("assistant", [Content.from_text(digest)])]
             response.finish_reason = "stop"
-        return True
-
-    async def _miss(self, call: Content) -> None:
-        """
-        Tell the session of the *call* of a tool that does not exist, which the host answers itself.
-        """
-        name, made = call.name or "", call.call_id or None
-
-        async def missing(_: str, __: Any) -> Failed:
-            return Failed(f"`{name}` is not there.", error_type="tool_missing")
-
-        envelope = await self.session.acall(name, call.arguments or {}, missing, id=made)
-        self._missing[call.call_id or ""] = envelope
+            return response
+        more = getattr(context.client, "function_invocation_configuration", {}).get("additional_tools") or ()
+        tools = {getattr(tool, "name", None) for tool in (*((context.options or {}).get("tools") or ()), *more)}
+        for message in response.messages:
+            for call in message.contents:
+                if is_call(call) and call.name not in tools:
+                    told = self.session.acall(call.name or "", call.arguments or {}, missing, id=call.call_id or None)
+                    self._missing[call.call_id or ""] = await told
+        return response
 
     def _answer_missing(self, context: ChatContext) -> None:
         for message in context.messages[-1:] if self._missing else ():
@@ -198,18 +134,7 @@ def is_call(content: Content) -> bool:
     return content.type == "function_call" and not (content.informational_only or content.hosted)
 
 
-def _pauses(tool: Any) -> bool:
-    """
-    Returns whether the host asks somebody else about a call of *tool* before any middleware sees it.
-    """
-    mode = getattr(tool, "approval_mode", None)
-    return mode == "always_require" or bool(getattr(tool, "declaration_only", False))
-
-
-def _tools(context: ChatContext) -> dict[str | None, Any]:
-    """
-    The tools of a request by name, and those that the host only names to its user.
-    """
-    more = getattr(context.client, "function_invocation_configuration", {}).get("additional_tools") or ()
-    offered = (context.options or {}).get("tools") or ()
-    return {getattr(tool, "name", None): tool for tool in (*offered, *more)}
+def _update(response: Any, text: str) -> ChatResponseUpdate:
+    return ChatResponseUpdate(
+        contents=[Content.from_text(text)], role="assistant", response_id=response.response_id, finish_reason="stop"
+    )

@@ -14,7 +14,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import mark_of
-from guardrails.integrations.hosting import remark
+from guardrails.integrations.hosting import content
 from guardrails.session.session import scoped
 
 
@@ -49,7 +49,6 @@ class ToolCalls(FunctionMiddleware):
     """
 
     def __init__(self, steps: "ModelSteps") -> None:
-        self._steps = steps
         self._session = scoped(steps.session, {}, passes=(UserInputRequiredException, Paused))
         self._known: dict[str, FunctionTool] = {}
 
@@ -60,10 +59,6 @@ class ToolCalls(FunctionMiddleware):
         """
         tool, made = context.function, context.metadata.get("call_id")
         arguments = _arguments(context)
-        if self._steps.refuses:
-            refused = await self._session.ledger.off_loop(self._steps.asking.refusal, tool.name, arguments, id=made)
-            context.result = refused.to_json()
-            return
         if self._known.get(tool.name) is not tool:
             self._known[tool.name] = tool
             await self._session.ledger.off_loop(
@@ -156,12 +151,7 @@ def shown(result: Any, envelope: Envelope) -> Any:
     """
     if not envelope.ok or not _is_content(result) or all(one.type == "text" for one in result):
         return envelope.to_json()
-    said = remark(envelope)
-    if said is None:
-        return result
-    if envelope.cut is None:
-        return [*result, Content.from_text(said)]
-    return [Content.from_text(envelope.to_json()), *(one for one in result if one.type != "text")]
+    return content(result, envelope, Content.from_text, lambda one: one.type == "text")
 
 
 def _is_content(result: Any) -> bool:
