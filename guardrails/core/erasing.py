@@ -34,7 +34,7 @@ REPEATED: Final = 8
 SHORTEST: Final = 4
 """A shorter value is a part of too many words."""
 _CLOSED: Final = re.compile("_truncated_json|!.*")
-"""Keys of what was too long or is no JSON: a path cannot look into it, so it goes."""
+"""Keys of what was too long or, in records of 0.2.0, is no JSON: a path cannot look into it, so it goes."""
 
 
 class Erasing:

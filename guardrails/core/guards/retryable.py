@@ -162,9 +162,9 @@ class Retryable(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        kind, tool, claim, action = outcome.error_type or "other", facts.tool, envelope.retryable, envelope.next_action
-        if claim is None and action is not None:
-            claim = action == "retry"
+        kind, tool, claim = outcome.error_type or "other", facts.tool, envelope.retryable
+        if claim is None and envelope.next_action is not None:
+            claim = envelope.next_action == "retry"
         # What a tool says of its own failure is better informed.
         prior = tool.retryable if claim is None else claim
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER_AGAIN
@@ -174,10 +174,10 @@ class Retryable(Guard):
             named = left_of(mine, call.tool, state.now_ms) or named
         unsafe, too_long = _is_unsafe(outcome, tool, prior), named is not None and named > self.max_wait * 1000
         further = self.max_same_error + 1 - _in_a_row(state, call.tool, kind, self.max_same_error + 1)
-        left = max(0, self.max_retries + 1 - attempts) if further and not (unsafe or too_long) else 0
+        left = 0 if unsafe or too_long or not further else max(0, self.max_retries + 1 - attempts)
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
-        learned = self._learned(envelope, outcome, facts, state, mine, (prior, min(left, further), attempts > 1))
+        learned = self._learned(envelope, kind, facts, state, mine, (prior, min(left, further), attempts > 1))
         wait_ms = int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000) if named is None else named
         advice = learned or Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
         if not advice.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
@@ -187,25 +187,25 @@ class Retryable(Guard):
         envelope.retryable, envelope.max_retries_remaining = advice.retryable, advice.retries if advice.retryable else 0
         envelope.retry_after_ms = advice.wait_ms if advice.retryable else later
         if advice.retryable:
-            return _advised(envelope, "retry", repeat(advice))
-        if unsafe:
-            return _advised(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
-        if kind in TRANSIENT or (passing and learned is None):
-            return _advised(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
-        return _otherwise(envelope, kind, advice)
+            _advise(envelope, "retry", repeat(advice))
+        elif unsafe:
+            _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
+        elif kind in TRANSIENT or (passing and learned is None):
+            _advise(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
+        else:
+            _otherwise(envelope, kind, advice)
+        return envelope
 
     def _learned(
-        self, envelope: Envelope, outcome: Outcome, facts: Facts, state: SessionState, mine: Any, tries: Tries
+        self, envelope: Envelope, kind: ErrorType, facts: Facts, state: SessionState, mine: Any, tries: Tries
     ) -> Advice | None:
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        kind, tool, (prior, left, tried), answer = outcome.error_type or "other", facts.tool, tries, facts.advised
-        if self.model is None:
-            return None
-        if answer is not None:
+        tool, (prior, left, tried), answer = facts.tool, tries, facts.advised
+        if self.model is not None and answer is not None:
             return Advice(answer.retryable, answer.wait_ms or 0, 0.0, answer.retries, INSTEAD.get(kind, "give_up"))
-        model = (facts.models or {}).get(self.model)
+        model = None if self.model is None else (facts.models or {}).get(self.model)
         if model is None:
             return None
         trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
@@ -248,26 +248,24 @@ def _drawn(state: SessionState) -> float:
     return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
 
 
-def _advised(envelope: Envelope, action: NextAction, hint: str) -> Envelope:
+def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:
     """
-    Returns *envelope* with a next step, unless the tool named one itself.
+    Say a next step, unless the tool named one itself.
     """
     if envelope.next_action is None:
         envelope.next_action = action
         envelope.hint(hint)
-    return envelope
 
 
-def _otherwise(envelope: Envelope, kind: ErrorType, advice: Advice) -> Envelope:
+def _otherwise(envelope: Envelope, kind: ErrorType, advice: Advice) -> None:
     """
-    Returns *envelope* with the next step after a failure that does not pass by itself, and how often correcting it works.
+    Say the next step after a failure that does not pass by itself, and how often correcting it works.
     """
     action = advice.next_action
     hint = HINTS[kind] if INSTEAD.get(kind) == action else OTHERWISE.get(action, HOPELESS)
     if advice.corrected is not None and envelope.next_action is None and action in CORRECTING:
         envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
         hint = f"{hint} Other arguments work {times(advice.corrected)} here."
-    _advised(envelope, action, hint)
+    _advise(envelope, action, hint)
     if envelope.retryable_after_correction is None:
         envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
-    return envelope

@@ -14,7 +14,6 @@ from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import short
 from guardrails.core.state import SessionState
 from guardrails.core.text.plain_json import to_json
-from guardrails.core.text.tagged import TAG
 from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall
 
@@ -69,7 +68,7 @@ class Summary(Guard):
         if looks and envelope.query_summary is None:
             # The tool may have changed the arguments that it was given.
             text = call.canonical
-            asked = call.arguments if text is None or TAG in text else orjson.loads(text)
+            asked = call.arguments if text is None else orjson.loads(text)
             envelope.query_summary = (
                 asked and (asked if text and len(text) <= MAX_STRING else summarise(asked))
             ) or None

@@ -137,12 +137,15 @@ class Copy:
             if self.room < 0:
                 self.whole = False
                 break
-            name = self._text(key) if issubclass(type(key), str) else self.of(key)
-            name = name if type(name) is str else written(name).decode()
+            name = self._name(key)
             while name in copy:
                 name += "_"
             copy[name] = self.of(member)
         return copy
+
+    def _name(self, key: Any) -> str:
+        name = self._text(key) if issubclass(type(key), str) else self.of(key)
+        return name if type(name) is str else written(name).decode()
 
     def _list(self, value: Any) -> list[Any]:
         copy = []
@@ -162,10 +165,13 @@ class Copy:
                     return found
             except Exception:  # noqa: BLE001, S112 - any code of the value may fail, and its result must not be lost
                 continue
+        return self._described(value, room)
+
+    def _described(self, value: Any, room: int) -> Any:
         if not self.consumes:
-            return f"<{kind.__qualname__}>"
+            return f"<{type(value).__qualname__}>"
         try:
-            if issubclass(kind, Iterator):
+            if issubclass(type(value), Iterator):
                 return _items(value, room)
             return repr(value) if isinstance(value, BaseException) else str(value)
         except Exception:  # noqa: BLE001

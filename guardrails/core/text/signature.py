@@ -1,9 +1,9 @@
 """
 The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
-The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 8 KiB) and NaN as null. Values that JSON can express
-in full, and that are canonical but for the order of keys, are written by orjson. The rest goes the slow path of `tagged`, which
-gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
+The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 8 KiB) and what is no finite number as null. Values that
+are canonical but for the order of keys are written by orjson. The rest goes the slow path of `tagged`, which gives equal values the same
+bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
 
 import json
@@ -11,6 +11,7 @@ import struct
 import sys
 import unicodedata
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
@@ -56,7 +57,8 @@ def canonical(arguments: object) -> bytes | None:
     raises.
     """
     try:
-        if _is_plain(arguments):
+        values = arguments.values() if type(arguments) is dict else (arguments,)
+        if _SCALARS.issuperset(map(type, values)) or _is_plain(values):
             try:
                 encoded = dumps(arguments, None, OPT_SORT_KEYS)
             except TypeError:  # of keys that are no text, and of what is too deep
@@ -118,25 +120,20 @@ def _head(payload: str) -> tuple[bytes, int]:
     return head[:RESULT_HEAD], len(head) if len(payload) <= RESULT_HEAD else len(payload)
 
 
-def _is_plain(arguments: Any) -> bool:
+def _is_plain(values: Iterable[Any]) -> bool:
     """
-    Returns whether orjson writes *arguments* canonically, but for text in another normal form and for keys that it
-    refuses.
+    Returns whether orjson writes arguments of these *values* canonically, but for text in another normal form and for keys that it refuses.
 
     That is: at most `_FEW` containers, so that a cycle ends, and each value exactly a str, int, bool, None, list, dict or
     fractional float. Tuples are not for orjson: it does not count them as depth, and corrupts memory on thousands of them
     within each other (3.13.0).
     """
-    containers: list[Any] = [arguments.values() if type(arguments) is dict else (arguments,)]
-    for values in containers:
-        if _SCALARS.issuperset(map(type, values)):
-            continue
-        for value in values:
+    containers = [values]
+    for members in containers:
+        for value in members:
             kind = type(value)
-            if kind is dict:
-                containers.append(value.values())
-            elif kind is list:
-                containers.append(value)
+            if kind is dict or kind is list:
+                containers.append(value.values() if kind is dict else value)
             elif kind not in _SCALARS and not (kind is float and value % 1.0 > 0.0):
                 return False
         if len(containers) > _FEW:

@@ -12,7 +12,7 @@ cut by type:
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress
 from typing import Any, Final
 
 import orjson
@@ -79,17 +79,17 @@ def _is_narrow(value: Any) -> bool:
     """
     Returns whether *value* holds at most about `_SPREAD` containers, by the first row of each list and the first members of each object.
     """
-    spread, found = 0, [(value, 1)]
-    for holder, times in found:
+    spread, holders = 0, [(value, 1)]
+    for holder, times in holders:
         spread += times
-        if spread > _SPREAD:
+        if spread > _SPREAD or len(holders) > _LOOKED:
             return False
         is_object = type(holder) is dict
-        for part in islice(holder.values(), _MEMBERS) if is_object else holder[:1]:
-            if type(part) in _HOLDERS and part and (type(part) is dict or type(part[0]) in _HOLDERS):
-                found.append((part, times if is_object else times * len(holder)))
-                if len(found) > _LOOKED:
-                    return False
+        parts = [*holder.values()][:_MEMBERS] if is_object else holder[:1]
+        for part in compress(parts, map(_HOLDERS.__contains__, map(type, parts))):
+            if part and (type(part) is dict or type(part[0]) in _HOLDERS):
+                each = times if is_object else times * len(holder)
+                holders.append((part, each))
     return True
 
 

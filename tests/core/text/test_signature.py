@@ -336,9 +336,9 @@ def test_argument_text_that_cannot_be_read_comes_back_with_its_problem(written: 
     assert parse_arguments(written) == (written, problem)
 
 
-def test_not_a_number_is_null_and_an_infinity_is_itself() -> None:
-    assert sign("t", parse_arguments('{"n": NaN}')[0]) == sign("t", {"n": None})
-    assert len({canonical(value) for value in (None, float("inf"), float("-inf"), 1e308, "inf", "Infinity")}) == 6
+def test_what_is_no_finite_number_is_null() -> None:
+    for text in ("NaN", "Infinity", "-Infinity"):
+        assert sign("t", parse_arguments(f'{{"n": {text}}}')[0]) == sign("t", {"n": None})
 
 
 def test_beyond_8_kib_text_is_signed_as_it_is() -> None:

@@ -1,32 +1,25 @@
 """
-The canonical form of what JSON cannot say: told apart from everything plain, total, and JSON all the same.
+The canonical form of what JSON cannot say: that of its plain copy, or none.
 """
 
-import array
 import ctypes
 import enum
-import ipaddress
 import json
 import re
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import PurePosixPath
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
-from unittest.mock import MagicMock
 from uuid import UUID
-
-import orjson
 
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, RootModel, SecretStr
-from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from guardrails.core.text.signature import canonical, sign
 from tests.tables import table
@@ -45,20 +38,11 @@ class Level(enum.IntEnum):
     ONE = 1
 
 
-class Bits(enum.Flag):
-    A = 1
-    B = 2
-
-
 class Str(str):
     __slots__ = ()
 
 
 class Int(int):
-    pass
-
-
-class Float(float):
     pass
 
 
@@ -77,17 +61,6 @@ class Point:
     x: Any
     y: Any = 0
     seen: InitVar[int] = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Slotted:
-    x: Any
-    late: Any = field(init=False)
-
-
-@pydantic_dataclass
-class Checked:
-    x: float
 
 
 class Query(BaseModel):
@@ -121,74 +94,34 @@ DISTINCT: list[Any] = [
     True,
     1,
     "1",
-    "red",
-    b"red",
-    [1],
     {1},
     {"1": 1},
     {1: 1},
     {(1,): 1},
     {None: 1},
     {True: 1},
-    {Str("1"): 1},
-    {"!set": [1]},
-    {"!object": ["Color", "red"]},
-    [["1", 1]],
     2**64,
     -(2**64),
     10**700,
     10**5_000,
-    str(2**64),
-    float("inf"),
-    "inf",
     "\ud800",
     "\\ud800",
-    "\\\ud800",
-    "\ud83d\ude00",
     "😀",
     Color.RED,
-    Color.ONE,
-    Word.RED,
-    Level.ONE,
-    Bits.A,
-    Str("red"),
-    Float(1.5),
     1.5,
+    b"\xff",
     Point(1),
     Point(2),
-    Slotted(1),
-    Checked(1),
-    {"x": 1, "y": 0},
     Query(text="a"),
-    {"text": "a", "limit": 10, "inner": None},
     Query(text="a", more=1),  # type: ignore[call-arg]
-    Numbers([1]),
-    Decimal("1.5"),
-    Decimal(1),
-    Fraction(1, 3),
-    1j,
-    range(3),
-    ...,
+    Decimal("2.5"),
     date(2026, 11, 21),
     datetime(2026, 11, 21),  # noqa: DTZ001 - without a zone is another time
     datetime(2026, 11, 21, tzinfo=UTC),
     datetime(2026, 11, 21, tzinfo=JST),
-    "2026-11-21",
     time(9, 30),
-    timedelta(days=1),
     UUID(int=1),
     PurePosixPath("src/**/*.py"),
-    "src/**/*.py",
-    re.compile("a"),
-    re.compile("a", re.IGNORECASE),
-    ipaddress.ip_address("10.0.0.1"),
-    array.array("i", [1]),
-    array.array("i", [2]),
-    deque([1]),
-    SimpleNamespace(a=1),
-    Odd("Odd(1)"),
-    Odd("Odd(2)"),
-    orjson.Fragment(b"1"),
 ]
 
 
@@ -196,9 +129,7 @@ def test_different_things_have_different_forms() -> None:
     forms: dict[bytes, Any] = {}
     for value in DISTINCT:
         encoded = canonical(value)
-        if encoded is None:
-            assert type(value) is orjson.Fragment
-            continue
+        assert encoded is not None, value
         assert encoded not in forms, (value, forms[encoded])
         forms[encoded] = value
 
@@ -220,7 +151,13 @@ def test_different_things_have_different_forms() -> None:
         ({"\ud800": 1, "a": 1.0}, {"a": 1, "\ud800": 1.0}),
         (Point(x=Color.RED, y={1}), Point(x=Color.RED, y={1.0})),
         (Query(text="é", limit=1), Query(text="e\u0301", limit=1.0)),
-        (Decimal("1.50"), Decimal("1.5")),
+        ({1, 2}, [1, 2]),
+        (Color.RED, "red"),
+        (Level.ONE, True + 0),
+        (Str("red"), b"red"),
+        (Point(1), {"x": 1, "y": 0}),
+        (Numbers([1]), [1.0]),
+        (float("inf"), None),
     ],
 )
 def test_equal_things_have_one_form(value: Any, other: Any) -> None:
@@ -233,7 +170,7 @@ def fail(*_: object) -> NoReturn:
     raise ValueError("hostile")
 
 
-def endless(*_: object) -> Iterator[int]:
+def endless() -> Iterator[int]:
     while True:
         yield 1
 
@@ -277,14 +214,15 @@ class HostileMapping(Mapping[str, int]):
     __len__ = fail
 
 
-class EndlessMapping(Mapping[str, int]):
-    __iter__ = endless  # type: ignore[assignment]
+class Login(BaseModel):
+    password: SecretStr
 
-    def __getitem__(self, key: object) -> int:
-        return 1
 
-    def __len__(self) -> int:
-        return 1
+def doubled(times: int) -> list[Any]:
+    made: list[Any] = [()]
+    for _ in range(times):
+        made = [made, made]
+    return made
 
 
 # Factories, since pytest itself trips over some of these.
@@ -296,15 +234,15 @@ UNSIGNABLE: dict[str, Any] = {
     "isoformat": HostileIsoformat,
     "endless repr": EndlessRepr,
     "mapping": HostileMapping,
-    "endless mapping": EndlessMapping,
-    "a mock": MagicMock,
     "object": object,
     "a description": lambda: Odd("<Odd>"),
     "a shortened repr": lambda: Odd("Odd([1, 2, ...])"),
     "a secret": lambda: SecretStr("a"),
+    "a secret in a model": lambda: Login(password=SecretStr("a")),
+    "a regular expression": lambda: re.compile("a"),
+    "lists without end": lambda: doubled(30),
     "a function": lambda: fail,
     "a generator": endless,
-    "JSON that is not looked at": lambda: orjson.Fragment(b"1"),
     "a buffer of pointers": lambda: (ctypes.c_void_p * 1)(1),
 }
 
