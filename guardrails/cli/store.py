@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 100
 """Lines of a list, unless it is said otherwise."""
-MESSAGES: Final = (
-    "SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id"
-)
-
+MESSAGES: Final = {
+    "kept": "SELECT name, max(n) FROM kept GROUP BY name",
+    "conversations": "SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id",
+}
+"""The number of messages of each conversation, by its table; the second is of 0.2.0."""
 UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 store = Commands(no_args_is_help=True)
@@ -227,7 +228,8 @@ def _messages_of(place: str) -> dict[str, int]:
         return {}
     with closing(sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=ro", uri=True)) as database:
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        return dict(database.execute(MESSAGES).fetchall()) if "conversations" in tables else {}
+        found = next((sql for name, sql in MESSAGES.items() if name in tables), None)
+        return {} if found is None else dict(database.execute(found).fetchall())
 
 
 def _before(idle: str) -> int:

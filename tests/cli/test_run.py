@@ -347,12 +347,12 @@ def test_kept_conversations_are_listed(files: Path) -> None:
     assert (told["id"], told["messages"], told["wire"]) == (name, 3, "chat")
 
 
-def test_an_unknown_id_is_refused_with_the_nearest(files: Path) -> None:
+def test_an_unknown_id_is_refused_with_the_latest(files: Path) -> None:
     with ScriptedOpenAI([Text("one")]) as server:
         name = kept_id(run("task", *options(server, files)))
     shown = run("--resume", name[:-1] + "0", "more")
     assert shown.exit_code == 2
-    assert f"did you mean `{name}`?" in shown.stderr
+    assert f"the latest are: `{name}`" in shown.stderr
 
 
 def test_a_task_may_come_from_stdin_and_a_quiet_run_says_only_the_answer(files: Path) -> None:

@@ -6,7 +6,6 @@ That old files go on, and newer ones are refused, is in `tests/golden`.
 
 import re
 import shlex
-import shutil
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import pytest
 
 from typer.testing import CliRunner
 
-from guardrails import Budget, Conversations, Policy, PolicyError, SqliteStore
-from guardrails.agent.conversations import file as conversations
+from guardrails import Budget, Policy, PolicyError, SqliteStore
 from guardrails.cli import app
 from guardrails.cli.store import SHOWN
 from guardrails.core.packing import VERSION
@@ -59,15 +57,3 @@ def test_an_old_process_does_not_load_a_policy_that_uses_something_it_does_not_k
     path.write_text("version: 1\nbudget: {max_calls: 3}\nof_the_next_version: {}\n", encoding="utf-8")
     with pytest.raises(PolicyError, match="3:1: unknown key `of_the_next_version`"):
         Policy.load(path)
-
-
-def test_a_conversation_that_was_resumed_here_can_be_taken_back_by_the_version_before(tmp_path: Path) -> None:
-    """
-    Its tables stay of the version that they were.
-    """
-    path = Path(shutil.copy(KEPT / "agent.db", tmp_path))
-    with Conversations(path) as kept:
-        chat = kept.resume("trip-42")
-        chat.append({"role": "user", "content": "go on"})
-        assert kept._file.read("SELECT version FROM conversation_tables") == [(conversations.VERSION,)] == [(1,)]
-        assert kept._file.read("PRAGMA user_version") == [(1,)]

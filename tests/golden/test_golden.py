@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from guardrails import Conversations, JsonLines, Policy, PolicyError, SessionError, Tool
-from guardrails.agent.conversations import ConversationError
 from guardrails.core.packing import VERSION
 from guardrails.core.retries.model import parse
 from guardrails.core.values.errors import ModelError
@@ -110,20 +109,6 @@ def test_a_newer_record_is_refused_with_its_version_and_what_to_do(folder: Path)
     newer = [record | {"schema_version": 2} for record in records(folder / "records.jsonl")]
     with pytest.raises(SessionError, match=r"of schema version 2, this library reads 1: upgrade toolcall-guardrails"):
         list(replay_together(policy.chain, newer, scopes=policy.scopes))
-
-
-def test_newer_conversations_are_refused_with_their_version_and_what_to_do_and_stay_as_they_are(
-    folder: Path, kept: Conversations
-) -> None:
-    with kept._file.writing() as execute:
-        execute("UPDATE conversation_tables SET version = 2")
-    kept.close()
-    before = dump(folder / "agent.db")
-    with pytest.raises(
-        ConversationError, match=r"conversations of version 2, this one reads 1.: upgrade, or use another"
-    ):
-        Conversations(folder / "agent.db")
-    assert dump(folder / "agent.db") == before
 
 
 @pytest.mark.parametrize(

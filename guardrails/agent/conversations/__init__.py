@@ -8,9 +8,7 @@ Conversations of guarded agents, kept in a file of SQLite together with the stat
     run(client, session, model="gpt-5-mini", messages=chat, tools=[search_hotels])
 """
 
-from .file import ConversationError
-from .kept import Conversation
-from .shelf import Conversations, Summary
+from .kept import Conversation, ConversationError, Conversations, Summary
 
 
 __all__ = ["Conversation", "ConversationError", "Conversations", "Summary"]

@@ -1,12 +1,23 @@
 """
-One kept conversation: a list of its messages that only grows, each on the disk before the list has it.
+Conversations in one table of SQLite, each message on the disk before its list has it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
+import json
+import os
+import secrets
+import sqlite3
+import threading
+import time
 
-from .file import ConversationError, File
-from .items import parsed, text_of
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self, get_args
+
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.names import checked_id
+from guardrails.stores.places import make_private
+from guardrails.stores.sqlite import SqliteStore, connect, explained
 
 
 if TYPE_CHECKING:
@@ -15,6 +26,44 @@ if TYPE_CHECKING:
     from .repair import Repaired
 
 Wire = Literal["chat", "responses"]
+WIRES: Final = get_args(Wire)
+MAKE: Final = "CREATE TABLE kept (name TEXT, n INTEGER, at_ms INTEGER, item TEXT NOT NULL, PRIMARY KEY (name, n))"
+"""The row 0 of a conversation has its wire and its settings."""
+TAKE_OVER: Final = (
+    "INSERT INTO kept SELECT name, 0, made_ms, json_object('wire', wire, 'settings', json(settings)) FROM conversations",
+    "INSERT INTO kept SELECT name, n, at_ms, item FROM messages m JOIN conversations c ON c.id = m.conversation",
+    "DROP TABLE messages",
+    "DROP TABLE conversations",
+    "DROP TABLE conversation_tables",
+)
+"""The tables of 0.2.0."""
+LIST: Final = """
+SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM kept c JOIN kept h ON h.name = c.name AND h.n = 0
+GROUP BY c.name ORDER BY last_ms DESC, c.name
+"""
+_ALPHABET: Final = "abcdefghjkmnpqrstvwxyz23456789"
+_LENGTH: Final = 12
+"""59 bits: nobody guesses one, and a person can copy it."""
+
+
+class ConversationError(GuardrailsError):
+    """
+    A conversation that is not there, is in use, or cannot be kept; nothing was changed.
+    """
+
+
+class Summary(NamedTuple):
+    """
+    The line of a conversation in a list.
+    """
+
+    id: str
+    wire: str
+    messages: int
+    made_ms: int
+    last_ms: int
+    """When its latest message was kept."""
+    settings: Mapping[str, Any]
 
 
 class Conversation(list[dict[str, Any]]):
@@ -26,26 +75,15 @@ class Conversation(list[dict[str, Any]]):
     ConversationError. To be changed by one thread of one process: `append` refuses what another has gone on with.
     """
 
-    def __init__(
-        self, file: File, row: int, name: str, wire: Wire, settings: Mapping[str, Any], clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, kept: "Conversations", name: str, head: Mapping[str, Any], texts: Iterable[str]) -> None:
         self.id = name
-        self.wire: Wire = wire
-        self.settings = dict(settings)
+        self.wire: Wire = head["wire"]
+        self.settings: dict[str, Any] = dict(head["settings"])
         """What its maker kept beside it: model, policy, and so on."""
         self.watch: Callable[[dict[str, Any]], object] | None = None
         """Told of each message once it is kept."""
-        self._file = file
-        self._row = row
-        self._clock = clock
-        super().__init__(map(parsed, self.texts()))
-
-    def texts(self) -> list[str]:
-        """
-        The messages as the file has them: the JSON text that was kept, unchanged.
-        """
-        rows = self._file.read("SELECT item FROM messages WHERE conversation = ? ORDER BY n", self._row)
-        return [text for (text,) in rows]
+        self._kept = kept
+        super().__init__(map(parsed, texts))
 
     def append(self, item: Any) -> None:
         """
@@ -61,22 +99,13 @@ class Conversation(list[dict[str, Any]]):
         Keep *items* in one transaction. Raises as `append` does, and keeps none then.
         """
         texts = [text_of(item) for item in items]
-        if not texts:
-            return
-        self._file.append(self._row, len(self), round(self._clock() * 1000), texts)
-        kept = [parsed(text) for text in texts]
-        super().extend(kept)
+        messages = [parsed(text) for text in texts]
+        if messages:
+            self._kept.add(self.id, len(self), texts)
+            super().extend(messages)
         if self.watch is not None:
-            for item in kept:
-                self.watch(item)
-
-    def insert(self, index: SupportsIndex, item: Any) -> None:
-        """
-        Keep *item* if *index* is the end.
-        """
-        if int(index) < len(self):
-            self._refuse()
-        self.append(item)
+            for message in messages:
+                self.watch(message)
 
     def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[override,misc]
         self.extend(items)
@@ -94,10 +123,182 @@ class Conversation(list[dict[str, Any]]):
 
         return repair(self, WIRES[self.wire], session)
 
-    def __repr__(self) -> str:
-        return f"Conversation({self.id!r}, {len(self)} messages)"
-
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise ConversationError("what was said stays: messages of a kept conversation are appended only")
 
-    __setitem__ = __delitem__ = __imul__ = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __imul__ = insert = pop = remove = clear = sort = reverse = _refuse
+
+
+class Conversations:
+    """
+    The conversations in the file *path*, which is made if it is missing; only its owner can read it.
+
+    `store` keeps the state of their sessions in the same file, so that budgets go on where they stopped. Safe in any number
+    of threads and processes. Waits up to *timeout* seconds for others that write. *clock*: seconds since 1970.
+
+    Raises StoreError if the file cannot be opened, read or written, or is another program's; the methods raise it too.
+    """
+
+    def __init__(
+        self, path: str | PathLike[str], *, timeout: float = 5.0, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.path = os.path.abspath(path)  # noqa: PTH100
+        self._clock = clock
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+            make_private(self.path)
+        except OSError as error:
+            raise ConversationError(f"cannot make `{self.path}`: {error.strerror}") from None
+        self.store = SqliteStore(self.path, timeout=timeout, synchronous="full")
+        try:
+            self._database = connect(self.path, timeout, "full")
+            self._database.execute("PRAGMA secure_delete = ON")
+            with self._transaction() as execute:
+                tables = {name for (name,) in execute("SELECT name FROM sqlite_master")}
+                for statement in () if "kept" in tables else (MAKE, *(TAKE_OVER if "conversations" in tables else ())):
+                    execute(statement)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def start(
+        self,
+        id: str | None = None,
+        *,
+        wire: Wire = "chat",
+        messages: Iterable[Any] = (),
+        settings: Mapping[str, Any] | None = None,
+    ) -> Conversation:
+        """
+        A new conversation, with *messages* to begin with; without *id* it gets one that nobody can guess.
+
+        *settings* are kept beside it, JSON. Raises SessionError if *id* cannot name a session, ConversationError if it
+        is taken.
+        """
+        name = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH)) if id is None else checked_id(id)
+        if wire not in WIRES:
+            raise ConversationError(f"unknown wire `{wire}`: use {' or '.join(WIRES)}")
+        head, texts = {"wire": wire, "settings": dict(settings or {})}, [text_of(item) for item in messages]
+        self.add(name, -1, [text_of(head), *texts])
+        return Conversation(self, name, head, texts)
+
+    def resume(self, id: str) -> Conversation:
+        """
+        The conversation *id*, to go on with. Half a turn may be open in it: see `Conversation.repair`.
+
+        Raises ConversationError if there is no conversation *id*, or it is damaged.
+        """
+        with self._transaction() as execute:
+            rows = execute("SELECT item FROM kept WHERE name = ? ORDER BY n", (checked_id(id),)).fetchall()
+        if not rows:
+            known = ", ".join(f"`{one.id}`" for one in self.listed()[:5]) or "none"
+            raise ConversationError(f"there is no conversation `{id}` in `{self.path}`; the latest are: {known}")
+        try:
+            (head, *texts) = (text for (text,) in rows)
+            return Conversation(self, id, parsed(head), texts)
+        except (ConversationError, KeyError, TypeError) as error:
+            raise ConversationError(f"the conversation `{id}` in `{self.path}` is damaged: {error}") from error
+
+    def listed(self) -> list[Summary]:
+        """
+        All of them, the one that was used last first.
+        """
+        with self._transaction() as execute:
+            rows = execute(LIST).fetchall()
+        found = ((*row[:4], json.loads(row[4])) for row in rows)
+        return [Summary(name, head["wire"], n, made, last, head["settings"]) for name, n, made, last, head in found]
+
+    def forget(self, id: str) -> None:
+        """
+        Drop the conversation *id* and the state of its session, and write over what the file held of it.
+
+        Raises as `resume` does.
+        """
+        self.resume(id)
+        with self._transaction() as execute:
+            execute("DELETE FROM kept WHERE name = ?", (id,))
+        self.store.forget(id)
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def add(self, name: str, latest: int, texts: Iterable[str]) -> None:
+        """
+        Add *texts* behind the row *latest* of a conversation, which is its last one, all or none; -1: there is none.
+
+        Raises ConversationError if it has more or fewer by now.
+        """
+        rows = [(name, n, round(self._clock() * 1000), text) for n, text in enumerate(texts, latest + 1)]
+        with self._transaction() as execute:
+            ((last,),) = execute("SELECT max(n) FROM kept WHERE name = ?", (name,))
+            if latest < 0 and last is not None:
+                raise ConversationError(f"there is a conversation `{name}` already: resume it, or use another id")
+            if latest >= 0 and last != latest:
+                there = "none" if last is None else f"{last} messages"
+                raise ConversationError(
+                    f"the conversation has {there} by now, not {latest}: another process goes on with it"
+                )
+            for row in rows:
+                execute("INSERT INTO kept VALUES (?, ?, ?, ?)", row)
+
+    def close(self) -> None:
+        """
+        Close the file.
+        """
+        self._database.close()
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        """
+        A transaction that is on the disk when it ends; nothing of it stays if the block raises.
+        """
+        execute = self._database.execute
+        with self._lock:
+            try:
+                execute("BEGIN IMMEDIATE")
+                yield execute
+                execute("COMMIT")
+            except BaseException as error:
+                if self._database.in_transaction:
+                    execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise explained(error, self.path, self._timeout) from error
+                raise
+
+
+def text_of(item: Any) -> str:
+    """
+    Returns the JSON of *item*: a mapping, an object of the openai client, or JSON text, which stays as it is.
+
+    Raises ConversationError for what is no JSON object.
+    """
+    if hasattr(item, "model_dump"):
+        # Fields that the server did not send are not sent back: some servers refuse the nulls.
+        item = item.model_dump(mode="json", exclude_unset=True)
+    try:
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+        parsed(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConversationError(f"a message that is not JSON cannot be kept: {error}") from None
+    # SQLite holds no halves of characters; JSON reads their escapes back as they were.
+    return "".join(char if not "\ud800" <= char <= "\udfff" else f"\\u{ord(char):04x}" for char in text)
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """
+    Returns the item that *text* is the JSON of. Raises ConversationError if it is no JSON object.
+    """
+    try:
+        item = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConversationError(f"a message that is not JSON: {error}") from None
+    if not isinstance(item, dict):
+        raise ConversationError(f"a message is a JSON object, not `{text[:80]}`")
+    return item

@@ -3,7 +3,7 @@ Repairs a turn that a process left half finished: a call that nobody answered ge
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
@@ -12,22 +12,13 @@ from guardrails.core.values.types import Outcome, ToolCall
 
 
 if TYPE_CHECKING:
+    from guardrails.integrations.openai.loop import Wire
     from guardrails.integrations.openai.reading import RequestedCall
     from guardrails.session.session import Session
 
 
 INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
 LOOK_FIRST: Final = "Find out whether it took effect before you call it again."
-
-
-class Reads(Protocol):
-    """
-    The questions to a wire: which calls a message makes, which call it answers, and which message answers a call.
-    """
-
-    def calls_of(self, message: Any) -> Iterable["RequestedCall"]: ...
-    def answers(self, message: Any) -> str | None: ...
-    def result(self, call: "RequestedCall", text: str) -> Any: ...
 
 
 class Repaired(NamedTuple):
@@ -41,7 +32,7 @@ class Repaired(NamedTuple):
     """Its admission was open: it was running, or about to. False: it was refused, ended, or never asked for."""
 
 
-def repair(messages: list[Any], wire: Reads, session: "Session") -> list[Repaired]:
+def repair(messages: list[Any], wire: "Wire", session: "Session") -> list[Repaired]:
     """
     Answer each call at the end of *messages* that has no result. The amounts that *session* still reserves for it and
     for its sub-agents are settled, as these ended with their process.
@@ -65,7 +56,7 @@ def repair(messages: list[Any], wire: Reads, session: "Session") -> list[Repaire
     return repaired
 
 
-def unanswered(messages: Iterable[Any], wire: Reads) -> list["RequestedCall"]:
+def unanswered(messages: Iterable[Any], wire: "Wire") -> list["RequestedCall"]:
     """
     The calls of the latest turn that no message answers, in their order.
     """

@@ -224,7 +224,7 @@ def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     assert "this would forget 2 states of" in run("forget", str(path), "trip-42").stderr
     assert run("forget", str(path), "trip-42", "--yes").stdout == "2 states forgotten\n"
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     assert "trip-42" not in listed(path)
 
 
