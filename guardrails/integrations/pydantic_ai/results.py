@@ -6,14 +6,17 @@ them.
 from dataclasses import replace
 from typing import Any
 
+from guardrails.core.arguments.typed import problems_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.values.errors import needs
-from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import lines, remark
+from guardrails.core.values.types import Failed, Problem
+from guardrails.hooks.results import beside
+from guardrails.integrations.hosting import lines
 
 
 with needs("pydantic-ai", "this adapter"):
+    from pydantic import ValidationError
     from pydantic_ai import ToolReturn
     from pydantic_ai import exceptions as host
     from pydantic_ai.messages import is_multi_modal_content as is_file
@@ -53,12 +56,29 @@ def shown(result: Any, envelope: Envelope, tool: ToolDefinition) -> Any:
     """
     *result* as the model reads it, in the host's own form if it has one; then with what *envelope* says beside it.
     """
-    said = remark(envelope)
     if is_plain(result, tool):
         text = envelope.to_json()
         return replace(result, return_value=text) if isinstance(result, ToolReturn) else text
+    said = beside(envelope)
     if said is None:
         return result
     made = result if isinstance(result, ToolReturn) else ToolReturn(result)
     content = [made.content] if isinstance(made.content, str) else made.content or ()
     return replace(made, content=[*content, said])
+
+
+class Wrong:
+    """
+    The host's objections to the arguments of one call, as their check, whatever it is asked about.
+    """
+
+    def __init__(self, error: "ValidationError | host.ModelRetry | host.ToolFailed", schema: dict[str, Any]) -> None:
+        self._error, self._schema = error, schema
+
+    def schema(self) -> dict[str, Any]:
+        return self._schema
+
+    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
+        if not isinstance(self._error, ValidationError):
+            return arguments, (Problem("", self._error.message, "value"),)
+        return arguments, problems_of(self._error, arguments if isinstance(arguments, dict) else {}, self._schema)

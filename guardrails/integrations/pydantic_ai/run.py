@@ -5,22 +5,22 @@ One run of an agent of pydantic-ai behind a session: its model requests, its too
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, ashare_of, calling, give_back
+from guardrails.integrations.hosting import Asking, calling, declared, give_back, missing, share_of
 from guardrails.session.session import scoped
 
-from .arguments import Wrong
-from .results import failed, is_plain, read, shown
+from .results import Wrong, failed, is_plain, read, shown
 
 
 with needs("pydantic-ai", "this adapter"):
     from pydantic import ValidationError
-    from pydantic_ai import CallToolsNode, ModelRequestNode, RunContext
+    from pydantic_ai import CallToolsNode, RunContext
     from pydantic_ai import exceptions as host
     from pydantic_ai import messages as parts
     from pydantic_ai.capabilities import AbstractCapability
@@ -42,7 +42,6 @@ TOLD: Final = (
     host.UnexpectedModelBehavior,
 )
 """By these the host tells that a tool failed; by the last, that it asked for more retries than it may."""
-NOT_MADE: Final = "This call was not made, since the same response called a tool that does not exist."
 UNSET: Final = object()
 
 
@@ -61,8 +60,6 @@ class GuardedRun(AbstractCapability[Any]):
         """Ids of calls whose result comes, or came, from elsewhere."""
         self._forced: Any = None
         """The latest choice that forced a tool."""
-        self._refuses = False
-        """No call of the latest response is run."""
 
     def _begin(self, session: "Session") -> None:
         self._session = scoped(session, {}, passes=LATER)
@@ -72,14 +69,15 @@ class GuardedRun(AbstractCapability[Any]):
         """
         Take the share, and give back what is left of it.
         """
-        child = await ashare_of(self._own, **self._share) if self._share else None
+        off_loop = self._own.ledger.off_loop
+        child = await off_loop(partial(share_of, self._own, **self._share)) if self._share else None
         if child is None:
             return await handler()
         self._begin(child)
         try:
             return await handler()
         finally:
-            await child.ledger.off_loop(give_back, child, forget=True)
+            await off_loop(give_back, child, forget=True)
 
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
@@ -87,13 +85,12 @@ class GuardedRun(AbstractCapability[Any]):
         """
         Turn tools off when it is time, and charge the response; the digest is the answer if the model gives none.
         """
-        asking, off_loop, asked = self._asking, self._session.ledger.off_loop, request_context.model_request_parameters
-        await off_loop(self._prepare, ctx.run_id, request_context.messages, asked.function_tools)
+        asking, asked = self._asking, request_context.model_request_parameters
+        await asking.off_loop(self._prepare, ctx.run_id, request_context.messages, asked.function_tools)
         limit = None if ctx.usage_limits is None else ctx.usage_limits.request_limit
         # With a tool that others run a call may well be what the run ends with.
-        last = (
-            limit is not None and ctx.usage.requests + 1 >= limit and not any(map(_is_deferred, asked.function_tools))
-        )
+        deferred = any(tool.defer for tool in asked.function_tools)
+        last = limit is not None and ctx.usage.requests + 1 >= limit and not deferred
         if last:
             asking.final.force(LAST)
         settings, outputs = request_context.model_settings or {}, {tool.name for tool in asked.output_tools}
@@ -102,29 +99,27 @@ class GuardedRun(AbstractCapability[Any]):
         if forces and choice != self._forced:
             # One that changes from step to step is meant: each holds for its first request.
             self._forced, asking.final.first = choice, True
-        chosen = await off_loop(asking.ask, "required" if forces else None)
-        if (asking.off and asked.function_tools) or (forces and chosen is None):
-            request_context.model_settings = {**settings, "tool_choice": chosen}
-        try:
-            response = await handler(request_context)
-        except BaseException:
-            await off_loop(asking.failed)
-            raise
-        calls = [call for call in response.tool_calls if call.tool_name not in outputs]
-        answers = len(calls) < len(response.tool_calls) or bool(response.files) or response.state == "suspended"
-        meaning = await off_loop(
-            asking.take,
-            response.text or ("-" if answers else ""),
-            calls,
-            model=response.model_name or "",
-            usage=response.usage,
-            key=f"{ctx.run_id}:{ctx.run_step}:{response.provider_response_id or ''}",
-            provider=response.provider_url or response.provider_name,
-        )
-        self._refuses = meaning in ("again", "digest")
-        if answers or meaning in ("run", "answered") or (meaning == "again" and not last):
-            return response
-        digest = await off_loop(lambda: asking.answer or asking.digest)
+
+        def send(chosen: Any) -> Any:
+            if (asking.off and asked.function_tools) or (forces and chosen is None):
+                request_context.model_settings = {**settings, "tool_choice": chosen}
+            return handler(request_context)
+
+        def told(response: parts.ModelResponse) -> tuple[str, int, dict[str, Any]]:
+            calls = [call for call in response.tool_calls if call.tool_name not in outputs]
+            answers = len(calls) < len(response.tool_calls) or bool(response.files) or response.state == "suspended"
+            key = f"{ctx.run_id}:{ctx.run_step}:{response.provider_response_id or ''}"
+            provider = response.provider_url or response.provider_name
+            named = {"model": response.model_name or "", "usage": response.usage, "key": key, "provider": provider}
+            # With tools off, calls beside an output are not run: each is refused.
+            return response.text or ("-" if answers else ""), 0 if answers and asking.off else len(calls), named
+
+        response, digest = await asking.respond("required" if forces else None, send, told, again=False)
+        # The host asks on by itself, once each of its calls is refused.
+        if digest is None and last and asking.final.ended is None:
+            digest = await asking.off_loop(self._session.digest)
+        if digest is None:
+            return cast("parts.ModelResponse", response)
         if asked.allow_text_output and asked.output_mode in ("text", "tool"):
             return replace(response, parts=[parts.TextPart(digest)], finish_reason="stop")
         # Whatever fits a schema is no digest.
@@ -137,21 +132,27 @@ class GuardedRun(AbstractCapability[Any]):
         Settle the calls that were answered elsewhere, by the host or its user, and declare the tools that are new.
         """
         # A request with the results of its other calls may stand between the response and those that came later.
-        made = {call.tool_call_id: call for call in _latest_calls(messages)}
+        latest: Any = next(
+            (said.tool_calls for said in reversed(messages) if isinstance(said, parts.ModelResponse)), []
+        )
+        made = {call.tool_call_id: call for call in latest}
         # A request of an earlier run that is made again was prepared then.
         for part in messages[-1].parts if messages and messages[-1].run_id == run else ():
             call = made.get(part.tool_call_id) if isinstance(part, parts.ToolReturnPart) else None
             if call is None:
                 continue
             if part.retry is not None and part.retry.cause == "unknown_tool":
-                part.content = self._missing(call, f"`{part.tool_name}` is not there. {part.content}").to_json()
+                known = scoped(self._session, {}, self._tools.values(), passes=LATER)
+                envelope = known.call(call.tool_name, call.args or {}, missing, id=call.tool_call_id)
+                part.content = envelope.to_json()
             elif call.tool_call_id in self._later:
                 self._later.discard(call.tool_call_id)
                 self._settle(call, part)
-        new = {tool.name: _tool(tool) for tool in tools if tool.name not in self._tools}
-        if new:
-            self._tools |= new
-            self._session.calls.declare(*new.values())
+        for tool in tools:
+            if tool.name not in self._tools:
+                hints = (tool.metadata or {}).get("annotations")
+                self._tools[tool.name] = declared(tool.name, None, tool.description, hints)
+        self._session.calls.declare(*self._tools.values())
 
     def _settle(self, call: parts.ToolCallPart, part: parts.ToolReturnPart) -> None:
         """
@@ -169,13 +170,6 @@ class GuardedRun(AbstractCapability[Any]):
             return
         if is_plain(part.content):
             part.content = envelope.to_json()
-
-    def _missing(self, call: parts.ToolCallPart, text: str) -> Envelope:
-        arguments, made = call.args or {}, call.tool_call_id
-        if self._refuses:
-            return self._asking.refusal(call.tool_name, arguments, id=made)
-        known = scoped(self._session, {}, self._tools.values(), passes=LATER)
-        return known.call(call.tool_name, arguments, lambda *_: Failed(text, error_type="tool_missing"), id=made)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """
@@ -203,7 +197,10 @@ class GuardedRun(AbstractCapability[Any]):
         except (ValidationError, host.ModelRetry, host.ToolFailed) as error:
             wrong = Wrong(error, tool_def.parameters_json_schema)
             session = scoped(self._session, {call.tool_name: wrong}, passes=LATER)
-            raise host.ToolFailed((await self._called(call, wrong.told, session)).to_json()) from error
+            # A policy without a check of arguments is told a failure; the tool does not run then either.
+            failure = Failed(str(error), error_type="validation")
+            told = await self._called(call, lambda *_: failure, session)
+            raise host.ToolFailed(told.to_json()) from error
         if not tool_def.defer or ctx.tool_call_approved:
             return valid
         try:
@@ -247,8 +244,8 @@ class GuardedRun(AbstractCapability[Any]):
 
     async def _called(self, call: parts.ToolCallPart, execute: Any, session: "Session | None" = None) -> Envelope:
         tool, arguments, made = call.tool_name, call.args or {}, call.tool_call_id
-        if self._refuses:
-            return await self._session.ledger.off_loop(self._asking.refusal, tool, arguments, id=made)
+        if self._asking.off:
+            return await self._asking.off_loop(self._asking.refusal, tool, arguments, id=made)
         self._later.discard(made)
         if session is None:
             known = self._tools.get(tool)
@@ -259,40 +256,6 @@ class GuardedRun(AbstractCapability[Any]):
             self._later.add(made)
             raise
 
-    async def on_node_run_error(self, ctx: RunContext[Any], *, node: Any, error: Exception) -> Any:
-        """
-        Go on where the host ends a run since it called a tool that does not exist once more.
-        """
-        calls = node.model_response.tool_calls if isinstance(node, CallToolsNode) else []
-        tools = None if ctx.tool_manager is None else ctx.tool_manager.tools
-        if not isinstance(error.__cause__, host.ModelRetry) or all(call.tool_name in (tools or ()) for call in calls):
-            raise error
-        made: list[Any] = []
-        if isinstance(ctx.messages[-1], parts.ModelRequest) and ctx.messages[-1].state == "interrupted":
-            made.extend(ctx.messages.pop().parts)
-        answered = {getattr(part, "tool_call_id", None) for part in made}
-        for call in calls:
-            if call.tool_call_id not in answered:
-                there = call.tool_name in (tools or ())
-                part = parts.ToolReturnPart(call.tool_name, NOT_MADE, call.tool_call_id, outcome="denied")
-                missing = parts.RetryInfo(cause="unknown_tool")
-                made.append(part if there else replace(part, content="", outcome="retried", retry=missing))
-        return ModelRequestNode(parts.ModelRequest(made))
-
-
-def _latest_calls(messages: Sequence[parts.ModelMessage]) -> list[parts.ToolCallPart]:
-    return next((said.tool_calls for said in reversed(messages) if isinstance(said, parts.ModelResponse)), [])
-
 
 async def _elsewhere(_: str, __: Any) -> None:
     raise host.CallDeferred
-
-
-def _is_deferred(tool: ToolDefinition) -> bool:
-    return bool(tool.defer)
-
-
-def _tool(tool: ToolDefinition) -> Tool:
-    hints = (tool.metadata or {}).get("annotations")
-    known = Tool(name=tool.name, description=tool.description or "")
-    return known.override({"annotations": hints}) if isinstance(hints, dict) else known
