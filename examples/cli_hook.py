@@ -39,7 +39,7 @@ def main() -> None:
         for n in range(4):
             said = hook(Path(folder), told("PreToolUse", n)).get("hookSpecificOutput", {})
             if said.get("permissionDecision") == "deny":
-                print(n, "refused:", json.loads(said["permissionDecisionReason"])["message"])
+                print(n, "refused:", said["permissionDecisionReason"].partition("\n")[0])
                 continue
             print(n, "the client runs it")
             output = {"stdout": "2 failed", "stderr": "", "interrupted": False}

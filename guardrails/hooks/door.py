@@ -3,11 +3,9 @@ The command `guardrails hook`: what the clients start for each event.
 """
 
 import os
+import sys
 
-from .options import Options
 
-
-_CHUNK = 1 << 18
 FAILED = "guardrails hook: "
 """The beginning of what an installation says on standard error that is broken."""
 
@@ -22,35 +20,24 @@ def main(argv: "list[str]") -> int:
         from .install import main as command
 
         return command(argv)
-    _write(1, _answer(_read(), Options.of(argv)) + b"\n")
+    try:
+        from .options import Options
+        from .respond import respond
+
+        trace = os.environ.get("TRACEPARENT", "")
+        answer = respond(sys.stdin.buffer.read(), Options.of(argv), project=_project(), trace=trace)
+    except Exception as error:  # noqa: BLE001  an installation that is broken: another exit code would block every call
+        sys.stderr.write(f"{FAILED}{type(error).__name__}: {error}\n")
+        answer = b"{}"
+    sys.stdout.buffer.write(answer + b"\n")
     return 0
 
 
-def _answer(data: bytes, options: Options) -> bytes:
+def _project() -> str:
+    """
+    The folder in which the session began. Claude Code and Gemini CLI say it; Codex starts its hooks there.
+    """
     try:
-        from .respond import respond
-
-        return respond(data, options, trace=os.environ.get("TRACEPARENT", ""))
-    except Exception as error:  # noqa: BLE001  an installation that is broken: another exit code would block every call
-        _write(2, f"{FAILED}{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
-        return b"{}"
-
-
-def _read() -> bytes:
-    parts = []
-    try:
-        while part := os.read(0, _CHUNK):
-            parts.append(part)
-    except OSError:
-        # Closed: an event without content, which is answered too.
-        pass
-    return b"".join(parts)
-
-
-def _write(descriptor: int, text: bytes) -> None:
-    try:
-        while text:
-            text = text[os.write(descriptor, text) :]
-    except OSError:
-        # Nobody reads it any more.
-        pass
+        return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()  # noqa: PTH109
+    except OSError:  # it was taken away
+        return ""

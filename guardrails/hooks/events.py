@@ -5,44 +5,46 @@ Answers an event of a client: one logic for all clients, one event at a time, in
     print(json.dumps(answer(session, event)))
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.denials import Denials, refused_turns
-from guardrails.core.refusals import FORCED_ASKS
+from guardrails.core.guards.denials import MOST_REFUSED, refused_turns
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
+from guardrails.core.values.names import session_name
+from guardrails.session.ledger import SHARE
+from guardrails.session.session import key_hash
 
 from .clients import CLIENTS
-from .shares import AGENT, KNOWN, Known, end_share, share_of
-from .told import Answer, Client, Event, Kind, Said, Told
+from .clients.client import Answer, Client, Event, specific
+from .results import reason_of
 from .transcripts import tail
 
 
 if TYPE_CHECKING:
+    from guardrails.core.state import Pending
     from guardrails.session.session import Session
 
 CLAUDE: Final = CLIENTS["claude"]
-MOST_UNKNOWN: Final = 5
-"""Refusals in a row because the state cannot be read, after which the run is stopped."""
-MAX_OPEN: Final = 1_000
-"""Calls of a session that run at once, or whose end nobody told."""
-_RAISED: Final = {
-    "budget.max_calls": "max_calls",
-    "budget.max_turns": "max_turns",
-    "budget.max_tokens": "max_tokens",
-    "budget.max_cost_usd": "max_cost",
-    "budget.max_elapsed": "max_elapsed",
-}
-"""Limits of a session by the codes of what has ended it."""
+EVENTS: Final = tuple(CLAUDE.kinds)
+"""The events of Claude Code that are answered."""
+AGENT: Final = "agent:"
+"""The beginning of the names of the shares of sub-agents."""
+_LIVES: Final = 9
+"""Times that a sub-agent of one id may be taken up again with a share of its own."""
+LATEST: Final = 32
+"""Responses that are looked at: each call is an event, so that those before them were charged already."""
+EARLIER_MS: Final = 60_000
+"""How long before the first event of a session a response of it may have come."""
 
 
 def answer(
     session: "Session",
-    event: Event | Told,
+    event: Mapping[str, Any] | Event,
     *,
     client: Client = CLAUDE,
     envelopes: bool = False,
@@ -53,237 +55,206 @@ def answer(
     The answer of a hook to *event*, as *client* writes both; `{}`: no opinion.
 
     *session* is that of the event's `session_id`. With *envelopes* every text that a tool of an MCP server returns
-    reads as an envelope. Without, results are changed only if there is a note to add. With *asks* a person is asked in
+    reads as an envelope. Without, results are changed only if they are too long. With *asks* a person is asked in
     the client's own way about calls that wait for one. If it *stops*, a run whose model goes on calling at a limit is
     ended, with the session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
     """
-    if not isinstance(event, (Mapping, Told)):
+    read = event if isinstance(event, Event) else client.read(event) if isinstance(event, Mapping) else None
+    if read is None:
         return {}
-    known = KNOWN.setdefault(session, Known())
-    known.events += 1
-    told = None
     try:
-        told = event if isinstance(event, Told) else client.read(event)
-        if told is None:
-            return {}
-        said = (
-            _before(session, told, client, asks=asks, stops=stops)
-            if told.kind == "before"
-            else _OTHERS[told.kind](session, told)
-        )
-        if said is None:
-            return {}
-        said.envelopes = envelopes
-        return client.write(told, said)
+        own = share_of(session, read.agent)
     except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
         log.error("store failed: %s", error, extra={"session": session.id})
+        own = session
+    try:
+        if read.kind == "before":
+            return _before(own, read, client, asks=asks, stops=stops and client.stops)
+        if read.kind in ("after", "failed"):
+            envelope = _completed(session, own, read, client)
+            return {} if envelope is None else client.result(read, envelope, envelopes=envelopes)
+        return _aside(session, own, read)
+    except Exception as error:  # noqa: BLE001
+        log.error("store failed: %s", error, extra={"session": session.id})
         return {}
+
+
+def _aside(session: "Session", own: "Session", event: Event) -> Answer:
+    """
+    The answer to an event that is no call's.
+    """
+    match event.kind:
+        case "choice" if own.exhausted:
+            return specific(event.name, toolConfig={"mode": "NONE"})
+        case "denied" if event.call_id is not None:
+            with suppress(SessionError):
+                own.calls.release(event.call_id)
+        case "prompt" if event.agent is None:
+            if not session.ledger.go_on() and (session.exhausted or "").startswith("budget."):
+                # Its policy may have raised the limit since.
+                session.extend()
+        case "agent_stopped":
+            end_shares(session, event.agent)
+        case "stopped":
+            if not event.said.get("background_tasks"):
+                end_shares(session)
+            if not event.answer.strip() and session.exhausted:
+                # For a person whose model has ended without a word.
+                return {"systemMessage": session.digest()}
+    return {}
 
 
 # Calls
 
 
-def _before(session: "Session", told: Told, client: Client, *, asks: bool, stops: bool) -> Said | None:
-    try:
-        own = share_of(session, told.agent)
-    except Exception as error:  # noqa: BLE001
-        log.error("store failed: %s", error, extra={"session": session.id})
-        own = session
-    decision = _decided(own, told)
+def _before(own: "Session", event: Event, client: Client, *, asks: bool, stops: bool) -> Answer:
+    decision = _decided(own, event)
     if decision.envelope is None:
-        running = KNOWN.setdefault(own, Known()).open
-        running[decision.call.id] = decision
-        if len(running) > MAX_OPEN:
-            running.popitem(last=False)
-        return None
-    said = Said(decision.envelope, asks=asks and decision.pending)
-    over = False
-    with suppress(Exception):
-        over = stops and _is_over(own, decision, told, client, alone=KNOWN[session].events <= 1)
-    if over:
-        said.digest = own.digest()
-    return said
+        return {}
+    reason = reason_of(decision.envelope)
+    if asks and decision.pending:
+        return client.ask(reason)
+    refusal = client.refuse(reason)
+    with suppress(Exception):  # whatever a store raises: it is refused
+        if stops and _goes_on(own):
+            return refusal | {"continue": False, "stopReason": own.digest()}
+    return refusal
 
 
-def _decided(own: "Session", told: Told) -> Decision:
-    decision = own.decide(told.tool, told.arguments, id=told.call_id, claim=True)
-    if decision.code == "call.in_flight" and told.call_id is not None:
+def _decided(own: "Session", event: Event) -> Decision:
+    decision = own.decide(event.tool, event.arguments, id=event.call_id, claim=True)
+    if decision.code == "call.in_flight" and event.call_id is not None:
         # The same hook asked twice is no second executor.
-        again = own.decide(told.tool, told.arguments, id=told.call_id)
+        again = own.decide(event.tool, event.arguments, id=event.call_id)
         return again if again.repeated else decision
     return decision
 
 
-def _is_over(own: "Session", decision: Decision, told: Told, client: Client, *, alone: bool) -> bool:
+def _goes_on(own: "Session") -> bool:
     """
-    Whether the model was told often enough that no more calls run: the run is stopped. *alone*: this process has seen nothing
-    else of the session, so that what was told before is known by the state alone.
+    Returns whether the model has read that the session is over, and calls tools in a later turn. Where nobody tells of turns, nobody knows.
     """
-    known = KNOWN.setdefault(own, Known())
-    if not decision.n:
-        known.unknown += 1
-        return known.unknown >= MOST_UNKNOWN
-    known.unknown = 0
     code = own.exhausted
     if code is None:
-        known.told = None
         return False
-    refused = own.ledger.read(lambda state, _: refused_turns(state))
-    if known.told is None:
-        known.told = min(refused - 1, _refused_by_then(own, code)) if alone else refused - 1
-    return refused - known.told >= FORCED_ASKS and _was_read(code, told, client)
+    read = MOST_REFUSED if code.startswith("denials.") else 1
+    return own.ledger.read(lambda state, _: state.present.number > 0 and refused_turns(state) > read)
 
 
-def _was_read(code: str, told: Told, client: Client) -> bool:
+def _completed(session: "Session", own: "Session", event: Event, client: Client) -> Envelope | None:
     """
-    Whether the model has answered since it could read that *code* ended the session. A client may refuse the calls of one
-    response one after the other, and its events do not say so. Without a transcript nobody can tell.
+    Returns the answer to the end of a call. Returns None if nobody decided it.
     """
-    lines = tail(told.transcript)
-    if not lines:
-        return True
-    at = next((n for n, line in enumerate(lines) if code.encode() in line), len(lines))
-    keys = (one.key.partition(":")[2].encode() for one in client.used(lines[at:], told))
-    return any(not any(key in line for line in lines[:at]) for key in keys)
-
-
-def _refused_by_then(own: "Session", code: str) -> int:
-    if not code.startswith("denials."):
-        return 0
-    limits = (guard.max_turns_in_a_row for guard in own.ledger.chain.guards if isinstance(guard, Denials))
-    return 1 + next((limit for limit in limits if limit is not None), 0)
-
-
-def _after(session: "Session", told: Told) -> Said | None:
-    envelope = _completed(session, told)
-    return None if envelope is None else Said(envelope)
-
-
-def _completed(session: "Session", told: Told) -> Envelope | None:
-    """
-    Returns the answer to the event of a call that was run. Returns None if nobody decided it.
-    """
-    own = share_of(session, told.agent)
-    family = (own,) if own is session else (own, session)
-    call_id = told.call_id or _id_of(family, told)
-    if call_id is None:
-        return None
-    known = KNOWN.get(own)
-    decision = None if known is None else known.open.pop(call_id, None)
-    if decision is not None:
-        return own.complete(decision, told.outcome)
-    for one in family:
+    outcome = client.outcome(event)
+    for one in dict.fromkeys((own, session)):
+        call_id = event.call_id or _id_of(one, event)
+        if call_id is None:
+            continue
+        if event.tool in client.hiding:
+            end_shares(session, call_id)
         # Other hooks may have changed the arguments.
-        for arguments in (told.arguments, None):
+        for arguments in (event.arguments, None):
             with suppress(SessionError):
-                envelope = one.complete(call_id, told.outcome, arguments=arguments)
+                envelope = one.complete(call_id, outcome, arguments=arguments)
                 if envelope.code != "approve.pending":
                     return envelope
                 # A person has let it run, in the client's own way.
                 one.approve(call_id, by="client")
-                return one.complete(one.decide(told.tool, told.arguments, id=call_id, claim=True), told.outcome)
+                return one.complete(one.decide(event.tool, event.arguments, id=call_id, claim=True), outcome)
     return None
 
 
-def _id_of(family: tuple["Session", ...], told: Told) -> str | None:
+def _id_of(own: "Session", event: Event) -> str | None:
     """
     Returns the id of the call whose end is told without one: the oldest open call that is the same. Else it is the only
     call of its tool, whose arguments other hooks have changed.
     """
-    for one in family:
-        same = one.calls.open_calls(told.tool, told.arguments)
-        if same:
-            return same[0].id
-    for one in family:
-        found = one.ledger.read(lambda state, _: [each.id for each in state.pending.values() if each.tool == told.tool])
-        if len(found) == 1:
-            return found[0]
-    return None
+    same = own.calls.open_calls(event.tool, event.arguments)
+    others = [one for one in open_calls(own) if one.tool == event.tool]
+    return same[0].id if same else others[0].id if len(others) == 1 else None
 
 
-def _chosen(session: "Session", told: Told) -> Said | None:
-    return Said(final=True) if share_of(session, told.agent).exhausted else None
+def open_calls(own: "Session") -> "list[Pending]":
+    """
+    The calls that run, oldest first.
+    """
+    return own.ledger.read(lambda state, _: [one for one in state.pending.values() if one.question is None])
 
 
-def _released(session: "Session", told: Told) -> None:
-    own = share_of(session, told.agent)
-    if told.call_id is None:
-        return
-    for one in (own,) if own is session else (own, session):
+# Sub-agents
+
+
+def session_of(session: "Session", event: Mapping[str, Any]) -> "Session":
+    """
+    The session of the agent that *event* of Claude Code is of: see `share_of`.
+    """
+    return share_of(session, event.get("agent_id"))
+
+
+def share_of(session: "Session", agent: str | None) -> "Session":
+    """
+    The session of *agent*: *session* itself, or the share of the sub-agent, which has a context of its own. A sub-agent
+    for which nothing is left uses the share of its parent.
+    """
+    name = session_name(f"{AGENT}{agent}")
+    for n in range(1, _LIVES + 1 if agent else 1):
+        # A name is used up once its sub-agent has stopped.
         with suppress(SessionError):
-            KNOWN.setdefault(one, Known()).open.pop(told.call_id, None)
-            one.calls.release(told.call_id)
-            break
+            return session.child(name if n == 1 else f"{name}~{n}", share=SHARE, again=True)
+    return session
 
 
-# The rest of a run
-
-
-def _nothing(session: "Session", told: Told) -> None:
+def end_shares(session: "Session", agent: str | None = None) -> None:
     """
-    There is nothing to be said to it.
+    Give back what sub-agents hold and did not use: *agent*, or all that nobody ended.
     """
+    ended = None if agent is None else session_name(f"{AGENT}{agent}")
+    for child in session.ledger.read(lambda state, _: list(state.reserved)):
+        name = child.removeprefix(f"{session.id}/")
+        if name.startswith(AGENT) and ended in (None, name, name.rpartition("~")[0]):
+            session.child(name, again=True).close()
 
 
-def _prompted(session: "Session", told: Told) -> None:
-    if told.agent is None and not session.ledger.go_on() and _is_raised(session):
-        session.extend()
+# What a client does not tell
 
 
-def _is_raised(session: "Session") -> bool:
+def hidden_agent(session: "Session", event: Event, client: Client) -> str | None:
     """
-    Returns whether a limit has ended *session* that its policy has raised since, so that something is left of it.
+    The sub-agent whose event this is, of a client that does not say so: that of the latest call that runs one.
     """
-    name = _RAISED.get(session.exhausted or "")
-    if name is None:
-        return False
-    left = session.ledger.read(lambda state, now: session.ledger.limits.left(state, name, now))
-    return left is None or left > 0
+    if event.tool in client.hiding or event.kind not in ("before", "after", "choice", "model"):
+        return event.agent
+    return next((one.id for one in reversed(open_calls(session)) if one.tool in client.hiding), event.agent)
 
 
-def _started(session: "Session", told: Told) -> None:
-    share_of(session, told.agent)
-
-
-def _stopped(session: "Session", told: Told) -> Said | None:
-    if not told.background:
-        KNOWN[session].children.clear()
-        # Those that nobody ended, of other processes too.
-        for child in session.ledger.read(lambda state, _: list(state.reserved)):
-            name = child.removeprefix(f"{session.id}/")
-            if name.startswith(AGENT):
-                session.child(name, again=True).close()
-    return _silent(session, told)
-
-
-def _agent_stopped(session: "Session", told: Told) -> Said | None:
-    own = share_of(session, told.agent)
-    said = None if own is session else _silent(own, told)
-    end_share(session, told.agent)
-    return said
-
-
-def _silent(own: "Session", told: Told) -> Said | None:
+def charge(own: "Session", event: Event, client: Client) -> None:
     """
-    Returns the sentence for a person whose model has ended without a word because a limit is used up.
+    Charge the responses of the model that were not charged yet, each once.
     """
-    if (told.answer or "").strip() or not own.exhausted:
-        return None
-    return Said(notice=own.digest())
+    found = client.used(tail(event.transcript, client.marks), event)[-LATEST:]
+
+    def look(state: SessionState, _: int) -> list[Any]:
+        since = state.started_ms if state.started_ms >= 0 else own.ledger.time()
+        # A copy of another session's file has its responses too.
+        fresh = [one for one in found if one.at_ms is None or one.at_ms >= since - EARLIER_MS]
+        return [one for one in fresh if not state.keys.get(key_hash(one.key))]
+
+    for one in own.ledger.read(look) if found else ():
+        with suppress(SessionError):  # what it says cannot be
+            own.charge(model=one.model, usage=one.usage, key=one.key)
 
 
-_OTHERS: Final[Mapping[Kind, Callable[["Session", Told], Said | None]]] = {
-    "after": _after,
-    "failed": _after,
-    "denied": _released,
-    "prompt": _prompted,
-    "agent_started": _started,
-    "agent_stopped": _agent_stopped,
-    "stopped": _stopped,
-    "choice": _chosen,
-    "model": _nothing,
-    "turn": _nothing,
-    "started": _nothing,
-}
-EVENTS: Final = CLAUDE.EVENTS
-"""The events of Claude Code that are answered."""
+def close_lost(own: "Session", event: Event) -> None:
+    """
+    End the calls that are over, though nobody will tell how: a person said no, they were interrupted, or the client tells no failures. They
+    would be refused for running if they are made again.
+    """
+    if event.kind in ("prompt", "stopped", "agent_stopped", "started"):
+        own.ledger.lose(*open_calls(own))
+    elif event.kind == "before":
+        turn = own.ledger.read(lambda state, _: state.present.number)
+        for one in open_calls(own):
+            # A response came after it. What it brought is like no other: it is no evidence, and no work that goes on.
+            if one.turn < turn:
+                with suppress(SessionError):
+                    own.complete(one.id, f"Its end was not told ({one.n}).")

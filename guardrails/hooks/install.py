@@ -130,7 +130,7 @@ def _wanted(client: str, command: Sequence[str]) -> dict[str, Any]:
     if client == "gemini":
         # By this name `/hooks disable` knows it; its times are in milliseconds.
         handler |= {"name": "guardrails", "timeout": TIMEOUT_S * 1_000}
-    return dict.fromkeys(CLIENTS[client].EVENTS, handler)
+    return dict.fromkeys(CLIENTS[client].kinds, handler)
 
 
 def _shown(command: Sequence[str]) -> str:

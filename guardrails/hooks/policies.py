@@ -1,85 +1,122 @@
 """
-The policy of a hook: as it is named, for the workspace that the event is of.
+The policy of a hook. Each event is a process, so that the settings of a policy that was found to be valid are kept beside the states of
+sessions: they are read without YAML, and hold on while the file cannot be used.
 """
 
+import json
 import os
 
-from collections.abc import Mapping
-from copy import copy
-from dataclasses import replace
-from functools import lru_cache
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from guardrails.core.chain import Chain, Rule
-from guardrails.core.guards.workspace import Workspace
+from guardrails.core.guards import kinds_of
+from guardrails.core.text.path_text import within
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.document import Document
+from guardrails.core.values.schema import fit
+from guardrails.core.values.version import __version__
+from guardrails.policy.check import file_type
 from guardrails.policy.policy import Policy
+from guardrails.policy.reload import digest, stamp_of
 
 from .options import Options
-from .told import Client, Told
-from .transcripts import head
 
 
-def policy_of(options: Options, told: Told, client: Client) -> Policy:
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
     """
-    The policy that *options* name. Relative folders of a workspace are below that of the project of *told*. Raises PolicyError.
+    The settings that *options* name, as a file has them; None: there are none that can be used. It is *wrong* why they are not what the options
+    name now.
     """
-    policy = _loaded(options)
-    return _placed(policy, *_places(told, client)) if _is_placed(policy.chain) else policy
+
+    options: Options
+    settings: Settings | None
+    files: tuple[str, ...] = ()
+    wrong: str = ""
+
+    @classmethod
+    def of(cls, options: Options) -> "Rules":
+        """
+        Returns the settings as they are kept, or read anew if a file has changed. If they cannot be used, the last ones hold that could.
+        """
+        place = f"{options.state_file}.policy-{digest(options.policy.encode())[:12]}.json"
+        kept = _kept(place)
+        files = kept.get("files", {})
+        if not options.wrong and files and all(tuple(stamp) == stamp_of(path) for path, stamp in files.items()):
+            return cls(options, kept["settings"], tuple(files))
+        try:
+            made = _read(options)
+        except PolicyError as error:
+            return cls(options, kept.get("settings"), tuple(files), str(error))
+        _keep(place, made)
+        return cls(options, made["settings"], tuple(made["files"]))
+
+    def policy(self, project: str, cwd: str) -> Policy:
+        """
+        Returns the policy for an agent that is in the folder *cwd* of a *project*. Raises PolicyError if there is none.
+        """
+        if self.settings is None:
+            raise PolicyError([self.wrong])
+        arguments, faults = fit(file_type(kinds_of(())), _placed(self.settings, project, cwd))
+        if faults:
+            raise PolicyError([fault.sentence("") for fault in faults])
+        mode = {"mode": "observe"} if self.options.observe else {}
+        return Policy(name=self.options.policy, **{"envelope": "quiet", **arguments, **mode})
+
+    def is_within(self, project: str) -> bool:
+        """
+        Returns whether one of the files is in *project*, where the agent may change it.
+        """
+        return any(within(os.path.realpath(path), os.path.realpath(project)) for path in self.files)
 
 
-@lru_cache(maxsize=64)
-def _loaded(options: Options) -> Policy:
+def _read(options: Options) -> Settings:
+    from guardrails.policy.document import Document
+    from guardrails.policy.file import plain
+
     if options.wrong:
         raise PolicyError([options.wrong])
-    said = Document(options.policy).arguments()
-    return Policy(**{"envelope": "quiet", **said} | ({"mode": "observe"} if options.observe else {}))
+    document = Document(options.policy)
+    Policy(**document.arguments())
+    stamps = {path: content.stamp for path, content in document.contents().items()}
+    return {"version": __version__, "files": stamps, "settings": plain(document.root)}
 
 
-def _is_placed(chain: Chain) -> bool:
-    return any(isinstance(guard, Workspace) for guard in chain.guards) or any(
-        Workspace.name in rule.guards for rule in chain.rules
-    )
+def _kept(place: str) -> Settings:
+    with suppress(OSError, ValueError):
+        with open(place, "rb") as file:  # noqa: PTH123
+            kept: Settings = json.load(file)
+        if kept["version"] == __version__:
+            return kept
+    return {}
 
 
-def _places(told: Told, client: Client) -> tuple[str, str]:
+def _keep(place: str, made: Settings) -> None:
+    new = f"{place}.{os.getpid()}"
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
+        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump(made, file)
+        os.replace(new, place)  # noqa: PTH105
+
+
+def _placed(settings: Settings, project: str, cwd: str) -> Settings:
     """
-    The project's folder, and the one in it where the agent is. An agent that has gone out of it has not taken it along.
+    Returns *settings* whose relative workspaces are in *project*. Relative paths of a call are taken from where the agent is, unless it has gone out of
+    the project; all of the project is open to it.
     """
-    now = told.cwd if os.path.isabs(told.cwd) else os.getcwd()  # noqa: PTH109, PTH117
-    root = client.project(head(told.transcript)) or now
-    inside = os.path.commonpath([os.path.realpath(root), os.path.realpath(now)]) == os.path.realpath(root)
-    return (root, now) if inside else (root, root)
+    here = cwd if within(os.path.realpath(cwd), os.path.realpath(project)) else project
 
+    def placed(holder: Settings, default: str | None) -> Settings:
+        own = holder.get("workspace")
+        root = own.get("root", default) if isinstance(own, dict) else None
+        if own is None or root is None or os.path.isabs(root):  # noqa: PTH117
+            return holder
+        also = [*own.get("also", ()), os.path.normpath(os.path.join(project, root))]  # noqa: PTH118
+        return {**holder, "workspace": {**own, "root": os.path.normpath(os.path.join(here, root)), "also": also}}  # noqa: PTH118
 
-@lru_cache(maxsize=64)
-def _placed(policy: Policy, root: str, now: str) -> Policy:
-    chain = policy.chain
-    guards = [
-        replace(guard, **_settings({"root": guard.root, "also": guard.also}, root, now))
-        if isinstance(guard, Workspace)
-        else guard
-        for guard in chain.guards
-    ]
-    rules: list[Rule] = []
-    for rule in chain.rules:
-        own = rule.guards.get(Workspace.name) or {}
-        placed = {**rule.guards, Workspace.name: _settings(own, root, now)} if "root" in own else None
-        rules.append(rule if placed is None else replace(rule, guards=placed))
-    made = copy(policy)
-    made.chain = chain.with_guards(guards, rules)
-    return made
-
-
-def _settings(own: Mapping[str, Any], root: str, now: str) -> dict[str, Any]:
-    """
-    The settings of the guard `workspace`. Relative paths of a call are taken from where the agent is, and all of the
-    project is open to it.
-    """
-    if os.path.isabs(own["root"]):  # noqa: PTH117
-        return dict(own)
-    also = tuple(own.get("also") or ())
-    here = os.path.normpath(os.path.join(now, own["root"]))  # noqa: PTH118
-    whole = os.path.normpath(os.path.join(root, own["root"]))  # noqa: PTH118
-    return {**own, "root": here, "also": also if here == whole else (*also, whole)}
+    rules = [placed(rule, None) for rule in settings.get("tools") or ()]
+    return placed({**settings, "tools": rules}, ".")

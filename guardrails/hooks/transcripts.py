@@ -1,69 +1,59 @@
 """
-The file in which a client keeps what its agent does: who reads it takes its latest part, and believes nothing of it.
+The file in which a client keeps what its agent does. Anybody may have written there: nothing of it is believed.
 """
 
+import json
 import os
 import stat
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 
-TAIL: Final = 256 << 10
-LONGER_TAIL: Final = 4 << 20
-"""Bytes that are read, and those where the latest lines are longer than that."""
-HEAD: Final = 64 << 10
+TAIL: Final = 1 << 20
+"""Bytes at the end of a file that are read."""
+Line = Mapping[str, Any]
+_NOTHING: Final[Line] = {}
 
 
-def tail(path: str, size: int = TAIL) -> list[bytes]:
+def tail(path: str, marks: Iterable[bytes]) -> list[Line]:
     """
-    The lines of the last *size* bytes of the file *path*, but for one of which the beginning or the end is missing. Empty if
+    The objects in the last lines of the file *path* that have one of *marks*, but for a line of which the beginning or the end is missing. Empty if
     there is no such file, or it is no plain one.
     """
-    with suppress(OSError, ValueError):
-        file = _opened(path)
-        try:
-            whole = os.fstat(file).st_size
-            start = max(0, whole - size)
-            os.lseek(file, start, os.SEEK_SET)
-            lines = _read(file, size).split(b"\n")
-        finally:
-            os.close(file)
-        # What is written at this moment has no end yet.
-        return lines[1 if start else 0 : -1]
-    return []
-
-
-def head(path: str) -> list[bytes]:
-    """
-    The lines of the first 64 KiB, but for one that goes on behind them.
-    """
-    with suppress(OSError, ValueError):
-        file = _opened(path)
-        try:
-            return _read(file, HEAD).split(b"\n")[:-1]
-        finally:
-            os.close(file)
-    return []
-
-
-def _opened(path: str) -> int:
-    if not path:
-        raise OSError("no file is named")
     # A pipe would wait for who writes into it.
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        raise OSError("it is no plain file")
-    return file
+    with suppress(OSError, ValueError), open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode):
+            start = file.seek(max(0, status.st_size - TAIL))
+            lines = file.read(TAIL).split(b"\n")
+            return [_parsed(line) for line in lines[1 if start else 0 : -1] if any(mark in line for mark in marks)]
+    return []
 
 
-def _read(file: int, size: int) -> bytes:
-    parts = []
-    while size > 0:
-        part = os.read(file, size)
-        if not part:
-            break
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _parsed(line: bytes) -> Line:
+    """
+    The object that *line* is the JSON of; an empty one if it is none.
+    """
+    with suppress(ValueError, RecursionError):
+        return mapping(json.loads(line))
+    return _NOTHING
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """
+    *value* if it is an object, else an empty one.
+    """
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def at_ms(said: Any) -> int | None:
+    """
+    Milliseconds since 1970 of a time as ISO 8601 writes it. Returns None if it is none.
+    """
+    with suppress(TypeError, ValueError, OverflowError):
+        at = datetime.fromisoformat(said)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    return None

@@ -33,6 +33,7 @@ class Driven:
         store, records = str(folder / "hooks.db"), str(folder / "records.jsonl")
         self.options = Options(policy=str(policy), store=store, records=records, **options)
         self.calls = 0
+        self.project = ""
         self.clock: Callable[[], float] = time.time
 
     def before(self, tool: str = "", arguments: Any = None) -> Any:
@@ -53,7 +54,7 @@ class Driven:
         """
         event = {"hook_event_name": name, "session_id": "s", "cwd": str(self.folder), **said}
         event.setdefault("transcript_path", str(self.transcript) if self.transcript.exists() else "")
-        answer = respond(json.dumps(event).encode(), self.options, clock=self.clock)
+        answer = respond(json.dumps(event).encode(), self.options, project=self.project, clock=self.clock)
         made = json.loads(answer)
         assert isinstance(made, dict)
         return made
@@ -142,6 +143,15 @@ class Gemini(Driven):
         given = {"llmContent": shown, "returnDisplay": "done"}
         return self.tell("AfterTool", **{**self.last, **said, "tool_response": given})
 
+    def answered(self, total: int = 100, *, over: bool = True) -> Any:
+        """
+        A response of the model that used *total* tokens; a piece of it if it is not *over*.
+        """
+        usage = {"promptTokenCount": total - 10, "candidatesTokenCount": 10, "totalTokenCount": total}
+        candidate = {"content": {"role": "model", "parts": []}, **({"finishReason": "STOP"} if over else {})}
+        response = {"candidates": [candidate], "usageMetadata": usage}
+        return self.tell("AfterModel", llm_request={"model": "gemini-2.5-flash"}, llm_response=response)
+
     def ran(self, tool: str = "run_shell_command", arguments: Any = None, response: Any = None) -> bool:
         if refused(self.before(tool, arguments)):
             return False
@@ -166,6 +176,7 @@ def reason(answer: Any) -> dict[str, Any]:
     What is said about a refusal.
     """
     specific = answer.get("hookSpecificOutput", {})
-    found = json.loads(specific.get("permissionDecisionReason") or answer.get("reason"))
+    text = specific.get("permissionDecisionReason") or answer.get("reason")
+    found = json.loads(text.partition("\n")[2])
     assert isinstance(found, dict)
     return found

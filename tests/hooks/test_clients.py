@@ -186,7 +186,7 @@ def test_the_workspace_is_where_the_session_began(tmp_path: Path) -> None:
     (inside / "sub").mkdir(parents=True)
     outside.mkdir()
     driven = Claude(tmp_path, PLACED)
-    driven.write({"type": "user", "sessionId": "s", "cwd": str(inside), "message": {"content": "go"}})
+    driven.project = str(inside)
 
     def ran(path: Path | str, cwd: Path) -> bool:
         return driven.ran("Read", {"file_path": str(path)}, "text", cwd=str(cwd))

@@ -24,7 +24,7 @@ def run(home: Home, code: str, data: bytes, *options: object) -> "subprocess.Com
 
 def test_what_is_wrong_is_told_to_people(home: Home) -> None:
     done = run(home, f"import sys\n{DOOR}", event("a"), "--policy", "mistyped")
-    assert "no policy named `mistyped`" in json.loads(done.stdout)["systemMessage"]
+    assert "no policy named `mistyped`" in json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"]
     assert b"no policy named `mistyped`" in done.stderr
 
 

@@ -62,7 +62,7 @@ def refusal(output: dict[str, Any]) -> dict[str, Any]:
     """
     said = specific(output)
     assert said["permissionDecision"] == "deny"
-    read = json.loads(said["permissionDecisionReason"])
+    read = json.loads(said["permissionDecisionReason"].partition("\n")[2])
     assert isinstance(read, dict)
     return read
 
@@ -163,15 +163,18 @@ def test_a_result_that_says_all_by_itself_stays_as_it_is() -> None:
         assert ran(session, n, response) == {}
 
 
-def test_a_text_of_a_server_reads_as_an_envelope_where_it_is_cut_or_a_limit_is_used_up() -> None:
-    session = Policy([Budget(max_calls=2), Truncate(max_bytes=2_048)]).session("s")
+def test_a_text_of_a_server_is_cut_in_place_and_reads_as_an_envelope_where_that_is_asked_for() -> None:
+    session = Policy([Budget(max_calls=3), Truncate(max_bytes=2_048)]).session("s")
     big = specific(ran(session, 1, [{"type": "text", "text": "row " * 20_000}], tool="mcp__db__read"))
     [block] = big["updatedToolOutput"]
-    assert json.loads(block["text"])["is_complete"] is False
-    last = specific(ran(session, 2, [{"type": "text", "text": "found"}], tool="mcp__db__read"))
-    [block] = last["updatedToolOutput"]
-    read = json.loads(block["text"])
-    assert (read["result"], read["limit_reached"]) == ("found", True)
+    assert (block["type"], len(block["text"]) < 2_100) == ("text", True)
+    assert json.loads(big["additionalContext"])["is_complete"] is False
+    found, made = {"tool_response": [{"type": "text", "text": "found"}], "tool": "mcp__db__read"}, []
+    for n, envelopes in ((2, True), (3, False)):
+        assert answer(session, call("PreToolUse", n, tool="mcp__db__read")) == {}
+        made.append(specific(answer(session, call("PostToolUse", n, **found), envelopes=envelopes)))
+    assert json.loads(made[0]["updatedToolOutput"][0]["text"])["result"] == "found"
+    assert json.loads(made[1]["additionalContext"])["limit_reached"] is True
 
 
 def test_images_stay_where_they_are_and_the_records_do_not_hold_them() -> None:
@@ -226,7 +229,7 @@ def test_a_call_that_a_person_allowed_in_claude_code_is_charged_once(
     session = process(policy)
     asked = specific(answer(session, call("PreToolUse", 1), asks=True))
     assert asked["permissionDecision"] == "ask"
-    assert json.loads(asked["permissionDecisionReason"])["code"] == "approve.pending"
+    assert "approve.pending" in asked["permissionDecisionReason"]
     answer(process(policy) if apart else session, call("PostToolUse", 1, tool_response="done"))
     assert (used(session), open_calls(session), session.pending()) == (1, 0, [])
 
@@ -297,11 +300,9 @@ def test_a_person_reads_the_digest_where_the_model_ends_at_a_limit_without_a_wor
 
 
 @table("on_error", ["deny", "allow"])
-def test_a_store_that_fails_raises_nothing_and_ends_a_model_that_goes_on(on_error: Any) -> None:
+def test_a_store_that_fails_raises_nothing(on_error: Any) -> None:
     session = Policy([Budget(max_calls=5)], on_error=on_error).session("s", store=Broken())
-    outputs = [answer(session, call("PreToolUse", n, **in_agent(1))) for n in range(6)]
-    assert any("continue" in one for one in outputs) == (on_error == "deny")
-    assert (outputs[0] == {}) == (on_error == "allow")
+    assert (answer(session, call("PreToolUse", 1, **in_agent(1))) == {}) == (on_error == "allow")
     for name in sorted({*EVENTS} - {"PreToolUse"}):
         assert "continue" not in answer(session, call(name, 1, tool_response="a", error="no"))
 

@@ -71,7 +71,7 @@ def test_the_hook_is_installed_for_each_event_and_taken_out_again(client: str, h
         before = files(home, Path.cwd())
         assert main(["install", client, *option]) == 0
         hooks = json.loads(path.read_text())["hooks"]
-        assert set(hooks) == set(CLIENTS[client].EVENTS)
+        assert set(hooks) == set(CLIENTS[client].kinds)
         handler = hooks["SessionStart"][0]["hooks"][0]
         assert handler["timeout"] == (TIMEOUT_S * 1_000 if client == "gemini" else TIMEOUT_S)
         assert main(["install", client, *option, "--observe", "--policy", "strict"]) == 0
@@ -124,7 +124,7 @@ def test_the_text_to_put_in_by_hand_is_shown_for_a_file_with_comments(
     assert f"{path}: " in said
     assert "line 1 column 1" in said
     path.write_text(said.partition("by hand:\n")[2])
-    assert set(json.loads(path.read_text())["hooks"]) == set(CLIENTS["claude"].EVENTS)
+    assert set(json.loads(path.read_text())["hooks"]) == set(CLIENTS["claude"].kinds)
     assert status(capsys, "claude")[1]["claude user"]["problems"] == []
 
 

@@ -158,6 +158,7 @@ def gemini(driven: Any, world: World) -> list[bool]:
             "tokens": tokens,
         }
         driven.write(message)
+        driven.answered()
         calls = []
         for place, (kind, what, shown) in enumerate(turn):
             tool, given = "run_shell_command", {"command": what, "description": f"For {number}.{place}"}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from guardrails.hooks.clients import CLIENTS
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
-from tests.hooks.driven import Claude, Codex, Gemini, now, refused
+from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
 from tests.tables import table
 
 
@@ -76,9 +76,7 @@ VALUES: Final = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=8,
 )
-NAMES: Final = st.sampled_from(
-    sorted({name for client in CLIENTS.values() for name in client.EVENTS} | {"PostToolBatch", "Nope"})
-)
+NAMES: Final = st.sampled_from(sorted({name for client in CLIENTS.values() for name in client.kinds} | {"Nope"}))
 FIELDS: Final = (
     "session_id",
     "transcript_path",
@@ -168,7 +166,7 @@ def test_what_cannot_be_read_is_answered_as_the_policy_says(
 ) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"version: 1\non_error: {on_error}\n")
-    named = data.replace(b"PreToolUse", CLIENTS[client].BEFORE.encode())
+    named = data.replace(b"PreToolUse", b"BeforeTool" if client == "gemini" else b"PreToolUse")
     said = json.loads(respond(named, Options(client=client, policy=str(policy), store=str(tmp_path / "s.db"))))
     assert refused(said) is (on_error == "deny")
     assert SCHEMAS[client].is_valid(said)
@@ -184,12 +182,57 @@ def test_a_store_that_is_gone_is_answered_as_the_policy_says(tmp_path: Path, dri
     assert made.tell("SessionStart", source="startup") == {}
 
 
-@table("driven", [Claude, Codex, Gemini])
-def test_a_policy_that_cannot_be_used_is_told_to_a_person_and_stops_nothing(tmp_path: Path, driven: Any) -> None:
-    made = driven(tmp_path, "version: 1\nbudgt: {}\n")
+@table("client", [Claude, Codex, Gemini])
+def test_without_a_policy_that_can_be_used_only_looks_run_and_a_person_is_told(tmp_path: Path, client: Any) -> None:
+    folder = tmp_path / client.__name__
+    folder.mkdir()
+    made = client(folder, "version: 1\nbudgt: {}\n")
     said = made.before()
-    assert "budgt" in said["systemMessage"]
-    assert not refused(said)
+    assert refused(said)
+    assert "budgt" in str(said)
+    look = {Claude: "Read", Codex: "view_image", Gemini: "read_file"}[client]
+    assert "budgt" in made.before(look, {"path": "a"})["systemMessage"]
+    assert "budgt" in made.tell("SessionStart")["systemMessage"]
+
+
+@table("client", [Claude, Codex, Gemini])
+def test_the_last_policy_that_could_be_used_holds_on_and_a_person_is_told(tmp_path: Path, client: Any) -> None:
+    folder = tmp_path / client.__name__
+    folder.mkdir()
+    made = client(folder, "version: 1\nbudget: {max_calls: 2}\n")
+    assert made.before(arguments={"command": "ls 1"}) == {}
+    (folder / "policy.yaml").write_text("version: 1\nbudgt: {}\n")
+    assert "budgt" in made.before(arguments={"command": "ls 2"})["systemMessage"]
+    assert reason(made.before(arguments={"command": "ls 3"}))["code"] == "budget.max_calls"
+    (folder / "policy.yaml").write_text("version: 1\nbudget: {max_calls: 9}\non_error: allow\n")
+    made.tell("BeforeAgent" if client is Gemini else "UserPromptSubmit")
+    assert made.before(arguments={"command": "ls 4"}) == {}
+    made.options = Options.of([*made.options.words(), "--no-such-option"])
+    assert "--no-such-option" in made.before(arguments={"command": "ls 5"})["systemMessage"]
+
+
+def test_an_unknown_option_without_an_earlier_policy_refuses_what_changes_something(tmp_path: Path) -> None:
+    made = Claude(tmp_path)
+    made.options = Options.of([*made.options.words(), "--observ"])
+    assert refused(made.before())
+    assert "--observ" in made.before("Read", {"file_path": "a"})["systemMessage"]
+
+
+def test_a_policy_inside_of_the_workspace_is_warned_about_at_the_start(tmp_path: Path) -> None:
+    made = Claude(tmp_path)
+    assert "inside of the workspace" in made.tell("SessionStart")["systemMessage"]
+    made.project = str(tmp_path / "project")
+    assert made.tell("SessionStart") == {}
+
+
+def test_the_settings_that_are_kept_are_read_without_the_file_format(tmp_path: Path) -> None:
+    made = Claude(tmp_path)
+    made.before()
+    [kept] = [path for path in tmp_path.iterdir() if ".policy-" in path.name]
+    settings = json.loads(kept.read_text())
+    settings["settings"]["budget"] = {"max_calls": 1}
+    kept.write_text(json.dumps(settings))
+    assert reason(made.before(arguments={"command": "ls"}))["code"] == "budget.max_calls"
 
 
 def test_records_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:

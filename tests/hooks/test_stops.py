@@ -2,73 +2,43 @@
 When a run is stopped at a limit: not before the model has answered the reason.
 """
 
-import json
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy
-from guardrails.hooks.events import answer
 from guardrails.hooks.options import Options
-from tests.hooks.driven import Claude, Codex, Gemini
+from tests.hooks.driven import Claude, Codex, Gemini, refused
 
 
-def told(n: int, transcript: Path, **said: Any) -> dict[str, Any]:
-    own = {"session_id": "s", "transcript_path": str(transcript), "cwd": ""}
-    call = {"tool_name": "Bash", "tool_input": {"command": f"ls {n}"}, "tool_use_id": f"toolu_{n}"}
-    return {"hook_event_name": "PreToolUse", **own, **call, **said}
+USAGE = {"input_tokens": 9}
+CAP = "version: 1\nbudget: {max_calls: 1}\n"
 
 
-def response(message: str, *calls: int) -> str:
-    """
-    Lines of a transcript: what the model has said, a line a block.
-    """
-    blocks = [{"type": "tool_use", "id": f"toolu_{n}", "name": "Bash", "input": {"command": f"ls {n}"}} for n in calls]
-    own = {"id": message, "role": "assistant", "model": "claude-opus-5-5", "usage": {"input_tokens": 9}}
-    lines = [json.dumps({"type": "assistant", "message": {**own, "content": [block]}}) for block in blocks]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def result(n: int, text: str) -> str:
-    block = {"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": text}
-    return json.dumps({"type": "user", "message": {"role": "user", "content": [block]}}) + "\n"
-
-
-def test_calls_of_one_response_that_are_refused_one_after_the_other_stop_nothing(tmp_path: Path, clock: Any) -> None:
-    transcript = tmp_path / "session.jsonl"
-    session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
-    transcript.write_text(response("msg_1", 1, 2, 3, 4, 5))
-    said = []
+def test_calls_of_one_response_that_are_refused_one_after_the_other_stop_nothing(tmp_path: Path) -> None:
+    driven = Claude(tmp_path, CAP)
+    driven.said("msg_1", USAGE, *(f"toolu_{n}" for n in range(1, 6)))
     for n in range(1, 6):
-        said.append(answer(session, told(n, transcript)))
+        said = driven.before(arguments={"command": f"ls {n}"})
+        assert refused(said) == (n > 1)
+        assert "continue" not in said
         if n == 1:
-            answer(session, told(n, transcript, hook_event_name="PostToolUse", tool_response="a"))
-        with transcript.open("a") as file:
-            file.write(result(n, json.dumps(said[-1]) if said[-1] else "a"))
-        clock.advance(0.2)
-    assert said[0] == {}
-    assert all("budget.max_calls" in json.dumps(one) for one in said[1:])
-    assert not any("continue" in one for one in said)
+            driven.after()
+        driven.result(f"toolu_{n}")
 
 
-def test_a_model_that_goes_on_after_it_has_read_why_is_stopped(tmp_path: Path, clock: Any) -> None:
-    transcript = tmp_path / "session.jsonl"
-    session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
+def test_a_model_that_goes_on_after_it_has_read_why_is_stopped(tmp_path: Path) -> None:
+    driven = Claude(tmp_path, CAP)
     stopped = []
-    for n in range(1, 6):
-        with transcript.open("a") as file:
-            file.write(response(f"msg_{n}", n))
-        said = answer(session, told(n, transcript))
+    for n in range(1, 5):
+        driven.said(f"msg_{n}", USAGE, f"toolu_{n}")
+        said = driven.before(arguments={"command": f"ls {n}"})
         if n == 1:
-            answer(session, told(n, transcript, hook_event_name="PostToolUse", tool_response="a"))
-        with transcript.open("a") as file:
-            file.write(result(n, json.dumps(said) if said else "a"))
+            driven.after()
+        driven.result(f"toolu_{n}")
         stopped.append("continue" in said)
-        clock.advance(5)
-    # The second call reads the reason, the third is made nevertheless, and that response is over with the fourth.
-    assert stopped == [False, False, False, True, True]
+    # The second call reads the reason, the third is made nevertheless.
+    assert stopped == [False, False, True, True]
 
 
 @pytest.mark.parametrize("driven", [Claude, Codex, Gemini])

@@ -12,6 +12,7 @@ import pytest
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 from tests.hooks.driven import Claude, refused
+from tests.hooks.test_noticing import count
 
 
 def told(options: Options, event: dict[str, Any], name: str, **more: Any) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def test_a_patch_whose_end_codex_does_not_tell_excuses_no_repeats(tmp_path: Path
         with rollout.open("a") as file:
             output = {"type": "function_call_output", "call_id": f"call_{n}", "output": "done"}
             file.write(json.dumps({"type": "response_item", "payload": output}) + "\n")
+            file.write(json.dumps(count(100 * n + 100)) + "\n")
     assert [bool(one) for one in said] == [False, False, False, True]
 
 

@@ -167,8 +167,10 @@ def hooks() -> Iterator[Entry]:
                     refused = "deny" in (own.get("permissionDecision"), said.get("decision"))
                     reason = f"{own.get('permissionDecisionReason') or said.get('reason') or ''}"
                     added = f"{own.get('additionalContext') or said.get('systemMessage') or ''}"
+                    # A sentence stands before the envelope of a refusal.
+                    read = reason.partition("\n")[2] or reason or added
                     name, text = event["hook_event_name"], json.dumps(said, sort_keys=True)
-                    told = {"keys": sorted([*said, *own]), **(meaning(reason or added) if reason or added else {})}
+                    told = {"keys": sorted([*said, *own]), **(meaning(read) if read else {})}
                     at = f"{file.stem} {policy} {n:02} {name}"
                     yield Entry(at, f"{client} {name}", {"refused": refused}, told, short(text))
 
