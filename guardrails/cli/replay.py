@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from guardrails.offline.replay.tally import Judgement, Tally
 
 FIGURES: "Final[tuple[tuple[str, Callable[[Tally], Counter[str]]], ...]]" = (
-    ("refused", lambda t: t.denied + t.after_exhaustion),
+    ("refused", lambda t: t.denied),
     ("refused, had worked", lambda t: t.wrong),
     ("refused, a repeat", lambda t: t.repeats),
     ("refused, had failed", lambda t: t.failed),

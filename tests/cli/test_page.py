@@ -24,10 +24,7 @@ TALLY: Final[dict[str, Any]] = {
     "sessions": 2,
     "refused": 8,
     "wrong_per_1000": 166.7,
-    **{
-        name: {}
-        for name in ("nudged", "observed", "repeats", "failed", "unknown", "after_exhaustion", "wrong_observed")
-    },
+    **{name: {} for name in ("nudged", "observed", "repeats", "failed", "unknown", "wrong_observed")},
     "denied": {"duplicates.window": 6, "budget.max_calls": 2},
     "wrong": {"duplicates.window": 2},
     **{f"{what}_{which}": 3 for what in ("pointless", "stopped") for which in ("second", "later")},

@@ -99,8 +99,6 @@ class Track:
         self.running: list[Running] = []
         self.turn: int | None = 0 if lens.turned else None
         """The latest response; 0: before the first; None: nobody says which response made a call."""
-        self.refused = False
-        """The session is over, and has refused a call since."""
 
     def judge(self, call: RecordedCall) -> None:
         """
@@ -121,13 +119,11 @@ class Track:
             row.recorded = "unknown" if worth == "unknown" else "repeat"
         elif outcome.error_type is not None:
             row.recorded = "failed"
-        over = self.state.exhausted is not None
         decision = self._decide(made, plan, now)
         if decision.observed:
             row.observed = tuple(dict.fromkeys(one.code for one in decision.observed if isinstance(one, Denial)))
         if decision.envelope is not None:
             row.decision, row.codes = "deny", (decision.denials[0].code,)
-            row.further, self.refused = over and self.refused, over
             return
         if decision.nudges:
             # One that is claimed at once was approved first.

@@ -53,8 +53,6 @@ class Row:
     """Of the denial that was shown, else of all nudges."""
     observed: tuple[str, ...] = ()
     """Of guards in observe mode that would have denied it."""
-    further: bool = False
-    """It was refused, and its session was over and had refused a call since."""
     advised: bool | None = None
     """Whether a retry model called its failure worth a retry; None: none was asked."""
     priced: bool | None = None
@@ -78,24 +76,18 @@ class Tally:
         refused = [row for row in rows if row.decision == "deny"]
         ran = [row for row in rows if row.decision != "deny"]
         watched = [row for row in rows if row.observed]
-        sessions = {(row.source, row.session_id, row.run): row.timed or row.turned for row in rows}
 
         def by_code(some: Iterable[Row]) -> Counter[str]:
             return Counter(row.codes[0] for row in some)
 
         self.source = source
-        self.sessions = len(sessions)
-        self.one_by_one = [*sessions.values()].count(False)
-        """Sessions with neither times nor a word on which response made a call: each call is taken for a response of its own."""
+        self.sessions = len({(row.source, row.session_id, row.run) for row in rows})
         self.calls = len(rows)
-        self.denied = by_code(row for row in refused if not row.further)
-        """Refused calls, but for those of sessions that had refused one since they were over."""
-        self.after_exhaustion = by_code(row for row in refused if row.further)
-        """Those, by the code that ended the session."""
+        self.denied = by_code(refused)
         self.wrong, self.repeats, self.failed, self.unknown = (
             by_code(row for row in refused if row.recorded == recorded) for recorded in RECORDED
         )
-        """Of both, by any guard; wrong: calls that had worked."""
+        """The parts of it; wrong: calls that had worked."""
         self.nudged = Counter(code for row in ran for code in row.codes)
         self.wrong_nudges = Counter(code for row in ran if row.recorded == "worked" for code in row.codes)
         """Of calls that had worked."""

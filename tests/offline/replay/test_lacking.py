@@ -76,4 +76,3 @@ def test_sessions_that_do_not_tell_responses_apart_are_told(calls: Calls, guards
     found = judge.judgement()
     reason = "no times and no word on which response made a call in sessions of bare: it sees calls one by one"
     assert found.not_judged.get("loops") == (reason if told else None)
-    assert {tally.source: tally.one_by_one for tally in found.sources} == {"bare": 1, "timed": 0, "turned": 0}
