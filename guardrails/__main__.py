@@ -58,7 +58,7 @@ def _run(words: "list[str]") -> int:
         return hook(words[1:])
     if words[:1] == ["mcp"]:
         # Before typer: it starts beside a server, and has to cost nothing.
-        from .mcp.proxy.door import main as mcp
+        from .mcp.command import main as mcp
 
         return mcp(words[1:])
     from .cli import app

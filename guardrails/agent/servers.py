@@ -58,7 +58,7 @@ def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[
     except OSError as error:
         raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
     from guardrails.mcp import McpTools
-    from guardrails.mcp.pins.pins import pins_file
+    from guardrails.mcp.pins import pins_file
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="guardrails mcp", daemon=True)

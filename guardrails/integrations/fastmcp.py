@@ -2,7 +2,7 @@
 FastMCP servers and clients behind sessions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from guardrails.core.values.errors import needs
@@ -20,11 +20,8 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
     from mcp_types import Tool as McpTool
 
-    from guardrails.mcp.answers import BESIDE, wrapped_value
-    from guardrails.mcp.guarded_client import GuardedCalls
-    from guardrails.mcp.guarding import Guarding
-    from guardrails.mcp.results import from_wire
-    from guardrails.mcp.runs import run_of
+    from guardrails.mcp.guarding import GuardedCalls, Guarding, Listed, run_of
+    from guardrails.mcp.wire import BESIDE, wrapped_value
 
 
 class GuardrailsMiddleware(Middleware):
@@ -33,7 +30,7 @@ class GuardrailsMiddleware(Middleware):
 
         server.add_middleware(GuardrailsMiddleware(Policy.load("default")))
 
-    The run that a client names in `_meta` is the session; see `runs.run_of` for calls that name none.
+    The run that a client names in `_meta` is the session; see `run_of` for calls that name none.
     """
 
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
@@ -43,7 +40,7 @@ class GuardrailsMiddleware(Middleware):
         self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[ListToolsRequest, Sequence[Tool]]
     ) -> Sequence[Tool]:
         listed = await call_next(context)
-        self._guarding.hear(tool.to_mcp_tool() for tool in listed)
+        self._guarding.hear(_listed(tool.to_mcp_tool() for tool in listed))
         return listed
 
     async def on_call_tool(
@@ -53,29 +50,30 @@ class GuardrailsMiddleware(Middleware):
     ) -> Any:
         asked, host = context.message, context.fastmcp_context
         given: Any = None
-        read: CallToolResult | None = None
+        wire: Any = None
 
         async def send(arguments: Any) -> Any:
-            nonlocal given, read
+            nonlocal given, wire
             same = arguments == (asked.arguments or {})
             fitted = context if same else context.copy(message=asked.model_copy(update={"arguments": arguments}))
             given = await call_next(fitted)
-            if not isinstance(given, ToolResult) or isinstance(given, InputRequiredToolResult):
-                return given
-            read = _read(given)
-            return read
+            plain = isinstance(given, ToolResult) and not isinstance(given, InputRequiredToolResult)
+            wire = _on_wire(given) if plain else given
+            return wire
 
-        async def listed() -> list[McpTool]:
+        async def listed() -> list[Listed]:
             tool = None if host is None else await host.fastmcp.get_tool(asked.name)
-            return [] if tool is None else [tool.to_mcp_tool(name=asked.name)]
+            return [] if tool is None else _listed([tool.to_mcp_tool(name=asked.name)])
 
-        wire = None if host is None else host.request_context
-        run = run_of(wire and wire.meta, get_access_token(), request=wire and wire.request)
+        request = None if host is None else host.request_context
+        run = run_of(request and request.meta, get_access_token(), request=request and request.request)
+        params = asked.model_dump(by_alias=True, exclude_none=True)
         told = (FastMCPError, NotFoundError, DisabledError)
-        made = await self._guarding.serve(asked, run, listed, send, told=told)
-        if made is read or not isinstance(made, CallToolResult):
+        made = await self._guarding.serve(params, run, listed, send, told=told)
+        if given is not None and made is wire:
             return given
-        return ToolResult(made.content, made.structured_content, made.meta, made.is_error)
+        result = CallToolResult.model_validate(made, by_name=False)
+        return ToolResult(result.content, result.structured_content, result.meta, result.is_error)
 
 
 class GuardedClient(GuardedCalls):
@@ -96,19 +94,21 @@ class GuardedClient(GuardedCalls):
         The client's own `call_tool`, if the session lets the call run. Raises ToolError for a failure unless *raise_on_error*
         is False.
         """
-        given = read = None
+        given: Any = None
+        wire: Any = None
 
-        async def send(fitted: Any, told: dict[str, Any]) -> CallToolResult:
-            nonlocal given, read
+        async def send(fitted: Any, told: dict[str, Any]) -> Any:
+            nonlocal given, wire
             given = await self._client.call_tool(name, fitted, raise_on_error=False, **told)
-            read = _read(given)
-            return read
+            wire = _on_wire(given)
+            return wire
 
-        made: CallToolResult = await self._call(name, arguments, send, options)
+        answer = await self._call(name, arguments, send, options)
+        made = CallToolResult.model_validate(answer, by_name=False)
         if made.is_error and raise_on_error:
             [first, *_] = made.content
             raise ToolError(first.text if isinstance(first, TextContent) else f"Tool '{name}' returned an error")
-        if given is not None and made is read:
+        if given is not None and answer is wire:
             return given
         shown = {key: said for key, said in (made.structured_content or {}).items() if key != BESIDE}
         whole = given is not None and not made.is_error and shown == (given.structured_content or {})
@@ -120,13 +120,18 @@ class GuardedClient(GuardedCalls):
         The client's own `list_tools`, which the session hears.
         """
         listed: list[McpTool] = await self._client.list_tools(*options, **more)
-        self._guarding.hear(listed)
+        self._guarding.hear(_listed(listed))
         return listed
 
-    async def _listed(self) -> list[McpTool]:
-        return await self._client.list_tools()
+    async def _listed(self) -> list[Listed]:
+        return _listed(await self._client.list_tools())
 
 
-def _read(given: ToolResult | ClientResult) -> CallToolResult:
-    said = {"content": given.content, "structuredContent": given.structured_content}
-    return from_wire({**said, "isError": given.is_error, "_meta": given.meta})
+def _listed(tools: Iterable[McpTool]) -> list[Listed]:
+    return [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools]
+
+
+def _on_wire(given: ToolResult | ClientResult) -> dict[str, Any]:
+    blocks = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in given.content]
+    made = {"content": blocks, "structuredContent": given.structured_content, "_meta": given.meta}
+    return {**{key: one for key, one in made.items() if one is not None}, "isError": given.is_error}

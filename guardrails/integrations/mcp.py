@@ -18,14 +18,10 @@ with needs("mcp", "`guardrails.integrations.mcp`"):
     from mcp.server.auth.middleware.auth_context import get_access_token
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
-    from mcp_types import Tool as McpTool
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
     from pydantic import ValidationError
 
-    from guardrails.mcp.guarded_client import GuardedCalls
-    from guardrails.mcp.guarding import Guarding
-    from guardrails.mcp.results import on_wire
-    from guardrails.mcp.runs import run_of
+    from guardrails.mcp.guarding import GuardedCalls, Guarding, Listed, run_of
 
 MAX_PAGES: Final = 100
 
@@ -36,7 +32,7 @@ class GuardrailsMiddleware:
 
         server.middleware.append(GuardrailsMiddleware(Policy.load("default")))
 
-    The run that a client names in `_meta` is the session; see `runs.run_of` for calls that name none.
+    The run that a client names in `_meta` is the session; see `run_of` for calls that name none.
     """
 
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
@@ -46,29 +42,25 @@ class GuardrailsMiddleware:
         if ctx.method == "tools/list":
             listed = await call_next(ctx)
             with suppress(ValidationError):
-                self._guarding.hear(ListToolsResult.model_validate(listed).tools)
+                self._guarding.hear(_on_wire(ListToolsResult.model_validate(listed)))
             return listed
         if ctx.method != "tools/call" or ctx.request_id is None:
             return await call_next(ctx)
         try:
-            params = CallToolRequestParams.model_validate(ctx.params or {}, by_name=False)
+            CallToolRequestParams.model_validate(ctx.params or {}, by_name=False)
         except ValidationError:
             # The server says what is wrong with it.
             return await call_next(ctx)
-
-        wire: Any = None
-        read: CallToolResult | None = None
+        asked = ctx.params or {}
 
         async def send(arguments: Any) -> Any:
-            nonlocal wire, read
-            same = arguments == (params.arguments or {})
-            wire = await call_next(ctx if same else replace(ctx, params={**(ctx.params or {}), "arguments": arguments}))
-            read = _read(wire)
-            return wire if read is None else read
+            same = arguments == (asked.get("arguments") or {})
+            return _wire(await call_next(ctx if same else replace(ctx, params={**asked, "arguments": arguments})))
 
         run = run_of(ctx.meta, get_access_token(), request=ctx.request)
-        made = await self._guarding.serve(params, run, lambda: _tools(ctx, call_next), send)
-        return wire if made is read or made is wire else _wire(made, ctx.protocol_version)
+        made = await self._guarding.serve(asked, run, lambda: _tools(ctx, call_next), send)
+        modern = isinstance(made, dict) and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return {"resultType": "complete", **made} if modern else made
 
 
 class GuardedClient(GuardedCalls):
@@ -86,20 +78,27 @@ class GuardedClient(GuardedCalls):
         The client's own `call_tool`, if the session lets the call run.
         """
 
-        async def send(fitted: Any, told: dict[str, Any]) -> Any:
-            return await self._client.call_tool(name, fitted if fitted or arguments is not None else None, **told)
+        given: Any = None
+        wire: Any = None
 
-        return await self._call(name, arguments, send, options)
+        async def send(fitted: Any, told: dict[str, Any]) -> Any:
+            nonlocal given, wire
+            given = await self._client.call_tool(name, fitted if fitted or arguments is not None else None, **told)
+            wire = _wire(given)
+            return wire
+
+        made = await self._call(name, arguments, send, options)
+        return given if made is wire and given is not None else CallToolResult.model_validate(made, by_name=False)
 
     async def list_tools(self, **options: Any) -> ListToolsResult:
         """
         The client's own `list_tools`, which the session hears.
         """
         listed: ListToolsResult = await self._client.list_tools(**options)
-        self._guarding.hear(listed.tools)
+        self._guarding.hear(_on_wire(listed))
         return listed
 
-    async def _listed(self) -> list[McpTool]:
+    async def _listed(self) -> list[Listed]:
         async def page(cursor: str | None) -> ListToolsResult:
             if isinstance(self._client, Client):
                 return await self._client.list_tools(cursor=cursor)
@@ -109,7 +108,7 @@ class GuardedClient(GuardedCalls):
         return await _pages(page)
 
 
-async def _tools(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> list[McpTool]:
+async def _tools(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> list[Listed]:
     """
     The tools that the server lists, asked by a request of our own in the place of *ctx*.
     """
@@ -122,32 +121,26 @@ async def _tools(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> li
     return await _pages(page)
 
 
-async def _pages(page: Callable[[str | None], Awaitable[ListToolsResult]]) -> list[McpTool]:
-    found: list[McpTool] = []
+async def _pages(page: Callable[[str | None], Awaitable[ListToolsResult]]) -> list[Listed]:
+    found: list[Listed] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         listed = await page(cursor)
-        found += listed.tools
+        found += _on_wire(listed)
         cursor = listed.next_cursor
         if cursor is None:
             break
     return found
 
 
-def _read(wire: Any) -> CallToolResult | None:
-    """
-    The tool result that is on the *wire*; None if it is none, such as a question to the client.
-    """
-    if not isinstance(wire, dict) or wire.get("resultType", "complete") != "complete":
-        return None
-    try:
-        return CallToolResult.model_validate(wire)
-    except ValidationError:
-        return None
+def _on_wire(listed: ListToolsResult) -> list[Listed]:
+    return [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in listed.tools]
 
 
-def _wire(result: CallToolResult, version: str) -> dict[str, Any]:
-    answer = on_wire(result)
-    if version not in MODERN_PROTOCOL_VERSIONS:
-        del answer["resultType"]
-    return answer
+def _wire(result: Any) -> Any:
+    """
+    A tool result as it is on the wire; anything else, such as a question to the client, as it is.
+    """
+    if not isinstance(result, CallToolResult):
+        return result
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"result_type"})

@@ -1,41 +1,65 @@
 """
-Calls of MCP tools behind sessions, for both ends of a connection: a server that guards its tools, a client that guards its calls.
+Calls of MCP tools behind sessions, for each place between a client and a server: in the server, in the client, and in a proxy.
 """
 
 import asyncio
+import json
+import time
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack
+from uuid import uuid4
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import needs
+from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
-from guardrails.policy.sessions import SessionOptions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.session import Session, scoped
 
-from .answers import UNKNOWN, answered, refused, says_nothing
-from .outcomes import explained, is_question, outcome_of
-from .results import from_wire, hints_of, on_wire
-from .runs import Run, Runs, watches
+from .wire import RUN, UNKNOWN, ServerArguments, answered, explained, hints_of, is_question, outcome_of, refused
 
 
-with needs("mcp", "`guardrails.mcp`"):
-    from mcp_types import CallToolRequestParams, CallToolResult
-    from mcp_types import Tool as McpTool
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
 
-
+Listed = Mapping[str, Any]
+"""A tool as its server lists it, on the wire."""
+Listing = Callable[[], Awaitable[Iterable[Listed]]]
 Send = Callable[[Any], Awaitable[Any]]
-"""Makes the call with the arguments that are given, and returns the SDK's result."""
+"""Makes the call with the arguments that are given, and returns the result on the wire."""
+PROCESS: Final = "process"
+"""The run of calls that name none and come from a process of one's own: MCP has no sessions."""
+IDLE_S: Final = 1800.0
+"""Seconds without a call after which calls that name no run are another run: a server outlives conversations."""
+STUCK_S: Final = 60.0
+"""
+Seconds without a call after which a session goes on whose model only repeated what was refused, or ran away, until its tools were off:
+who asks anew takes as long, and nobody else could extend it.
+"""
+MAX_HELD: Final = 1_000
+"""Runs that are told apart by their pauses."""
 MAX_TOOLS: Final = 10_000
 """Tools whose declarations are kept."""
 
 
-class _Asks(Exception):
+class Run(NamedTuple):
+    """
+    The key that tells the calls of one conversation from others; the *name* of a stranger's is None.
+    """
+
+    name: str | None
+    named: bool
+    """By the client or the operator: they say where one ends."""
+
+
+class Asks(Exception):
     """
     A tool asks its client for input; the call comes again with that.
     """
@@ -47,163 +71,224 @@ class Guarding:
     """
 
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
-        self.runs = Runs(guarded, **options)
-        self._tools: dict[str, McpTool | None] = {}
+        self.sessions = Sessions(guarded, **options)
+        self._clock: Callable[[], float] = options.get("clock") or time.time
+        self._held: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        """Sessions by their runs, each with the time of its latest call, in seconds."""
+        self._tools: dict[str, tuple[Tool, Listed] | None] = {}
         """By name; None: not listed."""
 
-    def hear(self, listed: Iterable[McpTool]) -> None:
+    async def session(self, run: Run) -> Session:
         """
-        Know the tools that a server *listed*.
+        The session of *run*; a stranger's is new each time, for its caller to end.
         """
-        self._tools.update((tool.name, tool) for tool in listed)
+        if run.name is None:
+            return self.sessions.of()
+        now = self._clock()
+        session, called_at = self._held.pop(run.name, (None, now))
+        if session is None:
+            # Other processes may have the same store.
+            own = run.name == PROCESS
+            session = self.sessions.of(f"{PROCESS}:{uuid4()}" if own else run.name, run=own)
+        elif not run.named and now - called_at > IDLE_S:
+            session = self.sessions.of(f"{run.name}:{uuid4()}", run=True)
+        self._held[run.name] = session, now
+        if len(self._held) > MAX_HELD:
+            self._held.popitem(last=False)
+        if now - called_at > STUCK_S:
+            await asyncio.to_thread(_go_on, session)
+        return session
+
+    def hear(self, listed: Iterable[Listed], held: Mapping[str, str] = MappingProxyType({})) -> None:
+        """
+        Know the tools that a server *listed*; *held* says why some are held, by their names.
+        """
+        for one in listed:
+            name, schema = one["name"], one.get("inputSchema")
+            spec = foreign_arguments(name, schema, ServerArguments) if schema else None
+            self._tools[name] = Tool(name=name, parameters=spec, held=held.get(name, ""), **hints_of(one)), one
         while len(self._tools) > MAX_TOOLS:
             del self._tools[next(iter(self._tools))]
 
-    async def known(self, name: str, listing: Callable[[], Awaitable[Iterable[McpTool]]]) -> McpTool | None:
+    def forget(self) -> None:
         """
-        Returns the declaration of the tool *name*; *listing* is asked once for an unknown one. None: nothing.
+        Know no tools until they are listed again: their server says that they have changed.
+        """
+        self._tools = {}
+
+    async def known(self, name: str, listing: Listing) -> tuple[Tool, Listed | None]:
+        """
+        Returns the tool *name* as it is declared and as it is listed; *listing* is asked once for an unknown one.
         """
         if name not in self._tools:
-            try:
+            # Hints are not worth a call: whether the tool is there, its server says.
+            with suppress(Exception):
                 self.hear(await listing())
-            except Exception:  # noqa: BLE001  hints are not worth a call: whether it is there, its server says
-                return None
-            self._tools.setdefault(name, None)
-        return self._tools[name]
+                self._tools.setdefault(name, None)
+        return self._tools.get(name) or (Tool(name=name), None)
 
-    async def serve(
-        self,
-        asked: CallToolRequestParams,
-        run: Run,
-        listing: Callable[[], Awaitable[Iterable[McpTool]]],
-        send: Send,
-        *,
-        told: tuple[type[Exception], ...] = (),
-    ) -> Any:
+    async def serve(self, asked: Mapping[str, Any], run: Run, listing: Listing, send: Send, **more: Any) -> Any:
         """
-        Returns a server's answer that was *asked* for a call of *run*; see `call`. A stranger's session is over with
-        it.
+        Returns a server's answer to a call of *run*; see `call`. A stranger's session is over with it.
         """
-        declared = await self.known(asked.name, listing)
-        continuing = asked.input_responses is not None or asked.request_state is not None
-        session = self.runs.session(run)
+        session = await self.session(run)
         try:
-            return await self.call(
-                session, asked.name, asked.arguments, send, declared=declared, continuing=continuing, told=told
-            )
+            return await self.call(session, asked, listing, send, **more)
         finally:
             if run.name is None:
-                self.runs.sessions.end(session)
+                self.sessions.end(session)
 
     async def call(
         self,
         session: Session,
-        name: str,
-        arguments: Mapping[str, Any] | None,
+        asked: Mapping[str, Any],
+        listing: Listing,
         send: Send,
         *,
-        declared: McpTool | None = None,
-        continuing: bool = False,
         told: tuple[type[Exception], ...] = (),
     ) -> Any:
         """
-        The result of `send(arguments)`, if *session* lets the tool *name* run, with what its envelope has to say; else
-        the refusal. An answer that is no tool result, such as a question to the client, is returned unchanged. With
-        *continuing* the call carries the answer to that question, and is the very call that asked.
+        The result of `send(arguments)`, if *session* lets the call run that is *asked* for by its parameters on the wire, with
+        what its envelope has to say; else the refusal. An answer that is no tool result, such as a question to the client, is
+        returned unchanged. The call that carries the answer to that question is the very call that asked.
 
         Raises what *send* raises, as the host's own failures have forms of their own; those *told* become results.
         """
-        tool = Tool(name=name, **({} if declared is None else hints_of(declared)))
-        made = _Made(declared, told, [one for one, listed in self._tools.items() if listed is not None])
-        if continuing or declared is None:
-            # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
+        name, arguments = asked["name"], asked.get("arguments")
+        tool, listed = await self.known(name, listing)
+        continuing = asked.get("inputResponses") is not None or asked.get("requestState") is not None
+        if continuing or listed is None:
             # The names of tools that no server lists are the client's: they are not kept.
-            scope = scoped(
-                session, {}, [replace(tool, repeats="allow" if continuing else tool.repeats)], passes=(_Asks,)
-            )
+            declared = [replace(tool, repeats="allow" if continuing else tool.repeats)]
+            scope = scoped(session, {}, declared, passes=(Asks,))
         else:
             session.calls.declare(tool)
-            scope = scoped(session, {}, passes=(_Asks,))
-        try:
-            envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
-        except _Asks as question:
-            return question.args[0]
-        return made.own() if made.was_made and watches(session.ledger.policy) else made.told(envelope)
+            scope = scoped(session, {}, passes=(Asks,))
+        given: Any = None
+        value: Any = None
+        raised: Exception | None = None
 
-
-class _Made:
-    """
-    One call, and what came of it in the host's form.
-    """
-
-    def __init__(self, declared: McpTool | None, told: tuple[type[Exception], ...], listed: list[str]) -> None:
-        self._declared = declared
-        self._schema = None if declared is None else declared.input_schema
-        self._listed = listed
-        self._told = told
-        self._result: Any = None
-        self._value: Any = None
-        self._error: Exception | None = None
-
-    def by(self, send: Send) -> Callable[[str, Any], Awaitable[Any]]:
-        """
-        Returns the function that a session runs.
-        """
-
-        async def execute(name: str, arguments: Any) -> Any:
-            self._result = self._error = None
+        async def execute(_: str, fitted: Any) -> Any:
+            nonlocal given, value, raised
+            given = raised = None
             try:
-                self._result = result = await send(arguments)
+                given = await send(fitted)
             except Exception as error:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
-                self._error = error
-                kind = failure_of(error, arguments).error_type or "other"
-                if kind == "not_found" and self._declared is None:
-                    kind = "tool_missing"
-                failed = Failed(str(error), error_type=kind)
-                return explained(name, arguments, failed, kind, schema=self._schema, listed=self._listed)
-            if is_question(result):
-                raise _Asks(result)
-            if not isinstance(result, CallToolResult):
-                return "began a task"
-            wire = on_wire(result)
-            self._value = value = outcome_of(name, arguments, wire, schema=self._schema, listed=self._listed)
+                raised, kind = error, failure_of(error, fitted).error_type
+                kind = "tool_missing" if kind == "not_found" and listed is None else kind
+                value = Failed(str(error), error_type=kind or "other")
+            else:
+                if is_question(given):
+                    raise Asks
+                if not _is_result(given):
+                    return "began a task"
+                value, kind = outcome_of(given), None
+            if isinstance(value, Failed):
+                value = explained(tool, fitted, value, kind, listed=listed is not None, names=self._names())
             return value
 
-        return execute
+        try:
+            envelope = await scope.acall(name, {} if arguments is None else arguments, execute)
+        except Asks:
+            return given
+        if raised is not None and (watches(session.ledger.policy) or not isinstance(raised, told)):
+            raise raised
+        if given is None:
+            return refused(envelope)
+        if not _is_result(given) or watches(session.ledger.policy):
+            return given
+        if given.get("isError") or not envelope.ok:
+            return refused(envelope, given)
+        return answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
 
-    @property
-    def was_made(self) -> bool:
-        """
-        Returns whether the host has said what came of it.
-        """
-        return self._error is not None or self._result is not None
+    def _names(self) -> list[str]:
+        return [name for name, one in self._tools.items() if one is not None]
 
-    def own(self) -> Any:
-        """
-        Returns the value that the host would be given without guards.
-        """
-        if self._error is not None:
-            raise self._error
-        return self._result
 
-    def told(self, envelope: Envelope) -> Any:
+class GuardedCalls:
+    """
+    *client* with calls behind a session of *guarded*, a policy or the session itself; all else is the client's own.
+
+    *run* names the session; without one it is forgotten when the client is left. *options* are those of `Policy.session`.
+    """
+
+    def __init__(
+        self, client: Any, guarded: Policy | Session, *, run: object = None, **options: Unpack[SessionOptions]
+    ) -> None:
+        self._client = client
+        self._guarding = Guarding(guarded, **options)
+        self._named = run is not None
+        self.guarded_by: Session = self._guarding.sessions.of(run)
+        """The session."""
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: object) -> Any:
+        try:
+            return await self._client.__aexit__(*raised)
+        finally:
+            if not self._named:
+                self._guarding.sessions.end(self.guarded_by)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def _call(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None,
+        send: Callable[[Any, dict[str, Any]], Awaitable[Any]],
+        options: dict[str, Any],
+    ) -> Any:
         """
-        Returns the value that the host is given.
+        The result of `send(arguments, options)`, with *options* that tell the server the session, if that lets the call run.
         """
-        if self._error is not None and not isinstance(self._error, self._told):
-            raise self._error
-        if self._result is None:
-            return from_wire(refused(envelope))
-        if not isinstance(self._result, CallToolResult):
-            return self._result
-        if not self._result.is_error:
-            if says_nothing(envelope, self._value):
-                return self._result
-            schema = UNKNOWN if self._declared is None else self._declared.output_schema
-            with suppress(ValueError):
-                return from_wire(answered(envelope, on_wire(self._result), self._value, schema))
-        return from_wire(refused(envelope, on_wire(self._result)))
+        options = {**options, "meta": {**(options.get("meta") or {}), RUN: self.guarded_by.id}}
+        asked = {"name": name, "arguments": arguments, "inputResponses": options.get("input_responses")}
+        asked["requestState"] = options.get("request_state")
+        return await self._guarding.call(self.guarded_by, asked, self._listed, lambda fitted: send(fitted, options))
+
+    async def _listed(self) -> list[Listed]:
+        raise NotImplementedError
+
+
+def watches(policy: Policy) -> bool:
+    """
+    Whether *policy* decides and records, and changes nothing.
+    """
+    chain = policy.chain
+    return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
+
+
+def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, request: Any = None) -> Run:
+    """
+    Returns the run that a call belongs to. It is the run that its client names in *meta*, apart for each *token* that
+    authenticates. Without a name, all calls of a token are one run. Without either it is the transport's session, or
+    the process if the client has it for itself.
+
+    Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
+    """
+    named = (meta or {}).get(RUN)
+    if token is not None:
+        with needs("mcp", "`guardrails.mcp`"):
+            from mcp.server.auth.provider import principal_components
+        return Run(json.dumps([*principal_components(token), named]), named=named is not None)
+    if named is not None:
+        return Run(str(named), named=True)
+    return Run(PROCESS if request is None else request.headers.get("mcp-session-id"), named=False)
+
+
+def _go_on(session: Session) -> None:
+    with suppress(GuardrailsError):  # what is wrong with the store, the call hears of
+        if (session.exhausted or "").startswith(("denials.", "growth.")):
+            session.extend()
+
+
+def _is_result(given: Any) -> bool:
+    return isinstance(given, Mapping) and "content" in given

@@ -3,23 +3,54 @@ The tools of all configured MCP servers, in a registry beside an agent's own.
 """
 
 import asyncio
+import hashlib
+import inspect
+import re
+import shutil
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
-from guardrails.core.values.errors import needs
+from guardrails.core.arguments import foreign_arguments
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.logs import log
 from guardrails.policy.tools import Registry
+from guardrails.processes.needs import confinement_for
+from guardrails.processes.sandbox import Confinement, started
 
 from .config import McpServer
-from .connection import Connection
-from .pins.pins import Pins, Server, server_of
-from .results import on_wire, tools_of, value_of
+from .pins import Pins, server_of, visible
+from .wire import hints_of, outcome_of
 
 
 with needs("mcp", "`guardrails.mcp`"):
-    from mcp_types import Tool as McpTool
+    import anyio
+
+    from mcp import Client, MCPError
+    from mcp.client.stdio import get_default_environment
+    from mcp_types import CONNECTION_CLOSED
+    from pydantic import BaseModel
+
+    from .servers import near_server, remote_server
+
+
+SEPARATOR: Final = "__"
+MAX_NAME: Final = 64
+"""Characters that an API takes as the name of a function."""
+MAX_TOOLS: Final = 2_000
+"""Of one server."""
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+Listed = dict[str, Any]
+
+
+class McpServerGone(ConnectionError, GuardrailsError):
+    """
+    A server cannot be reached, or went away before it answered.
+    """
 
 
 class McpTools:
@@ -30,12 +61,12 @@ class McpTools:
             envelope = await session.acall("time__get_current_time", {"timezone": "UTC"}, mcp.registry.aexecute)
 
     A server that cannot be reached, dies, hangs or talks nonsense makes no exception here. Its missing answer is an
-    error envelope, `problems` says what is wrong, and the next call tries to reach it again. Tools that a server adds
-    or drops while it runs come and go in the registry. A name that another tool has registered stays with that tool.
+    error envelope, `problems` says what is wrong, and the next call tries to reach it again. A name that another tool has
+    registered stays with that tool.
 
-    A tool whose description or schema changes after it was first seen is held. It is shown as it was, and the guards
-    refuse its calls until `allow`. The file of first descriptions is *pins* (`pins_file()` is this user's). None keeps
-    them in this process, and False holds no tool.
+    A tool that says something else of itself than when it was first seen is held: it is offered without its words, and the guards
+    refuse its calls until `guardrails mcp allow`. The lock file is *pins* (`pins_file()` is this user's). None keeps it in this process,
+    and False holds no tool.
 
     A server that cannot be confined as its entries `network` and `sandbox` ask is not started, and `problems` says why.
     """
@@ -49,8 +80,7 @@ class McpTools:
     ) -> None:
         self.registry = Registry() if registry is None else registry
         self._pins = None if pins is False else Pins(pins)
-        self._offered: dict[Connection, list[McpTool]] = {}
-        self._connections = [Connection(server, self._changed) for server in servers]
+        self._connections = [Connection(server, self._offer) for server in servers]
         self._mine: dict[str, Connection] = {}
 
     @property
@@ -59,6 +89,13 @@ class McpTools:
         The present problem of each server that has one.
         """
         return {one.server.name: one.problem for one in self._connections if one.problem is not None}
+
+    @property
+    def held(self) -> dict[str, str]:
+        """
+        Why which tool is held.
+        """
+        return {name: entry.tool.held for name, entry in self.registry.entries.items() if entry.tool.held}
 
     async def __aenter__(self) -> Self:
         await asyncio.gather(*(one.start() for one in self._connections))
@@ -72,54 +109,180 @@ class McpTools:
             self.registry.remove(name)
         self._mine.clear()
 
-    @property
-    def held(self) -> dict[str, str]:
+    def _offer(self, connection: "Connection", listed: list[Listed]) -> None:
         """
-        Why which tool is held.
+        Offer the *listed* tools of a server that is connected, in place of those that it had before.
         """
-        return {name: entry.tool.held for name, entry in self.registry.entries.items() if entry.tool.held}
-
-    def allow(self, server: str, *tools: str) -> list[str]:
-        """
-        Allow what held *tools* of *server* say now, by the server's names for them; all of them if none is named. Returns
-        their names. To be called in the loop of the connections.
-
-        Raises StoreError if the file of pins cannot be used.
-        """
-        allowed: list[str] = []
-        for connection, offered in self._offered.items():
-            if connection.server.name == server and self._pins is not None:
-                allowed += self._pins.allow(_known_as(connection.server).key, tools)
-                self._changed(connection, offered)
-        return allowed
-
-    def _changed(self, connection: Connection, offered: list[McpTool]) -> None:
-        server = connection.server
-        self._offered[connection] = offered
-        held: dict[str, str] = {}
+        server, held = connection.server, {}
         if self._pins is not None and server.pins:
-            seen = self._pins.look(_known_as(server), [on_wire(one) for one in offered])
-            offered = [McpTool.model_validate(one.shown, by_name=False) for one in seen]
-            held = {one.name: one.held for one in seen if one.held}
-        # The session ends a call by the tool's timeout; the connection a little later, if nobody else did.
-        found = tools_of(server.name, offered, server.timeout, held)
+            command = () if server.command is None else (server.command, *server.args)
+            held = self._pins.look(server_of(command, server.url, server.name), listed)
+        found = tools_of(server, listed, held)
         for name in [name for name, owner in self._mine.items() if owner is connection and name not in found]:
             self.registry.remove(name)
             del self._mine[name]
         for name, (own, tool) in found.items():
             if name in self.registry and self._mine.get(name) is not connection:
-                log.warning(
-                    "`%s` is registered already, so `%s` of MCP server `%s` is left out", name, own, server.name
-                )
+                log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
                 continue
 
             async def execute(_: str, arguments: Any, own: str = own) -> Any:
-                return value_of(await connection.call(own, dict(arguments or {})))
+                return await connection.call(own, arguments)
 
             self.registry.add(tool, execute)
             self._mine[name] = connection
 
 
-def _known_as(server: McpServer) -> Server:
-    command = () if server.command is None else (server.command, *server.args)
-    return server_of(command, server.url, server.name)
+class Connection:
+    """
+    Keeps one server reachable: `start` it, `call` its tools from any task of the same loop, `close` it. The tools that it lists go to
+    *offer*, each time that it is connected.
+    """
+
+    def __init__(self, server: McpServer, offer: Callable[["Connection", list[Listed]], None]) -> None:
+        self.server = server
+        self.problem: str | None = None
+        """Why it cannot be reached now."""
+        self._offer = offer
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._lost = asyncio.Event()
+
+    async def start(self) -> None:
+        """
+        Connect and list the tools, unless that is done already or under way; `problem` says why it did not work.
+
+        An attempt goes on in the background when the caller that waits for it is cancelled.
+        """
+        if self._task is not None and self._lost.is_set():
+            await asyncio.wait([self._task])
+        if self._task is None or self._task.done():
+            self._lost, self._ready = asyncio.Event(), asyncio.Event()
+            self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
+        await self._ready.wait()
+
+    async def call(self, tool: str, arguments: Any) -> Any:
+        """
+        The outcome of a call of *tool* by the server's own name. Raises McpServerGone if no answer can come, MCPError if the server
+        refuses, TimeoutError after the server's `timeout`.
+        """
+        async with asyncio.timeout(self.server.timeout):
+            await self.start()
+            if self._client is None:
+                raise McpServerGone(f"MCP server `{self.server.name}` cannot be reached: {self.problem}")
+            try:
+                return outcome_of(_on_wire(await self._client.call_tool(tool, dict(arguments or {}))))
+            except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+                if isinstance(error, MCPError) and error.error.code != CONNECTION_CLOSED:
+                    raise
+                self._lost.set()
+                raise McpServerGone(f"MCP server `{self.server.name}` went away before it answered") from error
+
+    async def close(self) -> None:
+        """
+        End the connection, and the server if it was started here.
+        """
+        self._lost.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _live(self) -> None:
+        # The SDK's contexts must be left by the task that entered them.
+        server = self.server
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(server.connect_timeout):
+                    if server.command is None:
+                        transport = remote_server(server.url or "", server.headers)
+                    else:
+                        # What it is confined by may be tried first, which takes a while.
+                        transport = await asyncio.to_thread(started_server, server)
+                    client = await stack.enter_async_context(Client(transport))
+                    tools = await _listed(client)
+                self._client, self.problem = client, None
+                self._offer(self, tools)
+                self._ready.set()
+                await self._lost.wait()
+        except Exception as error:  # noqa: BLE001  whatever a server does, the agent goes on
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            said = f"{type(error).__name__}: {error}"[:500]
+            self.problem = f"not ready after {server.connect_timeout:g} s" if isinstance(error, TimeoutError) else said
+            log.error("MCP server `%s`: %s", server.name, self.problem)
+        finally:
+            self._client = None
+            self._lost.set()
+            self._ready.set()
+
+
+def started_server(server: McpServer) -> AbstractAsyncContextManager[Any]:
+    """
+    The streams of *server*, in its sandbox if its entry asks for one. It sees a few variables of ours (PATH, HOME, ...) and those that were
+    added for it.
+
+    Raises FileNotFoundError if there is no such program, SandboxUnavailable if what its entry asks for does not work here.
+    """
+    words = (server.command or "", *server.args)
+    if server.sandbox == "none" or (server.sandbox is None and server.network):
+        return near_server(words, server.env, server.cwd)
+    environment, folder = {**get_default_environment(), **server.env}, str(Path(server.cwd or ".").absolute())
+    if server.sandbox is None:
+        # What honest servers keep in a home, caches of npx and uvx say, stays theirs.
+        confinement = Confinement(workspace=folder, files="all", environment=environment)
+    else:
+        # By the folder that it really lies in: a link to that is not there.
+        found = Path(shutil.which(words[0], path=environment.get("PATH")) or Path(folder, words[0]))
+        words = (str(found.parent.resolve() / found.name), *server.args)
+        confinement = confinement_for(folder, network=server.network, environment=environment, program=words)
+    made = started("bwrap", confinement, words, folder)
+    return near_server(made.arguments, made.environment, made.folder)
+
+
+def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) -> dict[str, tuple[str, Tool]]:
+    """
+    Returns the tools that *server* has *listed* by the name a model calls them by, each with the server's own name. The
+    reasons why some are held are *held*, by the server's name.
+
+    A model's name is `{server}__{tool}`, with `_` for characters that no API takes. A name that is too long or taken
+    ends in a hash of the server's own name. The arguments of a tool whose schema is none are not checked, which the log says.
+    """
+    found: dict[str, tuple[str, Tool]] = {}
+    for one in listed:
+        own, why = one["name"], held.get(one["name"], "")
+        name = _ODD.sub("_", f"{server.name}{SEPARATOR}{own}")
+        if len(name) > MAX_NAME or (name in found and found[name][0] != own):
+            digest = hashlib.sha256(own.encode(errors="surrogatepass")).hexdigest()[:8]
+            name = f"{name[: MAX_NAME - 9]}_{digest}"
+        words = visible(inspect.cleandoc(one.get("description") or one.get("title") or "").strip())
+        found[name] = (
+            own,
+            Tool(
+                name=name,
+                description=f"It is held: {why}."
+                if why
+                else f"[MCP server `{server.name}` says] {words}"
+                if words
+                else "",
+                parameters=None if why else foreign_arguments(name, one.get("inputSchema") or {}),
+                timeout=server.timeout,
+                held=why,
+                **hints_of(one),
+            ),
+        )
+    return found
+
+
+async def _listed(client: Client) -> list[Listed]:
+    found: list[Listed] = []
+    cursor: str | None = None
+    while len(found) < MAX_TOOLS:
+        page = await client.list_tools(cursor=cursor)
+        found += map(_on_wire, page.tools)
+        cursor = page.next_cursor
+        if cursor is None or not page.tools:
+            break
+    return found[:MAX_TOOLS]
+
+
+def _on_wire(said: BaseModel) -> dict[str, Any]:
+    return said.model_dump(by_alias=True, mode="json", exclude_none=True)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mcp_types import CallToolResult, TextContent
 
-from guardrails.mcp.answers import BESIDE, ENVELOPE, RUN, wrapped_value
+from guardrails.mcp.wire import BESIDE, ENVELOPE, RUN, wrapped_value
 
 from .driver import Asked, Call, Ran, Script, cancelled
 

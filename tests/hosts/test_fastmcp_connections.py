@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Policy
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
-from guardrails.mcp.answers import ENVELOPE, RUN
+from guardrails.mcp.wire import ENVELOPE, RUN
 
 
 both = pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -22,7 +22,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 
 from guardrails import Budget, Policy
 from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
-from guardrails.mcp.answers import ENVELOPE, RUN
+from guardrails.mcp.wire import ENVELOPE, RUN
 
 
 both = pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.mcp import GuardrailsMiddleware
-from guardrails.mcp.answers import RUN
+from guardrails.mcp.wire import RUN
 
 
 both = pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -51,7 +51,7 @@ def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplo
 def test_files_of_other_clients_are_read_too(tmp_path: Path, key: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({key: {"git": {"command": "mcp-server-git", "disabled": False}}}))
-    assert read_servers(path) == [McpServer(name="git", command="mcp-server-git", switches={"disabled": False})]
+    assert read_servers(path) == [McpServer(name="git", command="mcp-server-git")]
 
 
 def test_all_mistakes_are_told_at_once() -> None:
@@ -80,12 +80,12 @@ def test_an_entry_says_what_its_server_is_confined_to() -> None:
         "held": {"command": "x", "sandbox": "bwrap", "network": True},
         "free": {"command": "x", "sandbox": "none"},
     }
-    found = {one.name: (one.network, one.sandbox, dict(one.switches)) for one in servers_of({"mcpServers": entries})}
+    found = {one.name: (one.network, one.sandbox) for one in servers_of({"mcpServers": entries})}
     assert found == {
-        "plain": (True, None, {}),
-        "off": (False, None, {}),
-        "held": (True, "bwrap", {}),
-        "free": (True, "none", {}),
+        "plain": (True, None),
+        "off": (False, None),
+        "held": (True, "bwrap"),
+        "free": (True, "none"),
     }
 
 

@@ -15,12 +15,10 @@ from tests.tables import table
 pytest.importorskip("mcp")
 
 from mcp.server.auth.provider import AccessToken
-from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 
-from guardrails import Budget, Denials, Duplicates, Policy
-from guardrails.mcp.answers import RUN
-from guardrails.mcp.guarding import Guarding
-from guardrails.mcp.runs import IDLE_S, PROCESS, STUCK_S, Run, run_of
+from guardrails import Budget, Denials, Duplicates, Growth, Policy
+from guardrails.mcp.guarding import IDLE_S, PROCESS, STUCK_S, Guarding, Run, run_of
+from guardrails.mcp.wire import RUN
 from tests.conftest import FakeClock
 
 
@@ -58,16 +56,21 @@ def test_a_process_of_ones_own_is_one_run_and_strangers_over_http_are_none() -> 
     assert run_of({}, None, request=over_http("s-1")) == Run("s-1", named=False)
 
 
-def served(guarding: Guarding, run: Run, times: int = 1) -> list[bool]:
+def served(guarding: Guarding, run: Run, times: int = 1, *, first: int | None = None) -> list[bool]:
+    """
+    Which of some calls of *run* were refused: equal ones, or *first* and the numbers after it.
+    """
+
     async def listing() -> list[Any]:
         return []
 
-    async def send(_: Any) -> CallToolResult:
-        return CallToolResult(content=[TextContent(type="text", text="found")])
+    async def send(_: Any) -> Any:
+        return {"content": [{"type": "text", "text": "found"}]}
 
     async def whole() -> list[bool]:
-        asked = CallToolRequestParams(name="search", arguments={})
-        return [(await guarding.serve(asked, run, listing, send)).is_error for _ in range(times)]
+        numbers = [0] * times if first is None else range(first, first + times)
+        asked = [{"name": "search", "arguments": {"n": n}} for n in numbers]
+        return ["isError" in await guarding.serve(one, run, listing, send) for one in asked]
 
     return asyncio.run(whole())
 
@@ -81,20 +84,28 @@ def test_calls_that_name_no_run_are_of_one_until_none_came_for_a_while(clock: Fa
     assert served(guarding, OWN, 1) == [False]
 
 
-@table("run", [OWN, run_of({}, token("anna")), Run("s-1", named=False)])
-def test_a_model_that_was_stuck_leaves_the_server_to_the_next_question(run: Run, clock: FakeClock) -> None:
-    guarding = Guarding(Policy([Duplicates(), Denials()]), clock=clock)
-
-    def stuck() -> list[bool]:
-        refused = []
-        for _ in range(6):
-            clock.advance(2)
-            refused += served(guarding, run)
-        return refused
-
-    assert stuck() == [False] + [True] * 5
+@table("run", [OWN, run_of({}, token("anna")), Run("s-1", named=False), Run("desk", named=True)])
+def test_a_model_that_was_stuck_leaves_the_tools_to_the_next_question(run: Run) -> None:
+    clock = FakeClock()
+    guarding = Guarding(Policy([Duplicates(), Denials(max_turns_in_a_row=2), Budget(max_calls=3)]), clock=clock)
+    stuck = []
+    for _ in range(5):
+        clock.advance(2)
+        stuck += served(guarding, run)
+    assert stuck == [False, True, True, True, True]
+    assert served(guarding, run, 2, first=1) == [True, True]
     clock.advance(STUCK_S + 1)
-    assert stuck() == [False] + [True] * 5
+    assert served(guarding, run, 3, first=1) == [False, False, True]
+    clock.advance(STUCK_S + 1)
+    # What is used up stays so.
+    assert served(guarding, run, 1, first=9) == [True]
+
+
+def test_a_client_that_was_too_fast_is_served_again_after_a_minute(clock: FakeClock) -> None:
+    guarding = Guarding(Policy([Growth(max_calls_per_second=3)]), clock=clock)
+    assert served(guarding, OWN, 6, first=1) == [False] * 3 + [True] * 3
+    clock.advance(STUCK_S + 1)
+    assert served(guarding, OWN, 3, first=7) == [False] * 3
 
 
 def test_each_call_of_a_stranger_is_a_session_of_its_own() -> None:

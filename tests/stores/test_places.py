@@ -11,8 +11,8 @@ import pytest
 from guardrails import StoreError
 from guardrails.hooks.options import Options as HookOptions
 from guardrails.hooks.respond import respond
-from guardrails.mcp.proxy.loading import Guards
-from guardrails.mcp.proxy.options import Options as ProxyOptions
+from guardrails.mcp.command import options_of
+from guardrails.mcp.proxy import Shared
 from guardrails.stores.places import shown_place, store_at, whole_place
 from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
@@ -60,9 +60,9 @@ def test_a_hook_and_a_proxy_keep_their_sessions_in_a_server_if_their_store_is_a_
             "tool_input": {"file_path": "/a"},
         }
         respond(json.dumps({**event, "tool_use_id": "t1", "cwd": "/"}).encode(), options)
-        guards = Guards(ProxyOptions(store=server.url, session="s2", command=("true",)))
-        assert isinstance(guards._store, RedisStore)
-        guards.close()
+        shared = Shared(options_of([f"--store={server.url}", "--", "true"]))
+        assert isinstance(shared.store, RedisStore)
+        shared.store.close()
         with store_at(server.url) as store:
             assert [one.key for one in store.entries("s1")] == ["s1"]
     finally:

@@ -28,7 +28,15 @@ class ToolFilter(Guard):
     """Globs; empty allows every tool."""
     deny: tuple[Glob, ...] = ()
     """Globs; stands above *allow*."""
+    show: Literal["allowed", "all"] = "allowed"
+    """The tools that a proxy lists: those that may be called, or all."""
     unknown: Literal["deny", "allow"] = "deny"
+
+    def hides(self, tool: str) -> bool:
+        """
+        Returns whether *tool*, which is there, is not to be listed.
+        """
+        return self.show == "allowed" and self._why(tool, None) is not None
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return self._why(tool, known) is not None

@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import jsonschema_rs
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Envelope, Policy, Truncate
 from guardrails.core.result.content import read_mcp
-from guardrails.mcp.answers import BESIDE, ENVELOPE, UNKNOWN, answered, refused
-from guardrails.mcp.pruning import pruned
+from guardrails.mcp.wire import BESIDE, ENVELOPE, UNKNOWN, ServerArguments, answered, pruned, refused
 from tests.tables import table
 
 
@@ -87,9 +85,11 @@ def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place() -> None:
     assert made["structuredContent"] == {"result": "hidden"}
 
 
-def test_what_a_guard_puts_in_place_of_a_value_and_does_not_fit_is_never_shown_as_if_it_did() -> None:
-    with pytest.raises(ValueError, match="outputSchema"):
-        answered(Envelope.success("hidden"), result({"rows": [], "count": 1}), {"rows": [], "count": 1}, ROWS)
+def test_what_a_guard_puts_in_place_of_a_value_and_does_not_fit_is_a_failure() -> None:
+    one = {"rows": ["my secret"], "count": 1}
+    made = answered(Envelope.success("hidden"), result(one, "my secret"), one, ROWS)
+    assert made["isError"]
+    assert "secret" not in json.dumps(made)
 
 
 def test_a_refusal_is_one_line_and_the_envelope_flagged_and_without_structured_content() -> None:
@@ -130,3 +130,24 @@ def test_what_is_pruned_is_a_part_of_the_whole_of_the_same_form(value: Any, room
     assert is_part(made, value)
     if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) <= room:
         assert made == value
+
+
+NUMBER = {"type": "integer"}
+
+
+@table(
+    ("arguments", "schema", "fields"),
+    [
+        ({"a": 1, "b": None}, {}, []),
+        ({"a": 1, "b": None}, {"additionalProperties": False}, []),
+        ({"a": 1, "b": None}, {"required": ["a"]}, []),
+        ({"a": None, "b": None}, {"required": ["a"]}, ["a", "b"]),
+    ],
+)
+def test_null_in_the_place_of_a_member_that_may_be_left_out_is_left_to_the_server(
+    arguments: dict[str, Any], schema: dict[str, Any], fields: list[str]
+) -> None:
+    spec = ServerArguments({"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, **schema})
+    kept, problems = spec.check(arguments)
+    assert kept == arguments
+    assert [problem.field for problem in problems] == fields

@@ -1,0 +1,144 @@
+"""
+The command `guardrails mcp`: a proxy in front of an MCP server, and its lock file of tools.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+
+from guardrails.core.values.errors import GuardrailsError, os_message
+
+from .pins import Pins, pins_file
+
+
+def parser() -> argparse.ArgumentParser:
+    """
+    The options of the proxy.
+    """
+    made = argparse.ArgumentParser(
+        prog="guardrails mcp",
+        usage="guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]... | --url URL",
+        description="Stand in front of an MCP server and guard its tools. All else passes as it is.",
+        epilog="`guardrails mcp pins` shows the tools that are held, `guardrails mcp allow SERVER [TOOL]...` allows them.",
+        allow_abbrev=False,
+    )
+    add = made.add_argument
+    add("--policy", default="default", help="default, strict, observe, or a file")
+    add("--session", help="the session of all calls; without it each process is one, or a client names it")
+    add("--user", help="the user of the calls, for a policy with a scope `user`")
+    add("--tenant", help="the tenant of the calls, for a scope `tenant`")
+    add("--store", help="a file of SQLite for the state, which processes share, or redis://..; without it memory")
+    add("--records", help="a file of JSON lines for what was decided")
+    add("--pins", help="the lock file of tools: one that says something else of itself is held; none: no tool is")
+    add("--url", type=_url, help="a server over streamable HTTP, in place of a command")
+    add("--header", type=_header, action="append", default=[], help="NAME:VALUE for it; ${NAME} is a variable")
+    add("--listen", type=_address, help="[HOST:]PORT to listen on over streamable HTTP, before the server at --url")
+    add("--identity-header", help="the header that names the user of a request; a gateway in front sets it")
+    add("--tenant-header", help="the header that names its tenant")
+    add("--token-key", help="public keys (PEM or a JWK set) that bearer tokens are signed with")
+    add("--token-audience", help="the audience that a token must name: the address of this proxy")
+    add("--token-issuer", help="the issuer that a token must name")
+    add("--identity-claim", default="sub", help="the claim of a token that names the user")
+    add("--tenant-claim", help="the claim of a token that names the tenant")
+    add("--allow-host", default="", help="names of this proxy beside localhost, and origins of pages, with commas")
+    return made
+
+
+def options_of(argv: list[str]) -> argparse.Namespace:
+    """
+    The options that *argv* says. Ends the process with code 2 if they are wrong, with 0 after `--help`.
+    """
+    made = parser()
+    end = argv.index("--") if "--" in argv else len(argv)
+    options = made.parse_args(argv[:end])
+    options.command = argv[end + 1 :]
+    if (options.url is None) is not bool(options.command):
+        made.error("say how to start the server after `--`, or where it is by `--url`")
+    if options.url is None and (options.header or options.listen):
+        made.error("`--header` and `--listen` are for a server at a `--url`")
+    who = (options.identity_header, options.tenant_header, options.token_key, options.allow_host)
+    if any(who) and not options.listen:
+        made.error("whose a request is, and `--allow-host`, are for `--listen`")
+    if options.token_key and (options.identity_header or options.tenant_header or not options.token_audience):
+        made.error("`--token-key` goes with `--token-audience`, and without headers that say whose a request is")
+    return options
+
+
+def main(argv: list[str]) -> int:
+    """
+    Run the command that *argv* names. Returns its exit code.
+    """
+    try:
+        if argv[:1] in (["pins"], ["allow"]):
+            return _pins(argv)
+        options = options_of(argv)
+        if options.listen is not None:
+            import asyncio
+
+            from .listen import listening
+
+            asyncio.run(listening(options))
+            return 0
+        from .proxy import serve
+
+        return serve(options)
+    except (GuardrailsError, OSError) as error:
+        sys.stderr.write(f"guardrails mcp: {os_message(error) if isinstance(error, OSError) else error}\n")
+        return 2
+
+
+def _pins(argv: list[str]) -> int:
+    made = argparse.ArgumentParser(prog=f"guardrails mcp {argv[0]}", allow_abbrev=False)
+    made.add_argument("--pins", default=pins_file(), help="the lock file")
+    if argv[0] == "allow":
+        made.add_argument("server", help="its name, or the beginning of it")
+        made.add_argument("tool", nargs="*", help="without one, all that are held")
+        options = made.parse_args(argv[1:])
+        allowed = Pins(options.pins).allow(options.server, options.tool)
+        sys.stdout.write("".join(f"allowed: {name}\n" for name in allowed))
+        if not allowed or set(options.tool) - {*allowed}:
+            sys.stderr.write(f"guardrails mcp: not every tool of `{options.server}` that was named is held\n")
+            return 1
+        return 0
+    made.add_argument("--json", action="store_true", help="as JSON")
+    options = made.parse_args(argv[1:])
+    pinned = Pins(options.pins).listed()
+    if options.json:
+        sys.stdout.write(json.dumps(pinned, indent=2) + "\n")
+        return 0
+    for server, tools in sorted(pinned.items()):
+        sys.stdout.write(f"{server}: {len(tools)} tools\n")
+        held = [
+            f"  {name}: first seen {pin['seen']}, held since {pin['held']}\n"
+            for name, pin in tools.items()
+            if "held" in pin
+        ]
+        sys.stdout.write(
+            "".join([*held, *([f"  to allow: guardrails mcp allow '{server}' [TOOL]...\n"] if held else [])])
+        )
+    return 0
+
+
+def _url(said: str) -> str:
+    if not said.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f"`{said}` is no http or https URL")
+    return said
+
+
+def _address(said: str) -> tuple[str, int]:
+    host, _, port = said.rpartition(":")
+    if not port.isdecimal() or int(port) > 65_535:
+        raise argparse.ArgumentTypeError(f"`{said}` is no [HOST:]PORT")
+    return host.strip("[]").lower() or "127.0.0.1", int(port)
+
+
+def _header(said: str) -> tuple[str, str]:
+    name, given, value = said.partition(":")
+    if not given or not re.fullmatch(r"[A-Za-z0-9_.-]+", name.strip()):
+        raise argparse.ArgumentTypeError("a header is NAME:VALUE")
+    try:
+        return name.strip(), re.sub(r"\$\{(\w+)\}", lambda found: os.environ[found[1]], value).strip()
+    except KeyError as error:
+        raise argparse.ArgumentTypeError(f"the variable {error} of the header `{name}` is not set") from None

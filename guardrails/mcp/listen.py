@@ -1,0 +1,249 @@
+"""
+The proxy of many clients: it listens over streamable HTTP before a server at a URL. Each session has a pump of its own, and so has each request
+of a stateless revision.
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import sys
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from guardrails.core.values.errors import needs
+from guardrails.core.values.logs import log
+
+from .guarding import Run
+from .identity import StrangerError, identity_of
+from .proxy import Guards, Pump, Shared
+from .servers import remote_server
+from .wire import RUN
+
+
+with needs("mcp", "`guardrails mcp --listen`"):
+    import anyio
+    import h11
+    import uvicorn
+
+    from anyio.abc import TaskStatus
+    from mcp.server.streamable_http import StreamableHTTPServerTransport
+    from mcp.server.transport_security import RequestBodyLimitMiddleware
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+    from starlette.datastructures import Headers
+    from starlette.responses import Response
+    from starlette.types import Message, Receive, Scope, Send
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+HEAD_S: Final = 10.0
+"""Seconds that the head of a request may take, and its body."""
+BODY_S: Final = 30.0
+IDLE_S: Final = 1800.0
+"""Seconds without a request after which a session is over."""
+MAX_BODY: Final = 4 * 1024 * 1024
+MAX_CONNECTIONS: Final = 100
+MAX_SESSIONS: Final = 1_000
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+ONCE: Final = ("authorization", "content-length", "host", "mcp-session-id", "origin")
+"""Headers that say whose a request is, where it ends, and who sent it: there is one of each."""
+
+
+class Session:
+    """
+    The pump of a client, at the server's end of which is *transport*; None: of one request. It is the *owner's*.
+    """
+
+    def __init__(self, name: str | None, owner: tuple[str | None, ...]) -> None:
+        self.name, self.owner = name, owner
+        self.transport = StreamableHTTPServerTransport(name, idle_timeout=None if name is None else IDLE_S)
+
+    def run(self, meta: Mapping[str, Any]) -> Run:
+        """
+        Whose a call with this `_meta` is: the run that the client names, else the session's, else the user's. Strangers share none.
+        """
+        user, tenant, _ = self.owner
+        named = meta.get(RUN, self.name)
+        stranger = user is None and tenant is None and named is None
+        return Run(None if stranger else json.dumps([user, tenant, named]), named=named is not None)
+
+
+class Gate:
+    """
+    An ASGI application: who may ask, and the sessions of those who do, which are tasks of its `group`.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        sources = {"user": options.identity_header or options.token_key}
+        sources["tenant"] = options.tenant_header or options.tenant_claim
+        self._shared = Shared(options, *(name for name, source in sources.items() if source))
+        self._options, self.group = options, anyio.create_task_group()
+        self._identity = identity_of(options)
+        self._sessions: dict[str, Session] = {}
+        allowed = {one.strip() for one in options.allow_host.split(",") if one.strip()}
+        self._hosts = {*LOOPBACK, options.listen[0], *allowed}
+        self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
+        self._once = [*ONCE, *(one for one in (options.identity_header, options.tenant_header) if one is not None)]
+        self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = self._refusal(scope["method"], Headers(scope=scope))
+            try:
+                await (
+                    self._limited(scope, _in_time(receive), send) if refusal is None else refusal(scope, receive, send)
+                )
+            except TimeoutError:
+                await Response("the body did not come in time", 408)(scope, receive, send)
+
+    def _refusal(self, method: str, headers: Headers) -> Response | None:
+        """
+        The answer to a request that can be read in two ways, is of a page of a stranger that has found our address, or asks who may ask.
+        """
+        twice = [name for name in self._once if len(headers.getlist(name)) > 1]
+        if twice or ("content-length" in headers and "transfer-encoding" in headers):
+            return Response(f"said twice: {', '.join(twice) or 'the length'}", 400)
+        host, origin = urlsplit(f"//{headers.get('host', '')}").hostname, headers.get("origin")
+        whole = urlsplit(origin or "")
+        near = whole.scheme in ("http", "https") and whole.hostname in LOOPBACK
+        if host not in self._hosts or not (origin is None or near or origin in self._origins):
+            return Response("this is no address for that client", 403)
+        if method != "OPTIONS":
+            return None
+        allowed = {
+            "Allow-Origin": origin or "",
+            "Allow-Methods": "GET, POST, DELETE",
+            "Expose-Headers": "Mcp-Session-Id",
+        }
+        allowed["Allow-Headers"] = headers.get("access-control-request-headers", "")
+        return Response(None, 204, {f"Access-Control-{name}": value for name, value in allowed.items()})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        try:
+            whose = self._identity(headers)
+        except StrangerError as error:
+            refusal = Response(f"this needs {error}", 401, {"WWW-Authenticate": "Bearer"})
+            await refusal(scope, receive, send)
+            return
+        # A token that says whose the request is may be a new one; any other token is that of the session.
+        owner = (*whose, None if self._options.token_key else headers.get("authorization"))
+        name = headers.get("mcp-session-id")
+        if name is not None:
+            session = self._sessions.get(name)
+            known = session is not None and session.owner == owner
+            handle = session.transport.handle_request if known else Response("there is no such session", 404)
+            await handle(scope, receive, send)
+        elif headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
+            async with anyio.create_task_group() as group:
+                session = Session(None, owner)
+                await group.start(self._live, session, headers)
+                await session.transport.handle_request(scope, receive, send)
+                group.cancel_scope.cancel()
+        elif len(self._sessions) >= MAX_SESSIONS:
+            await Response("there are too many sessions", 503)(scope, receive, send)
+        else:
+            session = Session(uuid4().hex, owner)
+            await self.group.start(self._live, session, headers)
+            await session.transport.handle_request(scope, receive, _closing(send, session))
+
+    async def _live(self, session: Session, headers: Headers, *, task_status: TaskStatus[None]) -> None:
+        """
+        Pump between a client and the server until one of them is gone.
+        """
+        user, tenant, _ = session.owner
+        guards = Guards(self._shared, user, tenant)
+        # A token that was made for us goes no further: whoever it is shown to could ask us in its owner's name.
+        passed = {key: one for key, one in headers.items() if key == "authorization" and not self._options.token_key}
+        passed |= {key: one for key, one in headers.items() if key.startswith("mcp-param-")}
+        passed |= dict(self._options.header)
+        try:
+            async with session.transport.connect() as client, remote_server(self._options.url, passed) as server:
+                if session.name is not None:
+                    self._sessions[session.name] = session
+                with session.transport.idle_scope or anyio.CancelScope():
+                    task_status.started()
+                    await Pump(guards, session.run, client[1], server[1]).run(client[0], server[0])
+        except Exception as error:  # noqa: BLE001  the others go on
+            log.error("a session has failed: %r", error)
+        finally:
+            self._sessions.pop(session.name or "", None)
+            await session.transport.terminate()
+            guards.sessions.close()
+
+
+class _Connection(H11Protocol):
+    """
+    A connection on which each head has to come in time.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head = self.loop.call_later(HEAD_S, self._late)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._head.cancel()
+        self._head = self.loop.call_later(HEAD_S, self._late)
+
+    def _late(self) -> None:
+        if self.conn.their_state is h11.IDLE:
+            self.transport.close()
+
+
+def _in_time(receive: Receive) -> Receive:
+    """
+    Returns *receive*, by which the whole body has to come in time. Raises TimeoutError.
+    """
+    deadline, whole = asyncio.get_running_loop().time() + BODY_S, False
+
+    async def received() -> Message:
+        nonlocal whole
+        async with asyncio.timeout_at(None if whole else deadline):
+            message = await receive()
+        whole = not message.get("more_body")
+        return message
+
+    return received
+
+
+def _closing(send: Send, session: Session) -> Send:
+    """
+    Returns *send*, by which a *session* is over whose first request was refused.
+    """
+
+    async def sent(message: Message) -> None:
+        await send(message)
+        if message.get("status", 200) >= 400:
+            await session.transport.terminate()
+
+    return sent
+
+
+async def listening(options: argparse.Namespace, ready: Any = None) -> None:
+    """
+    Listen as *options* say until a signal comes; *ready* is told the server and its port. Raises as `Shared` does, PolicyError for keys that
+    cannot be read, OSError for an address that cannot be had.
+    """
+    gate, family = Gate(options), socket.AF_INET6 if ":" in options.listen[0] else socket.AF_INET
+    config = uvicorn.Config(
+        gate,
+        http=_Connection,
+        limit_concurrency=MAX_CONNECTIONS + 1,
+        timeout_graceful_shutdown=2,
+        lifespan="off",
+        proxy_headers=False,
+        log_level="warning",
+        server_header=False,
+    )
+    with socket.create_server(options.listen, family=family) as listener:
+        sys.stderr.write(f"guardrails mcp: listening on port {listener.getsockname()[1]}\n")
+        server = uvicorn.Server(config)
+        if ready is not None:
+            ready(server, listener.getsockname()[1])
+        async with gate.group:
+            await server.serve(sockets=[listener])
+            gate.group.cancel_scope.cancel()

@@ -1,0 +1,169 @@
+"""
+The lock file of MCP tools: the hash of what each tool said of itself when it was first seen. A tool that says something else is held.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import tempfile
+import threading
+import time
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from guardrails.core.values.errors import StoreError
+from guardrails.core.values.logs import log
+from guardrails.stores.places import state_folder
+
+
+Pinned = dict[str, dict[str, dict[str, str]]]
+"""By server and tool: `sha256`, the day on which it was first `seen`, and since when it is `held`, if it is."""
+_PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
+_UNORDERED: Final = frozenset({"required", "enum", "type"})
+"""Lists whose order says nothing: some servers make them of sets."""
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?"
+)
+"""Some descriptions say what time it is."""
+
+
+def server_of(command: Sequence[str] = (), url: str | None = None, name: str | None = None) -> str:
+    """
+    The name under which the server that *command* starts or that is at *url* is pinned: words for a person, or the *name* that a file of
+    servers gives it, and a hash. Another command, other arguments or another address make it another server.
+    """
+    digest = hashlib.sha256(json.dumps([*command] if url is None else ["url", url]).encode()).hexdigest()[:16]
+    if name is None:
+        # Arguments may hold keys: the program, and the first word that is no option, are enough to know it by.
+        words = [Path(word).name for word in command if not word.startswith("-")][:2]
+        name = " ".join(words) if url is None else url.partition("?")[0].rpartition("@")[2]
+    return f"{visible(name)} {digest}"
+
+
+def pins_file() -> str:
+    """
+    Returns the lock file of this user, if no other file is named.
+    """
+    return str(Path(state_folder(), "mcp-tools.json"))
+
+
+class Pins:
+    """
+    The lock file *path*, which is JSON; None: in this process only.
+
+    Safe in any number of threads. Of two processes that write at one moment the later one may undo what the other has seen for the
+    first time. If the file cannot be used, the log says so, and what was known of it stays known in this process.
+    """
+
+    def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._path, self._clock, self._lock = path, clock, threading.Lock()
+        self._known: Pinned = {}
+
+    def look(self, server: str, offered: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+        """
+        Pin those of the tools that *server* offers that are new. Returns why each tool is held that says something else than it did.
+        """
+        today = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
+        held: dict[str, str] = {}
+        with self._lock:
+            try:
+                self._known = self._read()
+            except StoreError as error:
+                log.warning("changed tools are known in this process only: %s", error)
+                self._path = None
+            known = self._known.setdefault(server, {})
+            # Of two tools of one name the first counts.
+            for tool in {one["name"]: one for one in [*offered][::-1]}.values():
+                said = _digest(tool)
+                pin = known.setdefault(tool["name"], {"sha256": said, "seen": today})
+                if pin["sha256"] == said:
+                    pin.pop("held", None)
+                    continue
+                pin.setdefault("held", today)
+                held[tool["name"]] = (
+                    f"it says something else of itself than on {pin['seen']}, when it was first seen{self._advice()}"
+                )
+            self._write()
+        return held
+
+    def allow(self, server: str, tools: Collection[str] = ()) -> list[str]:
+        """
+        Forget the held *tools* of the servers whose names begin with *server*, all of them if none is named, so that they are pinned
+        anew. Returns their names. Raises StoreError if the file cannot be used.
+        """
+        with self._lock:
+            self._known, names = self._read(), []
+            for own in (own for key, own in self._known.items() if f"{key} ".startswith(f"{server} ")):
+                allowed = [name for name, pin in own.items() if "held" in pin and (not tools or name in tools)]
+                names += [name for name in allowed if own.pop(name)]
+            self._write()
+        return names
+
+    def listed(self) -> Pinned:
+        """
+        All that is pinned. Raises StoreError if the file cannot be used.
+        """
+        return self._read()
+
+    def _advice(self) -> str:
+        if self._path is None:
+            return ""
+        named = "" if self._path == pins_file() else f" --pins {shlex.quote(self._path)}"
+        return f"; `guardrails mcp pins{named}` shows it"
+
+    def _read(self) -> Pinned:
+        if self._path is None:
+            return self._known
+        try:
+            found: Pinned = json.loads(Path(self._path).read_bytes())
+            for pins in found.values():
+                for pin in pins.values():
+                    pin["sha256"], pin["seen"]
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+            raise StoreError(f"`{self._path}` cannot be used: {error!r}") from error
+        return found
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        text = json.dumps(self._known, indent=1, sort_keys=True)
+        try:
+            with suppress(FileNotFoundError):
+                if Path(self._path).read_text() == text:
+                    return
+            folder = Path(self._path).absolute().parent
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, copy = tempfile.mkstemp(dir=folder)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(text)
+            Path(copy).replace(self._path)
+        except OSError as error:
+            log.warning("`%s` cannot be written: %s", self._path, error)
+
+
+def visible(text: str) -> str:
+    """
+    *text* without what a person does not see: control, direction and tag characters. Joiners stay, as scripts and emoji need them.
+    """
+    return "".join(one for one in text if one.isprintable() or one in "\n\t\u200c\u200d")
+
+
+def _digest(tool: Mapping[str, Any]) -> str:
+    said = {part: tool[part] for part in _PARTS if tool.get(part) is not None}
+    return hashlib.sha256(json.dumps(_plain("", said), sort_keys=True).encode()).hexdigest()
+
+
+def _plain(name: str, said: Any) -> Any:
+    if isinstance(said, Mapping):
+        return {key: _plain(key, one) for key, one in said.items()}
+    if isinstance(said, list):
+        made = [_plain("", one) for one in said]
+        return sorted(made, key=lambda one: json.dumps(one, sort_keys=True)) if name in _UNORDERED else made
+    return _TIME.sub("<time>", said) if isinstance(said, str) and name in ("description", "title") else said

@@ -1,0 +1,310 @@
+"""
+Results of MCP tools, all as on the wire: read as outcomes, and answered with what an envelope has to say.
+
+A refusal and a failure have one shape. A note stands beside a success where its client reads it, and structured content stays valid for
+the tool's `outputSchema`. What a server says in our names is not ours.
+"""
+
+import json
+import re
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import xxhash
+
+from guardrails.core.arguments.json_schema import SchemaArguments, refuse
+from guardrails.core.arguments.problems import Checked
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import block_of
+from guardrails.core.result.content import read_mcp
+from guardrails.core.result.kinds import kind_of_text
+from guardrails.core.text.plain_json import dumps
+from guardrails.core.tools.tool import Tool, from_annotations
+from guardrails.core.values.types import ErrorType, Failed
+from guardrails.policy.tools import checked_arguments, missing
+
+
+PREFIX: Final = "io.github.toolcall-guardrails"
+RUN: Final = f"{PREFIX}/run"
+"""Key of a request's `_meta` by which a client says to which run of an agent a call belongs."""
+ENVELOPE: Final = f"{PREFIX}/envelope"
+"""Key of a result's `_meta` that holds the envelope of a call that did not succeed, or what is said of a success."""
+BESIDE: Final = "_guardrails"
+"""Key of the structured content that holds the same, as far as the tool's `outputSchema` allows it."""
+UNKNOWN: Final[dict[str, Any]] = {"not": {}}
+"""The `outputSchema` of a tool that is not known: only what its server gave is sure to fit it."""
+THEIRS: Final = "(the server's words) "
+"""Before a text of a server that begins as ours do."""
+_OURS: Final = re.compile(r"(?i)\W*\[guardrails\b")
+_NOTE: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
+
+
+# Of a server
+
+
+def without_ours(said: Any) -> Any:
+    """
+    Returns what a server *said* without keys of ours, and with a mark before each text that begins as ours do.
+    """
+    if isinstance(said, str):
+        return f"{THEIRS}{said}" if _OURS.match(said) else said
+    if isinstance(said, list):
+        return [without_ours(one) for one in said]
+    if isinstance(said, dict):
+        ours = (BESIDE, PREFIX)
+        return {name: without_ours(one) for name, one in said.items() if not name.startswith(ours)}
+    return said
+
+
+class ServerArguments(SchemaArguments):
+    """
+    Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
+
+    Text in the place of a number, a list or a date is left to the server: many read such text. So is null in the place of a
+    member that may be left out.
+    """
+
+    __slots__ = ()
+
+    def check(self, arguments: object) -> Checked:
+        given, problems = super().check(arguments)
+        if problems and isinstance(given, dict):
+            there = {name: value for name, value in given.items() if value is not None}
+            try:
+                wrong = any(map(_is_wrong, self._validator.iter_errors(there)))
+            except ValueError:
+                return given, problems
+            return given, problems if wrong else ()
+        return given, problems
+
+
+def _is_wrong(error: Any) -> bool:
+    name = type(error.kind).__name__
+    if name in ("AnyOf", "OneOfNotValid"):
+        return all(any(map(_is_wrong, way)) for way in error.kind.context)
+    return name != "Format" and not (name == "Type" and isinstance(error.instance, str))
+
+
+def hints_of(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns the fields of `Tool` that the annotations of a *listed* tool declare.
+    """
+    hints = listed.get("annotations")
+    declared: dict[str, Any] = dict(from_annotations(hints if isinstance(hints, dict) else {}))
+    if declared.get("destructive"):
+        # What may destroy is neither read-only nor safe to repeat, whatever else is claimed.
+        declared["read_only"] = False
+    return declared
+
+
+def with_room(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns a *listed* tool with room for a note in its `outputSchema`, if that is of an object.
+    """
+    schema = listed.get("outputSchema")
+    fields = schema.get("properties", {}) if isinstance(schema, dict) and schema.get("type") == "object" else None
+    if not isinstance(schema, dict) or not isinstance(fields, dict):
+        return {**listed}
+    return {**listed, "outputSchema": {**schema, "properties": {**fields, BESIDE: _NOTE}}}
+
+
+def is_question(result: Any) -> bool:
+    """
+    Returns whether *result* asks the client for input: an object of an SDK, or what is on the wire.
+    """
+    kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
+    return kind == "input_required" or hasattr(result, "input_required")
+
+
+def outcome_of(result: Mapping[str, Any]) -> Any:
+    """
+    Returns the outcome of a call: the value of its *result*, or a `Failed`.
+
+    Images and other bytes are the number and the hash of them: no model reads base64 as text.
+    """
+    content = result.get("content")
+    if isinstance(content, list) and not all(map(is_text, content)):
+        result = {**result, "content": [_described(block) for block in content]}
+    return read_mcp(result)
+
+
+def explained(
+    tool: Tool, arguments: Any, failed: Failed, kind: ErrorType | None, *, listed: bool, names: Collection[str]
+) -> Failed | Envelope:
+    """
+    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit, or with
+    the *names* of the tools that there are if it has none that is so called and *listed* none.
+    """
+    if (kind or kind_of_text(failed.message)) == "tool_missing" and not listed and names:
+        return missing(tool.name, list(names))
+    if (kind or kind_of_text(failed.message)) == "validation" and tool.parameters is not None:
+        strict = SchemaArguments(tool.parameters.schema())
+        fitted = checked_arguments(Tool(name=tool.name, parameters=strict), arguments)
+        return fitted if isinstance(fitted, Envelope) else failed
+    return failed
+
+
+def _described(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    resource = block.get("resource")
+    if isinstance(block.get("data"), str):
+        return {**block, "data": _digest(block["data"])}
+    if isinstance(resource, dict) and isinstance(resource.get("blob"), str):
+        return {**block, "resource": {**resource, "blob": _digest(resource["blob"])}}
+    return block
+
+
+def _digest(data: str) -> str:
+    size = len(data.rstrip("=")) * 3 // 4
+    return f"{size:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode(errors='replace'))}"
+
+
+# For a client
+
+
+def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """
+    Returns the answer of a call that did not run, or whose *result* is a failure. It has `isError`, one line for a
+    person and the envelope as JSON. It has no structured content, which clients would check. Images and other blocks
+    that are no text stay.
+    """
+    given, text = result or {}, envelope.to_json()
+    blocks = [block for block in given.get("content") or () if not is_text(block)]
+    made = {name: value for name, value in given.items() if name != "structuredContent"}
+    made["content"] = [{"type": "text", "text": f"{_line(envelope)}\n{text}"}, *blocks]
+    meta = {**(given.get("_meta") or {}), ENVELOPE: json.loads(text)}
+    return {**made, "isError": True, "_meta": meta}
+
+
+def answered(
+    envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """
+    Returns the *result* of a success with the notes of *envelope*; the very *result* if there are none. The session knows
+    its content as *value*. The tool's `outputSchema` is *schema*, for which structured content stays valid.
+
+    If a guard put another value in place of the content, and the value does not fit *schema*, it is a failure.
+    """
+    said, shaped = envelope.notes(), not _is_own(envelope.value, value)
+    new = shaped or envelope.cut is not None
+    if not new and not said and envelope.form != "nested":
+        return result
+    content, structured = list(result.get("content") or ()), result.get("structuredContent")
+    if new and structured is not None:
+        shown = pruned(structured, envelope.render().size)
+        if shaped:
+            wrapped = wrapped_value(structured) is not structured
+            shown = {"result": envelope.value} if wrapped else envelope.value
+        if _fits(shown, schema):
+            structured = shown
+        elif shaped:
+            return refused(envelope, result)
+    beside = {**structured, BESIDE: said} if isinstance(structured, dict) and said else None
+    told = beside is not None and _fits(beside, schema)
+    if new or envelope.form == "nested":
+        content = [{"type": "text", "text": envelope.to_json()}, *(one for one in content if not is_text(one))]
+    elif not told or said.keys() != {"next_action_hint"}:
+        # A hint is said once; that a limit is reached also to clients that read texts alone.
+        content.append({"type": "text", "text": block_of(envelope)})
+    made = {**result, "content": content}
+    if structured is not None:
+        made["structuredContent"] = beside if told else structured
+    if said:
+        made["_meta"] = {**(result.get("_meta") or {}), ENVELOPE: said}
+    return made
+
+
+def is_text(block: Any) -> bool:
+    """
+    Returns whether all that a *block* of content says is text, which the envelope has.
+    """
+    if not isinstance(block, Mapping):
+        return False
+    if block.get("type") == "resource":
+        return "blob" not in (block.get("resource") or ())
+    return block.get("type") == "text"
+
+
+def wrapped_value(structured: Any) -> Any:
+    """
+    Returns the value that SDKs wrapped in *structured* content because it is no object; the schema that says so is the
+    server's.
+    """
+    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+
+
+def pruned(value: Any, room: int) -> Any:
+    """
+    Returns the JSON-like *value* in about *room* bytes of JSON, in the same form. Texts and lists keep their beginning;
+    objects keep all members as far as there is room for their names.
+    """
+    if _size(value) <= room:
+        return value
+    if isinstance(value, str):
+        return value.encode(errors="replace")[: max(room - 2, 0)].decode(errors="ignore")
+    if isinstance(value, list):
+        return _leading(value, room)
+    return _members(value, room) if isinstance(value, dict) else value
+
+
+def _leading(items: list[Any], room: int) -> list[Any]:
+    made: list[Any] = []
+    for item in items:
+        room -= _size(item) + 1
+        if room < 0:
+            # A list of one long element shows some of it.
+            return made or [pruned(item, room + _size(item) + 1)]
+        made.append(item)
+    return made
+
+
+def _members(value: dict[str, Any], room: int) -> dict[str, Any]:
+    room -= sum(_size(name) + 2 for name in value)
+    made: dict[str, Any] = {}
+    # The small ones first: what they leave is shared by those that are cut.
+    for n, name in enumerate(sorted(value, key=lambda name: _size(value[name]))):
+        made[name] = pruned(value[name], max(room, 0) // (len(value) - n))
+        room -= _size(made[name])
+    while room < 0 and made:
+        name, member = made.popitem()
+        room += _size(name) + _size(member) + 2
+    return {name: made[name] for name in value if name in made}
+
+
+def _size(value: Any) -> int:
+    return len(dumps(value) or "")
+
+
+def _is_own(shown: Any, value: Any) -> bool:
+    """
+    Returns whether what is *shown* is the tool's own *value*, or what that says as an envelope.
+    """
+    if shown is value:
+        return True
+    spoken = Envelope.spoken(value)
+    return bool(shown == (spoken.value if isinstance(spoken, Envelope) else value))
+
+
+def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
+    """
+    Returns whether *structured* is valid by *schema*; False also if the schema is none.
+    """
+    if schema is None:
+        return True
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(dict(schema), retriever=refuse).is_valid(structured)
+    except ValueError:
+        return False
+
+
+def _line(envelope: Envelope) -> str:
+    """
+    The state of a call in one line, as clients that show text only quote it.
+    """
+    said = envelope.message or envelope.error_message or envelope.limit_message or envelope.next_action_hint or ""
+    code = envelope.code or envelope.error_type or envelope.status
+    return f"[guardrails:{code}] {' '.join(said[:500].split()) or envelope.status}"
