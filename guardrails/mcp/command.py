@@ -13,6 +13,14 @@ from guardrails.core.values.errors import GuardrailsError, os_message
 from .pins import Pins, pins_file
 
 
+EXAMPLES = """\
+Examples:
+  guardrails mcp --policy strict --records mcp.jsonl -- mcp-server-time
+  guardrails mcp pins
+  guardrails mcp allow 'npx server-files' read_file
+"""
+
+
 def parser() -> argparse.ArgumentParser:
     """
     The options of the proxy.
@@ -21,7 +29,8 @@ def parser() -> argparse.ArgumentParser:
         prog="guardrails mcp",
         usage="guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]... | --url URL",
         description="Stand in front of an MCP server and guard its tools. All else passes as it is.",
-        epilog="`guardrails mcp pins` shows the tools that are held, `guardrails mcp allow SERVER [TOOL]...` allows them.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add = made.add_argument
@@ -90,7 +99,12 @@ def main(argv: list[str]) -> int:
 
 
 def _pins(argv: list[str]) -> int:
-    made = argparse.ArgumentParser(prog=f"guardrails mcp {argv[0]}", allow_abbrev=False)
+    made = argparse.ArgumentParser(
+        prog=f"guardrails mcp {argv[0]}",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     made.add_argument("--pins", default=pins_file(), help="the lock file")
     if argv[0] == "allow":
         made.add_argument("server", help="its name, or the beginning of it")

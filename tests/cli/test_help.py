@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from guardrails.cli import app
 from guardrails.hooks.settings import HOMES
-from guardrails.mcp.proxy.options import options_of
+from guardrails.mcp.command import options_of
 from tests.tables import table
 
 

@@ -97,10 +97,3 @@ def test_a_budget_that_runs_out_is_told_in_both_places_and_then_refused(tmp_path
     assert all(one["structuredContent"]["total"] == n for n, one in enumerate(ran))
     assert all("structuredContent" not in one for one in found[5:])
     assert "final" in text(found[-1]) or "answer" in text(found[-1])
-
-
-def test_tools_whose_promise_is_dropped_may_be_cut_anywhere(tmp_path: Path) -> None:
-    calls: list[tuple[str, dict[str, Any]]] = [("rows", {"n": 5_000}), ("rows", {"n": 2})]
-    schema, found = checked(tmp_path, "version: 1\nextends: default\n", calls, structured="drop")
-    assert schema is None
-    assert not any(one.get("isError") for one in found)
