@@ -29,13 +29,13 @@ def free_port() -> int:
 @contextlib.contextmanager
 def listening(*command: str, port: int, log: Path) -> Iterator[str]:
     """
-    The URL of a *command* that listens on a *port*; raises RuntimeError with its log if it does not in half a minute.
+    The URL of a *command* that listens on a *port*; raises RuntimeError with its log if it does not in two minutes.
     """
     with log.open("wb") as out:
         env = {**os.environ, **ENVIRONMENT}
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         try:
-            end = time.monotonic() + 30
+            end = time.monotonic() + 120
             while True:
                 try:
                     socket.create_connection(("127.0.0.1", port), 1).close()
