@@ -166,7 +166,7 @@ class Gate:
                     self._sessions[session.name] = session
                 with session.transport.idle_scope or anyio.CancelScope():
                     task_status.started()
-                    await Pump(guards, session.run, client[1], server[1]).run(client[0], server[0])
+                    await Pump(guards, session.run, client, server).run()
         except Exception as error:  # noqa: BLE001  the others go on
             log.error("a session has failed: %r", error)
         finally:

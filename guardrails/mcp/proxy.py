@@ -10,10 +10,10 @@ import os
 import signal
 import threading
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from functools import partial
-from itertools import chain, count
+from itertools import chain
 from time import monotonic
 from typing import Any, Final
 
@@ -34,18 +34,12 @@ from .wire import with_room, without_ours
 with needs("mcp", "`guardrails mcp`"):
     import anyio
 
+    from anyio.abc import TaskStatus
     from mcp.server.stdio import stdio_server
-    from mcp.shared.message import ClientMessageMetadata, ServerMessageMetadata, SessionMessage
-    from mcp_types import (
-        CONNECTION_CLOSED,
-        ErrorData,
-        JSONRPCError,
-        JSONRPCMessage,
-        JSONRPCNotification,
-        JSONRPCRequest,
-        JSONRPCResponse,
-    )
-    from opentelemetry.propagate import inject
+    from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
+    from mcp.shared.exceptions import MCPError
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+    from mcp_types import CONNECTION_CLOSED
 
     from .servers import near_server, remote_server
 
@@ -62,18 +56,8 @@ DRAIN_S: Final = 60.0
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
 MAX_PAGES: Final = 100
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """The result of a request to the server, of this method and these parameters."""
-
-
-class ServerError(Exception):
-    """
-    The server answered a request with the *error* of JSON-RPC.
-    """
-
-    def __init__(self, error: ErrorData) -> None:
-        super().__init__(error.message)
-        self.error = error
 
 
 class Shared:
@@ -159,10 +143,7 @@ class Guards(Guarding):
                 return await _pages(meta, ask)
 
         async def send(fitted: Any) -> Any:
-            carrier: dict[str, str] = {}
-            inject(carrier)
-            more = {"_meta": {**meta, **carrier}} if carrier else {}
-            return await ask("tools/call", {**params, **({"arguments": fitted} if fitted else {}), **more})
+            return await ask("tools/call", {**params, **({"arguments": fitted} if fitted else {})})
 
         known = self._tools.get(params["name"])
         if known is not None and known[0].held:
@@ -206,219 +187,150 @@ def _shown(tool: Tool, listed: Listed) -> dict[str, Any]:
     return {**listed, **words}
 
 
-def unguarded(error: Exception) -> dict[str, Any]:
-    """
-    The result of a call that is not made since the guards themselves failed with *error*; what it says may hold paths.
-    """
-    log.error("the guards failed: %r", error)
-    text = f"[guardrails:proxy] The call was not made, since the guards failed ({type(error).__name__}); the error output of the proxy says more."
-    return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-def is_call(said: object) -> bool:
-    """
-    Returns whether *said* asks for a call of a tool; of one without a name its server says what is wrong.
-    """
-    named = isinstance(said, JSONRPCRequest) and type((said.params or {}).get("name")) is str
-    return named and said.method == "tools/call"
-
-
-def cleaned(said: Any) -> Any:
-    """
-    Returns the message *said* of a server without what it says in our names.
-    """
-    if isinstance(said, JSONRPCError):
-        said.error = ErrorData(**without_ours(said.error.model_dump(exclude_unset=True)))
-    elif isinstance(said, JSONRPCResponse):
-        said.result = without_ours(said.result)
-    else:
-        said.params = without_ours(said.params)
-    return said
-
-
-def result_of(said: Any) -> Any:
-    """
-    The result of the response *said*. Raises ServerError, or ConnectionError if the server could not answer.
-    """
-    if isinstance(said, JSONRPCResponse):
-        return said.result
-    raise ConnectionError(said.error.message) if said.error.code == CONNECTION_CLOSED else ServerError(said.error)
-
-
 class Pump:
     """
-    One conversation of a client with a server, whose streams are *to_client* and *to_server*. A call is of the run that *run* says by its
-    `_meta`.
+    One conversation of a client with a server, each at the other end of two streams, the one to read and the one to write. A call is of the run
+    that *run* says by its `_meta`. Ids of requests stay what they are.
     """
 
-    def __init__(self, guards: Guards, run: Callable[[Mapping[str, Any]], Run], to_client: Any, to_server: Any) -> None:
+    def __init__(
+        self, guards: Guards, run: Callable[[Mapping[str, Any]], Run], client: tuple[Any, Any], server: tuple[Any, Any]
+    ) -> None:
         self._guards, self._run = guards, run
-        self._to_client, self._to_server = to_client, to_server
-        self._group = anyio.create_task_group()
-        self._calls: dict[Any, anyio.CancelScope] = {}
-        self._waiting: dict[Any, asyncio.Future[Any]] = {}
-        """Requests whose answers are for us."""
-        self._passed: dict[Any, str] = {}
-        """The methods of requests that the server answers to the client."""
+        self._client, self._server = JSONRPCDispatcher(*client), JSONRPCDispatcher(*server)
+        self._open: dict[Any, tuple[str, DispatchContext[Any]]] = {}
+        """Requests of the client that are not answered yet, the newest last, with their methods."""
         self._ended = asyncio.Event()
         """A request was answered; who waits for all of them looks again."""
-        self._gone = False
-        """The server says nothing more."""
+        self._lost = asyncio.Event()
         self._version: str | None = None
-        self._numbers = count()
 
-    async def run(self, from_client: AsyncIterable[Any], from_server: AsyncIterable[Any]) -> int:
+    async def run(self) -> int:
         """
-        Pump until the client says nothing more and has its answers (0), or the server says nothing more (1).
+        Pump until the client says nothing more (0), or the server says nothing more (1).
         """
-        codes: list[int] = []
+        code = 0
 
-        async def until(work: Coroutine[Any, Any, None], code: int) -> None:
-            with suppress(anyio.ClosedResourceError):
-                await work
-            codes.append(code)
-            self._group.cancel_scope.cancel()
+        async def serve(*, task_status: TaskStatus[None]) -> None:
+            await self._server.run(self._asked_back, self._told, task_status=task_status)
+            self._lost.set()
 
-        async with self._group:
-            self._group.start_soon(until, self._from_client(from_client), 0)
-            self._group.start_soon(until, self._from_server(from_server), 1)
-        return codes[0]
+        async def watch() -> None:
+            nonlocal code
+            await self._lost.wait()
+            await self.answered()
+            code = 1
+            group.cancel_scope.cancel()
 
-    async def _from_client(self, messages: AsyncIterable[Any]) -> None:
-        async for one in messages:
-            if isinstance(one, Exception):
-                log.warning("a line of the client is no message, and is not passed on")
-                continue
-            said = one.message
-            if self._guards.list_changed():
-                await self._tell(JSONRPCNotification(jsonrpc="2.0", method=CHANGED))
-            if is_call(said):
-                self._calls[said.id] = anyio.CancelScope()
-                self._group.start_soon(self._call, said)
-            elif not self._cancels(said):
-                if isinstance(said, JSONRPCRequest):
-                    self._passed[said.id] = said.method
-                await self._send(said)
-        with anyio.move_on_after(DRAIN_S):
-            # A subscription has no answer.
-            await self._until(lambda: not self._calls and not set(self._passed.values()) - {"subscriptions/listen"})
+        async with anyio.create_task_group() as group:
+            await group.start(serve)
+            group.start_soon(watch)
+            await self._client.run(self._asked, self._said)
+            group.cancel_scope.cancel()
+        return code
 
-    async def _from_server(self, messages: AsyncIterable[Any]) -> None:
-        async for one in messages:
-            if isinstance(one, Exception):
-                continue
-            said = cleaned(one.message)
-            if not isinstance(said, JSONRPCResponse | JSONRPCError):
-                if said.method == CHANGED:
-                    self._guards.forget()
-                await self._tell(said)
-                continue
-            if (future := self._waiting.get(said.id)) is not None:
-                if not future.done():
-                    future.set_result(said)
-            elif (method := self._passed.pop(said.id, None)) is not None:
-                await self._tell(self._noted(method, said))
-                self._ended.set()
-            if isinstance(said, JSONRPCError) and said.error.message == TERMINATED:
-                # A client that starts anew gets a new session.
-                break
-        self._gone = True
-        for future in self._waiting.values():
-            future.cancel()
-        await self._until(lambda: not self._calls)
-
-    def _noted(self, method: str, said: Any) -> Any:
-        if isinstance(said, JSONRPCResponse) and method == "initialize":
-            self._version = said.result.get("protocolVersion")
-        if isinstance(said, JSONRPCResponse) and method == "tools/list":
-            said.result = self._guards.shown(said.result)
-        return said
-
-    async def _until(self, over: Callable[[], bool]) -> None:
-        while not over():
+    async def answered(self) -> None:
+        """
+        Wait until no request of the client is open, but for subscriptions, which have no answer.
+        """
+        while any(method != "subscriptions/listen" for method, _ in self._open.values()):
             self._ended.clear()
             await self._ended.wait()
 
-    async def _call(self, said: JSONRPCRequest) -> None:
-        """
-        Answer a call, unless its client cancels it.
-        """
+    # Of the client
 
-        params = said.params or {}
-
-        async def ask(method: str, params: Mapping[str, Any]) -> Any:
-            return await self._ask(
-                method, params, said.id if method == said.method else f"guardrails-{next(self._numbers)}"
-            )
-
-        with self._calls[said.id] as scope:
-            try:
-                run = self._run(params.get("_meta") or {})
-                result = await self._guards.answer(params, run, ask)
-                made: JSONRPCMessage = JSONRPCResponse(jsonrpc="2.0", id=said.id, result=dict(result))
-            except ServerError as error:
-                made = JSONRPCError(jsonrpc="2.0", id=said.id, error=error.error)
-            except Exception as error:  # noqa: BLE001  whoever waits is told
-                made = JSONRPCResponse(jsonrpc="2.0", id=said.id, result=unguarded(error))
-            await self._tell(made)
-        if self._calls.get(said.id) is scope:
-            del self._calls[said.id]
-        self._ended.set()
-
-    async def _ask(self, method: str, params: Mapping[str, Any], id_: Any) -> Any:
-        future = self._waiting[id_] = asyncio.get_running_loop().create_future()
+    async def _asked(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        self._open[ctx.request_id] = method, ctx
         try:
-            await self._send(JSONRPCRequest(jsonrpc="2.0", id=id_, method=method, params=dict(params)))
-            await asyncio.wait([future], timeout=0 if self._gone else None)
-            if future.done() and not future.cancelled():
-                return result_of(future.result())
-            raise ConnectionError("the server ended and did not answer")
-        except asyncio.CancelledError:
-            over = {"requestId": id_, "reason": "nobody waits for the answer any more"}
-            self._group.start_soon(self._send, JSONRPCNotification(jsonrpc="2.0", method=CANCELLED, params=over))
-            raise
+            await self._look()
+            if method == "tools/call" and type((params or {}).get("name")) is str:
+                return await self._call(ctx.request_id, params or {})
+            result = await self._ask(method, params, ctx.request_id)
+            if method == "initialize":
+                self._version = result.get("protocolVersion")
+            return self._guards.shown(result) if method == "tools/list" else result
         finally:
-            del self._waiting[id_]
+            self._open.pop(ctx.request_id, None)
+            self._ended.set()
 
-    def _cancels(self, said: JSONRPCMessage) -> bool:
-        """
-        Whether *said* cancels a call: the end of its task tells the server.
-        """
-        if not isinstance(said, JSONRPCNotification) or said.method != CANCELLED:
-            return False
-        id_ = (said.params or {}).get("requestId")
-        scope = self._calls.get(id_) if isinstance(id_, int | str) else None
-        if scope is not None:
-            scope.cancel()
-        return scope is not None
+    async def _call(self, id_: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+        async def ask(method: str, more: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                return await self._ask(method, more, id_ if method == "tools/call" else f"guardrails-{id_}")
+            except MCPError as error:
+                raise (ConnectionError(error.message) if error.code == CONNECTION_CLOSED else error) from error
 
-    async def _send(self, said: JSONRPCMessage) -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._to_server.send(SessionMessage(said, ClientMessageMetadata(headers=self._headers(said))))
+        try:
+            return dict(await self._guards.answer(params, self._run(params.get("_meta") or {}), ask))
+        except MCPError:
+            raise
+        except Exception as error:  # noqa: BLE001  whoever waits is told
+            log.error("the guards failed: %r", error)
+            text = f"[guardrails:proxy] The call was not made, since the guards failed ({type(error).__name__})."
+            return {"content": [{"type": "text", "text": text}], "isError": True}
 
-    async def _tell(self, said: JSONRPCMessage) -> None:
-        # Nothing says what a request or notification of the server belongs to; the newest request asked for it.
-        newest = next(reversed([*self._passed, *self._calls]), None)
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await self._to_client.send(SessionMessage(said, ServerMessageMetadata(related_request_id=newest)))
+    async def _said(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> None:
+        await self._look()
+        # The end of what is cancelled tells the server.
+        if method != CANCELLED:
+            await self._server.notify(method, params, {"headers": self._headers(method, params)})
 
-    def _headers(self, said: JSONRPCMessage) -> dict[str, str]:
+    async def _look(self) -> None:
+        if self._guards.list_changed():
+            await self._client.notify(CHANGED, None)
+
+    async def _ask(self, method: str, params: Mapping[str, Any] | None, id_: Any) -> dict[str, Any]:
         """
-        The headers that go beside *said* over HTTP.
+        The result of a request to the server, without what it says in our names. Raises MCPError.
         """
-        params = getattr(said, "params", None) or {}
-        version = (params.get("_meta") or {}).get(VERSION, self._version)
-        found = {"mcp-protocol-version": version}
-        if VERSION in (params.get("_meta") or {}):
-            found |= {"mcp-method": getattr(said, "method", ""), "mcp-name": params.get("name", params.get("uri"))}
+        try:
+            options: CallOptions = {"request_id": id_, "headers": self._headers(method, params)}
+            made: dict[str, Any] = without_ours(await self._server.send_raw_request(method, params, options))
+        except MCPError as error:
+            if error.message == TERMINATED:
+                # A client that starts anew gets a new session.
+                self._lost.set()
+            raise MCPError(**without_ours(error.error.model_dump())) from error
+        return made
+
+    def _headers(self, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
+        """
+        The headers of a message over HTTP.
+        """
+        given = params or {}
+        version = (given.get("_meta") or {}).get(VERSION)
+        found = {"mcp-protocol-version": version or self._version}
+        if version is not None:
+            found |= {"mcp-method": method, "mcp-name": given.get("name", given.get("uri"))}
         return {key: one for key, one in found.items() if isinstance(one, str) and one.isascii() and one.isprintable()}
+
+    # Of the server
+
+    async def _asked_back(
+        self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        return await self._near().send_raw_request(method, without_ours(params), {"request_id": ctx.request_id})
+
+    async def _told(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> None:
+        if method == CHANGED:
+            self._guards.forget()
+        if method != CANCELLED:
+            await self._near().notify(method, without_ours(params))
+
+    def _near(self) -> Outbound:
+        """
+        The client, by its newest request: nothing says what a request or notification of the server belongs to.
+        """
+        return next((ctx for _, ctx in reversed(self._open.values())), self._client)
 
 
 class Input:
     """
-    The lines of standard input, until its end or `close`. They are read by a thread, which nothing can interrupt: it ends with the
-    process.
+    The lines of standard input, until its end or `close`. Its end comes once *answered* is over. They are read by a thread, which nothing can
+    interrupt: it ends with the process.
     """
+
+    answered: Callable[[], Awaitable[None]]
 
     def __init__(self) -> None:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue(16)
@@ -428,6 +340,8 @@ class Input:
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self._lines.get()) is not None:
             yield line
+        with anyio.move_on_after(DRAIN_S):
+            await self.answered()
 
     async def close(self) -> None:
         """
@@ -446,7 +360,8 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
     async with far or near_server(options.command, os.environ) as (from_server, to_server):
         lines = Input()
         async with stdio_server(stdin=lines) as (from_client, to_client):  # type: ignore[arg-type]  it only reads lines
-            pump = Pump(guards, partial(run_of, token=None), to_client, to_server)
+            pump = Pump(guards, partial(run_of, token=None), (from_client, to_client), (from_server, to_server))
+            lines.answered = pump.answered
             code = 0
 
             async def stopped() -> None:
@@ -458,12 +373,9 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
 
             async with anyio.create_task_group() as group:
                 group.start_soon(stopped)
-                code = await pump.run(from_client, from_server)
+                code = await pump.run()
                 group.cancel_scope.cancel()
-            await to_client.aclose()
             await lines.close()
-            async for _ in from_client:
-                pass
     return code
 
 
@@ -477,7 +389,7 @@ def serve(options: argparse.Namespace) -> int:
     guards = Guards(Shared(options), options.user, options.tenant)
     try:
         return asyncio.run(_served(options, guards))
-    except* (BrokenPipeError, ConnectionResetError):
+    except* (BrokenPipeError, anyio.BrokenResourceError):
         log.warning("the client is gone")
     finally:
         guards.sessions.close()

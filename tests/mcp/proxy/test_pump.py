@@ -63,12 +63,13 @@ class Connection:
                 async for one in stream:
                     self.sent.put((side, one.message.model_dump(by_alias=True, exclude_unset=True)))
 
-            pump = Pump(self.guards, lambda meta: run_of(meta, None), to_client, to_server)
+            near, far = (from_client, to_client), (from_server, to_server)
+            pump = Pump(self.guards, lambda meta: run_of(meta, None), near, far)
             async with anyio.create_task_group() as group:
                 group.start_soon(note, "client", told)
                 group.start_soon(note, "server", asked)
                 task_status.started((client, server))
-                await pump.run(from_client, from_server)
+                await pump.run()
                 await anyio.lowlevel.checkpoint()
                 group.cancel_scope.cancel()
 
