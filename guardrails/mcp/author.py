@@ -46,11 +46,9 @@ class Answer(BaseModel):
     status: Literal["success"]
     result: Any = Field(default=None, description="The thing that was found or done, if it is no list.")
     results: list[Any] | None = Field(default=None, description="The things that were found, if they are a list.")
-    query_summary: Any = Field(default=None, description="The question that was asked.")
     total_matches: int | None = Field(default=None, description="The number of matches, also if fewer are shown.")
     is_complete: bool | None = Field(default=None, description="Whether nothing is missing from the answer.")
     next_action_hint: str | None = Field(default=None, description="The next step to take, or the way to get the rest.")
-    progress: dict[str, Any] | None = Field(default=None, description="What is left of the budget.")
     limit_reached: bool | None = Field(default=None, description="Whether this call used up a limit.")
     limit_message: str | None = None
 

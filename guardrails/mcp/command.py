@@ -3,7 +3,6 @@ The command `guardrails mcp`: a proxy in front of an MCP server, and its lock fi
 """
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -116,12 +115,7 @@ def _pins(argv: list[str]) -> int:
             sys.stderr.write(f"guardrails mcp: not every tool of `{options.server}` that was named is held\n")
             return 1
         return 0
-    made.add_argument("--json", action="store_true", help="as JSON")
-    options = made.parse_args(argv[1:])
-    pinned = Pins(options.pins).listed()
-    if options.json:
-        sys.stdout.write(json.dumps(pinned, indent=2) + "\n")
-        return 0
+    pinned = Pins(made.parse_args(argv[1:]).pins).read()
     for server, tools in sorted(pinned.items()):
         sys.stdout.write(f"{server}: {len(tools)} tools\n")
         held = [

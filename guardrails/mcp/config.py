@@ -9,9 +9,9 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from guardrails.core.values.errors import PolicyError
@@ -29,8 +29,6 @@ Seconds = Annotated[float, BeforeValidator(lambda given: duration_ms(given) / 10
 class McpServer:
     """
     One server: *command* with *args* for one that is started here and spoken to over stdio, else *url* for one over HTTP.
-
-    Raises ValueError for a sandbox of a server that is not started here.
     """
 
     name: str
@@ -39,11 +37,6 @@ class McpServer:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Added to the few variables that a server gets by default (PATH, HOME, ...); never this process's own secrets."""
     cwd: Text | None = None
-    network: StrictBool = True
-    """False: one that is started here is cut off the network, by a sandbox."""
-    sandbox: Literal["auto", "bwrap", "none"] | None = None
-    """`auto`, `bwrap`: only its folder and a private /tmp can be written, no home is seen; `none`, None: files stay as they
-    are."""
     url: Annotated[str, Field(pattern="^https?://")] | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     connect_timeout: Seconds = 30.0
@@ -52,14 +45,6 @@ class McpServer:
     """Seconds that one call may take."""
     pins: StrictBool = True
     """Whether a tool that changes what it says of itself is held."""
-
-    @model_validator(mode="after")
-    def _can_be_confined(self) -> Self:
-        if self.command is None and (self.sandbox is not None or not self.network):
-            raise ValueError("`sandbox` and `network: false` are for a server that is started here, by `command`")
-        if self.sandbox == "none" and not self.network:
-            raise ValueError("`network: false` takes a sandbox, so not `sandbox: none`")
-        return self
 
 
 _read: Final = TypeAdapter(McpServer).validate_python
@@ -106,6 +91,8 @@ def servers_of(document: Any) -> list[McpServer]:
 def _server(name: str, given: Any, mistakes: list[str]) -> McpServer | None:
     if NAME.fullmatch(name) is None:
         mistakes.append(f"mcp_servers.{name}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`")
+    elif gone := [key for key in ("network", "sandbox") if isinstance(given, Mapping) and key in given]:
+        mistakes.append(f"mcp_servers.{name}.{gone[0]}: is gone; a `command` may begin with `bwrap` and its options")
     elif not isinstance(given, Mapping):
         mistakes.append(f"mcp_servers.{name}: a server is a table with `command` or `url`")
     elif given.get("command") is None and given.get("url") is None:

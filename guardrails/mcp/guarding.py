@@ -45,8 +45,6 @@ who asks anew takes as long, and nobody else could extend it.
 """
 MAX_HELD: Final = 1_000
 """Runs that are told apart by their pauses."""
-MAX_TOOLS: Final = 10_000
-"""Tools whose declarations are kept."""
 
 
 class Run(NamedTuple):
@@ -107,8 +105,6 @@ class Guarding:
             name, schema = one["name"], one.get("inputSchema")
             spec = foreign_arguments(name, schema, ServerArguments) if schema else None
             self._tools[name] = Tool(name=name, parameters=spec, held=held.get(name, ""), **hints_of(one)), one
-        while len(self._tools) > MAX_TOOLS:
-            del self._tools[next(iter(self._tools))]
 
     def forget(self) -> None:
         """
@@ -178,18 +174,13 @@ class Guarding:
                 if task is not None and task.cancelling():
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
-                raised, kind = error, failure_of(error, fitted).error_type
-                kind = "tool_missing" if kind == "not_found" and listed is None else kind
-                value = Failed(str(error), error_type=kind or "other")
+                raised = error
+                value = Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
             else:
                 if is_question(given):
                     raise Asks
-                if not _is_result(given):
-                    return "began a task"
-                value, kind = outcome_of(given), None
-            if isinstance(value, Failed):
-                value = explained(tool, fitted, value, kind, listed=listed is not None, names=self._names())
-            return value
+                value = outcome_of(given) if _is_result(given) else "began a task"
+            return explained(tool, fitted, value) if isinstance(value, Failed) else value
 
         try:
             envelope = await scope.acall(name, {} if arguments is None else arguments, execute)
@@ -204,9 +195,6 @@ class Guarding:
         if given.get("isError") or not envelope.ok:
             return refused(envelope, given)
         return answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
-
-    def _names(self) -> list[str]:
-        return [name for name, one in self._tools.items() if one is not None]
 
 
 class GuardedCalls:

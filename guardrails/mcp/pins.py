@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from guardrails.stores.places import state_folder
 
 Pinned = dict[str, dict[str, dict[str, str]]]
 """By server and tool: `sha256`, the day on which it was first `seen`, and since when it is `held`, if it is."""
+ADVICE: Final = "`guardrails mcp pins` shows it"
 _PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 _UNORDERED: Final = frozenset({"required", "enum", "type"})
 """Lists whose order says nothing: some servers make them of sets."""
@@ -72,7 +72,7 @@ class Pins:
         held: dict[str, str] = {}
         with self._lock:
             try:
-                self._known = self._read()
+                self._known = self.read()
             except StoreError as error:
                 log.warning("changed tools are known in this process only: %s", error)
                 self._path = None
@@ -85,9 +85,7 @@ class Pins:
                     pin.pop("held", None)
                     continue
                 pin.setdefault("held", today)
-                held[tool["name"]] = (
-                    f"it says something else of itself than on {pin['seen']}, when it was first seen{self._advice()}"
-                )
+                held[tool["name"]] = f"it says something else of itself than on {pin['seen']}; {ADVICE}"
             self._write()
         return held
 
@@ -97,26 +95,17 @@ class Pins:
         anew. Returns their names. Raises StoreError if the file cannot be used.
         """
         with self._lock:
-            self._known, names = self._read(), []
+            self._known, names = self.read(), []
             for own in (own for key, own in self._known.items() if f"{key} ".startswith(f"{server} ")):
                 allowed = [name for name, pin in own.items() if "held" in pin and (not tools or name in tools)]
                 names += [name for name in allowed if own.pop(name)]
             self._write()
         return names
 
-    def listed(self) -> Pinned:
+    def read(self) -> Pinned:
         """
         All that is pinned. Raises StoreError if the file cannot be used.
         """
-        return self._read()
-
-    def _advice(self) -> str:
-        if self._path is None:
-            return ""
-        named = "" if self._path == pins_file() else f" --pins {shlex.quote(self._path)}"
-        return f"; `guardrails mcp pins{named}` shows it"
-
-    def _read(self) -> Pinned:
         if self._path is None:
             return self._known
         try:

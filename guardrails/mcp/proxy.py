@@ -160,7 +160,7 @@ class Guards(Guarding):
         plan = self._policy.chain.plan
         return frozenset(
             name
-            for name in self._names()
+            for name in self._tools
             if any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting)
         )
 

@@ -6,11 +6,9 @@ import asyncio
 import hashlib
 import inspect
 import re
-import shutil
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from pathlib import Path
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
@@ -19,8 +17,6 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.logs import log
 from guardrails.policy.tools import Registry
-from guardrails.processes.needs import confinement_for
-from guardrails.processes.sandbox import Confinement, started
 
 from .config import McpServer
 from .pins import Pins, server_of, visible
@@ -31,7 +27,6 @@ with needs("mcp", "`guardrails.mcp`"):
     import anyio
 
     from mcp import Client, MCPError
-    from mcp.client.stdio import get_default_environment
     from mcp_types import CONNECTION_CLOSED
     from pydantic import BaseModel
 
@@ -67,8 +62,6 @@ class McpTools:
     A tool that says something else of itself than when it was first seen is held: it is offered without its words, and the guards
     refuse its calls until `guardrails mcp allow`. The lock file is *pins* (`pins_file()` is this user's). None keeps it in this process,
     and False holds no tool.
-
-    A server that cannot be confined as its entries `network` and `sandbox` ask is not started, and `problems` says why.
     """
 
     def __init__(
@@ -195,8 +188,7 @@ class Connection:
                     if server.command is None:
                         transport = remote_server(server.url or "", server.headers)
                     else:
-                        # What it is confined by may be tried first, which takes a while.
-                        transport = await asyncio.to_thread(started_server, server)
+                        transport = near_server((server.command, *server.args), server.env, server.cwd)
                     client = await stack.enter_async_context(Client(transport))
                     tools = await _listed(client)
                 self._client, self.problem = client, None
@@ -213,29 +205,6 @@ class Connection:
             self._client = None
             self._lost.set()
             self._ready.set()
-
-
-def started_server(server: McpServer) -> AbstractAsyncContextManager[Any]:
-    """
-    The streams of *server*, in its sandbox if its entry asks for one. It sees a few variables of ours (PATH, HOME, ...) and those that were
-    added for it.
-
-    Raises FileNotFoundError if there is no such program, SandboxUnavailable if what its entry asks for does not work here.
-    """
-    words = (server.command or "", *server.args)
-    if server.sandbox == "none" or (server.sandbox is None and server.network):
-        return near_server(words, server.env, server.cwd)
-    environment, folder = {**get_default_environment(), **server.env}, str(Path(server.cwd or ".").absolute())
-    if server.sandbox is None:
-        # What honest servers keep in a home, caches of npx and uvx say, stays theirs.
-        confinement = Confinement(workspace=folder, files="all", environment=environment)
-    else:
-        # By the folder that it really lies in: a link to that is not there.
-        found = Path(shutil.which(words[0], path=environment.get("PATH")) or Path(folder, words[0]))
-        words = (str(found.parent.resolve() / found.name), *server.args)
-        confinement = confinement_for(folder, network=server.network, environment=environment, program=words)
-    made = started("bwrap", confinement, words, folder)
-    return near_server(made.arguments, made.environment, made.folder)
 
 
 def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) -> dict[str, tuple[str, Tool]]:

@@ -8,7 +8,8 @@ the tool's `outputSchema`. What a server says in our names is not ours.
 import json
 import re
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from math import ceil
 from typing import Any, Final
 
 import xxhash
@@ -21,8 +22,8 @@ from guardrails.core.result.content import read_mcp
 from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.text.plain_json import dumps
 from guardrails.core.tools.tool import Tool, from_annotations
-from guardrails.core.values.types import ErrorType, Failed
-from guardrails.policy.tools import checked_arguments, missing
+from guardrails.core.values.types import Failed
+from guardrails.policy.tools import checked_arguments
 
 
 PREFIX: Final = "io.github.toolcall-guardrails"
@@ -37,6 +38,7 @@ UNKNOWN: Final[dict[str, Any]] = {"not": {}}
 THEIRS: Final = "(the server's words) "
 """Before a text of a server that begins as ours do."""
 _OURS: Final = re.compile(r"(?i)\W*\[guardrails\b")
+SMALLEST_PART: Final = 1e-9
 _NOTE: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
 
 
@@ -124,36 +126,28 @@ def outcome_of(result: Mapping[str, Any]) -> Any:
     Images and other bytes are the number and the hash of them: no model reads base64 as text.
     """
     content = result.get("content")
-    if isinstance(content, list) and not all(map(is_text, content)):
-        result = {**result, "content": [_described(block) for block in content]}
-    return read_mcp(result)
+    plain = not isinstance(content, list) or all(map(is_text, content))
+    return read_mcp(result if plain else {**result, "content": [_described(block) for block in content]})
 
 
-def explained(
-    tool: Tool, arguments: Any, failed: Failed, kind: ErrorType | None, *, listed: bool, names: Collection[str]
-) -> Failed | Envelope:
+def explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
     """
-    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit, or with
-    the *names* of the tools that there are if it has none that is so called and *listed* none.
+    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
     """
-    if (kind or kind_of_text(failed.message)) == "tool_missing" and not listed and names:
-        return missing(tool.name, list(names))
-    if (kind or kind_of_text(failed.message)) == "validation" and tool.parameters is not None:
-        strict = SchemaArguments(tool.parameters.schema())
-        fitted = checked_arguments(Tool(name=tool.name, parameters=strict), arguments)
+    if (failed.error_type or kind_of_text(failed.message)) == "validation" and tool.parameters is not None:
+        strict = Tool(name=tool.name, parameters=SchemaArguments(tool.parameters.schema()))
+        fitted = checked_arguments(strict, arguments)
         return fitted if isinstance(fitted, Envelope) else failed
     return failed
 
 
-def _described(block: Any) -> Any:
-    if not isinstance(block, dict):
-        return block
-    resource = block.get("resource")
-    if isinstance(block.get("data"), str):
-        return {**block, "data": _digest(block["data"])}
-    if isinstance(resource, dict) and isinstance(resource.get("blob"), str):
-        return {**block, "resource": {**resource, "blob": _digest(resource["blob"])}}
-    return block
+def _described(said: Any) -> Any:
+    if not isinstance(said, dict):
+        return said
+    return {
+        name: _digest(one) if name in ("data", "blob") and isinstance(one, str) else _described(one)
+        for name, one in said.items()
+    }
 
 
 def _digest(data: str) -> str:
@@ -187,7 +181,7 @@ def answered(
 
     If a guard put another value in place of the content, and the value does not fit *schema*, it is a failure.
     """
-    said, shaped = envelope.notes(), not _is_own(envelope.value, value)
+    said, shaped = envelope.notes(), envelope.value is not value and envelope.value != value
     new = shaped or envelope.cut is not None
     if not new and not said and envelope.form != "nested":
         return result
@@ -237,54 +231,26 @@ def wrapped_value(structured: Any) -> Any:
 
 def pruned(value: Any, room: int) -> Any:
     """
-    Returns the JSON-like *value* in about *room* bytes of JSON, in the same form. Texts and lists keep their beginning;
-    objects keep all members as far as there is room for their names.
+    Returns the JSON-like *value* in about *room* bytes of JSON, in the same form: the same part of each list and text, and all members of
+    objects.
     """
-    if _size(value) <= room:
-        return value
-    if isinstance(value, str):
-        return value.encode(errors="replace")[: max(room - 2, 0)].decode(errors="ignore")
-    if isinstance(value, list):
-        return _leading(value, room)
-    return _members(value, room) if isinstance(value, dict) else value
-
-
-def _leading(items: list[Any], room: int) -> list[Any]:
-    made: list[Any] = []
-    for item in items:
-        room -= _size(item) + 1
-        if room < 0:
-            # A list of one long element shows some of it.
-            return made or [pruned(item, room + _size(item) + 1)]
-        made.append(item)
+    made, part = value, 1.0
+    while len(dumps(made) or "") > room and part > SMALLEST_PART:
+        part /= 2
+        made = _part_of(value, part)
     return made
 
 
-def _members(value: dict[str, Any], room: int) -> dict[str, Any]:
-    room -= sum(_size(name) + 2 for name in value)
-    made: dict[str, Any] = {}
-    # The small ones first: what they leave is shared by those that are cut.
-    for n, name in enumerate(sorted(value, key=lambda name: _size(value[name]))):
-        made[name] = pruned(value[name], max(room, 0) // (len(value) - n))
-        room -= _size(made[name])
-    while room < 0 and made:
-        name, member = made.popitem()
-        room += _size(name) + _size(member) + 2
-    return {name: made[name] for name in value if name in made}
-
-
-def _size(value: Any) -> int:
-    return len(dumps(value) or "")
-
-
-def _is_own(shown: Any, value: Any) -> bool:
-    """
-    Returns whether what is *shown* is the tool's own *value*, or what that says as an envelope.
-    """
-    if shown is value:
-        return True
-    spoken = Envelope.spoken(value)
-    return bool(shown == (spoken.value if isinstance(spoken, Envelope) else value))
+def _part_of(value: Any, part: float) -> Any:
+    if isinstance(value, dict):
+        return {name: _part_of(member, part) for name, member in value.items()}
+    if isinstance(value, str):
+        return value[: int(len(value) * part)]
+    if isinstance(value, list):
+        count = ceil(len(value) * part)
+        # Of a list of one long element some of that is shown.
+        return value[:count] if count > 1 else [_part_of(one, part) for one in value[:1]]
+    return value
 
 
 def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:

@@ -1,5 +1,5 @@
 """
-The code of docs/sandbox.md, run as it stands, and its entries of servers.
+The code of docs/sandbox.md, run as it stands.
 """
 
 import re
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.mcp import read_servers
 from guardrails.processes.sandbox import choose
 
 
@@ -28,10 +27,3 @@ def test_the_example_prints_what_the_page_says(
     [block, said] = re.findall(r"```(?:python|text)\n([^$].*?)```", PAGE, re.DOTALL)
     exec(compile(block, "sandbox.md", "exec"), {})
     assert capsys.readouterr().out.replace("\n\n", "\n") == said
-
-
-def test_the_entries_of_servers_are_read(tmp_path: Path) -> None:
-    [entries] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "agent.toml").write_text(entries)
-    found = {server.name: (server.network, server.sandbox) for server in read_servers(tmp_path / "agent.toml")}
-    assert found == {"notes": (False, None), "files": (True, "auto")}

@@ -404,7 +404,7 @@ def test_a_tool_that_changed_is_shown_without_its_words_and_refused_until_it_is_
     refused = one.call("echo")
     assert was_refused(refused)
     assert "is held: it says something else of itself" in json.dumps(refused)
-    assert "`guardrails mcp pins --pins" in json.dumps(refused)
+    assert "`guardrails mcp pins` shows it" in json.dumps(refused)
     assert not was_refused(one.call("text"))
     assert main(["allow", f"--pins={tmp_path / 'pins'}", "files-server", "echo"]) == 0
     assert not was_refused(one.call("echo"))

@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
         (("report", "calls.jsonl"), 0),
         (("hook", "--help"), 0),
         (("mcp", "--help"), 0),
-        (("mcp", "pins", "--json"), 0),
+        (("mcp", "pins"), 0),
         (("doctor", "--json"), None),
     ],
     ids=str,
