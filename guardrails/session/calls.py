@@ -26,8 +26,6 @@ from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
-from guardrails.core.text.path_text import within
-from guardrails.core.text.redaction import redact
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
@@ -228,6 +226,8 @@ class Calls:
                 envelope.give_back(earlier.payload)
         if (envelope.error_type is not None or envelope.errors is not None) and log.isEnabledFor(INFO):
             # There is no such tool, it may not be used, or its arguments do not fit.
+            from guardrails.core.text.redaction import redact
+
             faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
             message = redact(" ".join([envelope.message or envelope.status, *faults]))
             self._log_failure(decision.call, message, envelope.error_type or "validation")
@@ -521,6 +521,8 @@ def is_in(place: str, folders: Iterable[str]) -> bool:
     shorten `link/..` before they open a file, some do not. A path that does not exist yet is placed by its nearest
     folder that does.
     """
+    from guardrails.core.text.path_text import within
+
     try:
         real, bases = path.realpath(place), [(folder, path.realpath(folder)) for folder in folders]
         return any(within(real, base) and (within(place, folder) or within(place, base)) for folder, base in bases)

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.logs import log
 
@@ -85,6 +84,8 @@ class MemoryStore:
         yield from filter(None, map(self.read, keys))
 
     def _stored(self, key: str) -> Stored | None:
+        from guardrails.core.packing import pack, unpack
+
         value = self._live.get(key) or self._idle.get(key)
         if value is None:
             return None
@@ -105,8 +106,13 @@ class MemoryStore:
     def _state(self, key: str) -> SessionState:
         state = self._live.get(key)
         if state is None:
-            value = self._idle.get(key) or SessionState()
-            state = self._live[key] = unpack(value) if isinstance(value, bytes) else value
+            idle = self._idle.get(key)
+            if isinstance(idle, bytes):
+                # No session of most programs is ever idle for so long.
+                from guardrails.core.packing import unpack
+
+                idle = unpack(idle)
+            state = self._live[key] = idle or SessionState()
             self._idle.pop(key, None)
         else:
             self._live.move_to_end(key)
@@ -114,6 +120,8 @@ class MemoryStore:
 
     def _pack_one(self) -> None:
         # None of those in use: they are the latest. It is in both places rather than in none, should a signal come between.
+        from guardrails.core.packing import pack
+
         key, state = next(iter(self._live.items()))
         try:
             self._idle[key] = pack(state)

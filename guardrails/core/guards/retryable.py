@@ -9,8 +9,7 @@ from typing import Annotated, Any, ClassVar, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.retries.decision import Advice, Stakes, advise
-from guardrails.core.retries.serving import Judged
+from guardrails.core.retries.serving import Advice, Judged, Stakes
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
@@ -208,6 +207,8 @@ class Retryable(Guard):
         model = None if self.model is None else (facts.models or {}).get(self.model)
         if model is None:
             return None
+        from guardrails.core.retries.decision import advise
+
         trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
         failure = failure_of(trail, state.now_ms - state.started_ms)
         stakes = Stakes(self.retry_cost, max_wait_ms=round(self.max_wait * 1000))

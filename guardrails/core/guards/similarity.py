@@ -18,7 +18,6 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
 from guardrails.core.result.names import Form, form_of
-from guardrails.core.text.traces import untraced
 
 
 STEADY: Final = 8_192
@@ -123,6 +122,8 @@ def news_hash(reading: Reading) -> int:
 
 
 def _failure(reading: Reading) -> str:
+    from guardrails.core.text.traces import untraced
+
     message = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
     parts = _WORD.split(untraced(message[:4096])[:400])
     given = set(_WORD.findall(" ".join(reading.given))) if reading.given else ()

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
+from guardrails.core.retries.serving import Stakes
 from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, ToolCall

@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
-from guardrails.core.text.path_text import BadPathError, is_absolute, joined, path_of, readings, within
 from guardrails.core.tools.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import MinLen
 from guardrails.core.values.types import Denial, ToolCall
@@ -38,6 +37,8 @@ class Workspace(Guard):
         return bool(tool.paths)
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        from guardrails.core.text.path_text import BadPathError, joined, path_of, readings
+
         found, folders = list[tuple[str, tuple[str, ...]]](), (self.root, *self.also)
         # What is no path, or too many, is for `check` to say.
         with suppress(TooManyError):
@@ -47,6 +48,8 @@ class Workspace(Guard):
         return tuple(found)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        from guardrails.core.text.path_text import BadPathError, path_of, readings
+
         places, value = None if call.places is None else iter(call.places.get(self.name, ())), ""
         try:
             for value in _values(call, facts.tool):
@@ -66,6 +69,8 @@ class Workspace(Guard):
         By its text alone, if there is no file system to ask. The place of an absolute path as seen from a relative root
         is not known.
         """
+        from guardrails.core.text.path_text import is_absolute, joined, within
+
         unknown = is_absolute(path) and not is_absolute(self.root)
         return unknown or any(within(joined(self.root, path), folder) for folder in (self.root, *self.also))
 

@@ -17,7 +17,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from guardrails.core.text.collect import LIMIT_BYTES, taken
-from guardrails.core.text.redaction import SCAN_CHARS, redact
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, NO_TIME, Failed, Outcome, Success, claimed
@@ -189,6 +188,8 @@ def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
     """
     Make the reading that of a *failure*; *text* is that of the result, if it has one.
     """
+    from guardrails.core.text.redaction import SCAN_CHARS, redact
+
     kind, message = failure.error_type or "other", redact(failure.error_message)
     if text is not None and (text is read.value or text == failure.error_message):
         # There is no more in the result than the text, which the message may say.

@@ -10,7 +10,6 @@ import re
 from typing import Any, Final
 
 from guardrails.core.text.short_keys import cached_if_short
-from guardrails.core.text.traces import TRACEBACK
 from guardrails.core.values.names import TOKEN
 from guardrails.core.values.types import ErrorType
 
@@ -90,6 +89,8 @@ def kind_of_text(text: str, status: int | None = None) -> ErrorType | None:
     """
     Returns the kind of failure that *text* tells of, by its two ends, beside an HTTP *status*; None if it tells of none.
     """
+    from guardrails.core.text.traces import TRACEBACK
+
     ends = ends_of(text)
     known = _traced(text[-16_384:]) if status is None and TRACEBACK in text else None
     unpaid, status = re.search(_UNPAID, ends.lower()), status_in(ends) if status is None else status

@@ -11,6 +11,7 @@ from guardrails.core.values.errors import CORRECTABLE, INSTEAD, TRANSIENT
 from guardrails.core.values.types import MICRO, NextAction
 
 from .model import RetryModel, logistic
+from .serving import Advice, Stakes
 from .shrinkage import ENOUGH
 from .trail import WAITS_MS, Failure, Settled, extended, failure_of
 
@@ -21,38 +22,6 @@ AHEAD: Final = 8
 """Further tries that are looked at: by then the levels of a context do not change any more, and what pays goes on so."""
 UNLIKELY: Final = 2.0
 """A try that works less often than so many times its price, waiting left out, is made once: the next would say nothing new."""
-
-
-class Stakes(NamedTuple):
-    """
-    The costs of a try by a policy; a success is worth 1.
-    """
-
-    retry_cost: float = 0.1
-    wait_cost_per_s: float = 0.002
-    fix_cost: float = 0.2
-    """Of repairing something or correcting the arguments, beside the retry itself."""
-    success_usd: float = 1.0
-    """The worth of a success in money, to weigh the cost of the tool by."""
-    max_wait_ms: int = 60_000
-    within: float = 0.1
-    """The advised wait is the smallest whose success is at most this share below the best."""
-
-
-class Advice(NamedTuple):
-    """
-    The advice after a failure.
-    """
-
-    retryable: bool
-    wait_ms: int
-    """After which the same call has the probability *p*, whether that pays or not."""
-    p: float
-    retries: int
-    """How many more tries would pay if each failed like this one; 0 if *retryable* is False."""
-    next_action: NextAction
-    corrected: float | None = None
-    """How likely a call with other arguments works, if enough calls of this very tool say so."""
 
 
 class _Try(NamedTuple):

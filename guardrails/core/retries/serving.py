@@ -1,9 +1,11 @@
 """
-The learned models of a chain: those that are loaded now, by the name that a policy gives them.
+The learned models of a chain: those that are loaded now, by the name that a policy gives them; and the words of question and answer.
 """
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from guardrails.core.values.types import NextAction
 
 
 if TYPE_CHECKING:
@@ -42,3 +44,35 @@ class Advised(NamedTuple):
     retryable: bool
     wait_ms: int | None
     retries: int
+
+
+class Stakes(NamedTuple):
+    """
+    The costs of a try by a policy; a success is worth 1.
+    """
+
+    retry_cost: float = 0.1
+    wait_cost_per_s: float = 0.002
+    fix_cost: float = 0.2
+    """Of repairing something or correcting the arguments, beside the retry itself."""
+    success_usd: float = 1.0
+    """The worth of a success in money, to weigh the cost of the tool by."""
+    max_wait_ms: int = 60_000
+    within: float = 0.1
+    """The advised wait is the smallest whose success is at most this share below the best."""
+
+
+class Advice(NamedTuple):
+    """
+    The advice after a failure.
+    """
+
+    retryable: bool
+    wait_ms: int
+    """After which the same call has the probability *p*, whether that pays or not."""
+    p: float
+    retries: int
+    """How many more tries would pay if each failed like this one; 0 if *retryable* is False."""
+    next_action: NextAction
+    corrected: float | None = None
+    """How likely a call with other arguments works, if enough calls of this very tool say so."""

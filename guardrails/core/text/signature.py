@@ -18,11 +18,12 @@ from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from .short_keys import cached_if_short
-from .tagged import MAX_APART, tagged
 
 
 RESULT_HEAD: Final = 1 << 16
 """Bytes of a result that are hashed."""
+MAX_APART: Final = 1 << 13
+"""Characters of text in another normal form than C: to normalise combining marks takes quadratic time."""
 
 _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
@@ -61,11 +62,14 @@ def canonical(arguments: object) -> bytes | None:
         if _SCALARS.issuperset(map(type, values)) or _is_plain(values):
             try:
                 encoded = dumps(arguments, None, OPT_SORT_KEYS)
-            except TypeError:  # of keys that are no text, and of what is too deep
-                return tagged(arguments)
-            # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
-            if encoded.isascii() or len(encoded) > MAX_APART or unicodedata.is_normalized("NFC", encoded.decode()):
-                return encoded
+                # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
+                if encoded.isascii() or len(encoded) > MAX_APART or unicodedata.is_normalized("NFC", encoded.decode()):
+                    return encoded
+            except TypeError:
+                # Of keys that are no text, and of what is too deep.
+                pass
+        from .tagged import tagged
+
         return tagged(arguments)
     except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
         return None

@@ -12,12 +12,11 @@ from typing import Any, Final, NoReturn
 from orjson import OPT_SORT_KEYS, Fragment, dumps
 
 from .plain_json import Copy
+from .signature import MAX_APART
 
 
 MAX_BYTES: Final = 1 << 18
 """Of the JSON: a list that holds another twice, which holds another twice, and so on, has exponentially many values."""
-MAX_APART: Final = 1 << 13
-"""Characters of text in another normal form than C: to normalise combining marks takes quadratic time."""
 MASK: Final = "***"
 """A secret that hides itself: two different ones look the same."""
 

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.guards.retryable import HINTS
-from guardrails.core.retries.decision import CACHED, Advice, Stakes, advise, curve_of
+from guardrails.core.retries.decision import CACHED, advise, curve_of
 from guardrails.core.retries.model import RetryModel, logistic, parse
+from guardrails.core.retries.serving import Advice, Stakes
 from guardrails.core.retries.trail import WAITS_MS, Failure, Settled, extended, failure_of
 from guardrails.core.values.errors import CORRECTABLE, INSTEAD, TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES

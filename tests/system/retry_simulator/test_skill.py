@@ -7,7 +7,7 @@ import pytest
 from benchmarks.retries.models import LINEUP, regression
 from benchmarks.retries.sessions import World
 from benchmarks.retries.trial import STAKES, Trial, unseen
-from guardrails.core.retries.decision import Stakes
+from guardrails.core.retries.serving import Stakes
 from tests.tables import table
 
 
