@@ -2,7 +2,6 @@
 A file of cases read into values, with every mistake of it at once.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -113,19 +112,15 @@ def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) 
         except PolicyError as error:
             at = inner(place, "parameters") or place
             mistakes.append(Mistake(at.position, f"parameters: {error}"))
-    mistakes += _placed(data["steps"], items(node, "steps"))
+    _place(data["steps"], items(node, "steps"))
     return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data["steps"]))
 
 
-def _placed(steps: list[Step], nodes: list[Node]) -> Iterator[Mistake]:
+def _place(steps: list[Step], nodes: list[Node]) -> None:
     """
-    Give each step its line. Yields the times that YAML reads as numbers.
+    Give each step its line.
     """
     for step, node in zip(steps, nodes, strict=True):
         step.line = node.position.line
-        at = inner(node, "at")
-        if at is not None and at.written.startswith("+") and not isinstance(at.value, str):
-            # YAML reads `+5` as the number 5, which would be a time after the start.
-            yield Mistake(at.position, f"at: `{at.written}` is read as a number: write `{at.written}s`")
         if isinstance(step, Repeat):
-            yield from _placed(step.steps, items(node, "steps"))
+            _place(step.steps, items(node, "steps"))

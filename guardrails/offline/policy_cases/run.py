@@ -115,12 +115,7 @@ class _Run:
 
     def _step(self, step: Step) -> None:
         self.result.steps += 1
-        if step.at is not None:
-            at = step.at.ms + (self.now_ms if step.at.relative else START_MS)
-            if at < self.now_ms:
-                before = f"a time of {(self.now_ms - START_MS) / 1000:g} s or later, as of the step before"
-                self._note(step, "at", [(before, f"{step.at.ms / 1000:g} s")])
-            self.now_ms = max(self.now_ms, at)
+        self.now_ms += step.at or 0
         match step:
             case Call():
                 self._call(step)

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union
+from typing import Annotated, Any, Final, Literal, TypedDict, Union
 
 from guardrails.core.envelope.envelope import FIELDS
 from guardrails.core.tools.tool import REPEATS, Tool
@@ -23,31 +23,18 @@ MAX_RESULT: Final = 16 << 20
 """Bytes of a result that is only described by its size."""
 
 
-class Moment(NamedTuple):
+def after(value: object) -> float:
     """
-    A point on a case's clock.
+    Returns the milliseconds of a time after the step before, written as `+5s`.
+
+    Raises ValueError for anything else: YAML reads `+5` as the number 5.
     """
-
-    ms: int
-    relative: bool
-    """Counted from the step before; else from the start of the case."""
-
-
-def moment(value: object) -> Moment:
-    """
-    Returns *value* as a point in time: `+5s` after the step before, `65s` or a number of seconds after the start.
-
-    Raises ValueError for anything else.
-    """
-    relative = isinstance(value, str) and value.startswith("+")
-    return Moment(duration_ms(str(value)[1:] if relative else value), relative)
+    if not (isinstance(value, str) and value.startswith("+")):
+        raise ValueError(f"not a time after the step before: write +500ms, +30s or +15m, got {quoted(str(value))}")
+    return duration_ms(value[1:])
 
 
-_TIME: Final = [
-    {"type": "number", "minimum": 0},
-    {"type": "string", "pattern": DURATION_PATTERN.replace("^", r"^\+?", 1)},
-]
-At = Annotated[Any, FromText(moment, {"anyOf": _TIME})]
+At = Annotated[Any, FromText(after, {"type": "string", "pattern": DURATION_PATTERN.replace("^", r"^\+", 1)})]
 Whole = Annotated[int, Ge(0)]
 Times = Annotated[int, Ge(1), Le(MAX_TIMES)]
 Dollars = Annotated[float, Ge(0), Le(1e9)]
@@ -75,7 +62,7 @@ class Step:
     """
 
     at: At = None
-    """When: `+5s` after the step before, or seconds after the start. Absent: at the time of the step before."""
+    """When: `+5s` after the step before. Absent: at its time."""
     line: int = field(default=0, init=False, compare=False)
     """Where it stands in its file, from 1."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import PolicyError
 from guardrails.offline.policy_cases import find_cases, read_cases
-from guardrails.offline.policy_cases.steps import Call, Failed, Moment
+from guardrails.offline.policy_cases.steps import Call, Failed
 from tests.tables import table
 
 
@@ -41,7 +41,7 @@ def steps(text: str) -> tuple[Any, ...]:
 def test_every_kind_of_step_is_read_with_its_line() -> None:
     read = steps("""\
   - {call: search, arguments: {q: a}, at: +5s, id: one, result: [1], takes: 2s, cost_usd: 0.5, tokens: 7}
-  - {call: search, pending: true, id: two, at: 65}
+  - {call: search, pending: true, id: two, at: +65s}
   - {settle: two, error: {type: rate_limit, message: slow, http_status: 429, retry_after: 1m}}
   - {call: search, error: timeout, status: error, envelope: {retryable: true}}
   - {call: search, lost: true, expect: deny, code: x.y, observed: a.b}
@@ -60,11 +60,10 @@ def test_every_kind_of_step_is_read_with_its_line() -> None:
     kinds = ["Call", "Call", "Settle", "Call", "Call", "Call", "Turn", "Charge", "Charge"]
     kinds += ["Request", "Wait", "Extend", "Exhausted", "Repeat"]
     assert [(type(step).__name__, step.line) for step in read] == [(kind, at) for at, kind in enumerate(kinds, 5)]
-    at = Moment(5_000, relative=True)
     assert read[0] == Call(
-        call="search", arguments={"q": "a"}, at=at, id="one", result=[1], takes=2, cost_usd=0.5, tokens=7
+        call="search", arguments={"q": "a"}, at=5_000, id="one", result=[1], takes=2, cost_usd=0.5, tokens=7
     )
-    assert (read[0].at, read[1].at) == (Moment(5_000, relative=True), Moment(65_000, relative=False))
+    assert (read[0].at, read[1].at) == (5_000, 65_000)
     assert read[2].settle == "two"
     assert read[2].error == Failed(type="rate_limit", message="slow", http_status=429, retry_after=60)
     assert (read[3].error, read[3].status, read[3].envelope) == ("timeout", "error", {"retryable": True})
@@ -103,7 +102,7 @@ def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
         "bad.yaml:2:1: unknown key `polcy`, did you mean `policy`?",
         "bad.yaml:6:24: unknown key `argument`, did you mean `arguments`?",
         "bad.yaml:6:49: cases.0.steps.0.error: not one of `auth`, `permission`,",
-        "bad.yaml:7:28: cases.0.steps.1.at: not a duration: write 500ms, 30s, 1",
+        "bad.yaml:7:28: cases.0.steps.1.at: not a time after the step before: w",
         "bad.yaml:8:11: name: another case has this name, on line 4",
         "bad.yaml:9:32: cases.1.tools.0.polling: not true or false: write true,",
         "bad.yaml:10:12: cases.1.steps: must have a length of at least 1, got 0",

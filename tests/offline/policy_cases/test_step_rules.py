@@ -22,7 +22,7 @@ def mistakes(steps: str) -> list[str]:
     "step, mistake",
     [
         (
-            "at: 5s",
+            "at: +5s",
             "f:5:5: missing key `call` or `settle` or `turn` or `charge` or `request` or `wait` or `extend` or `approve` or `refuse` or `exhausted`",
         ),
         ("call: a, turn: 1", "f:5:15: unknown key `turn`"),
@@ -36,7 +36,10 @@ def mistakes(steps: str) -> list[str]:
             "call: a, code: x.y",
             "f:5:5: cases.0.steps.0: `code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`",
         ),
-        ("call: a, at: +5", "f:5:19: at: `+5` is read as a number: write `+5s`"),
+        (
+            "call: a, at: +5",
+            "f:5:19: cases.0.steps.0.at: not a time after the step before: write +500ms, +30s or +15m, got `5`",
+        ),
     ],
 )
 def test_keys_that_do_not_belong_together_are_told(step: str, mistake: str) -> None:
@@ -48,7 +51,7 @@ def test_keys_that_do_not_belong_together_are_told(step: str, mistake: str) -> N
     [
         "call: a, pending: true, expect: deny, code: x.y, status: denied, envelope: {code: x.y}",
         "call: a, result: null, expect: deny, code: x.y, observed: a.b",
-        "call: a, at: 5, error: {type: timeout}, takes: 5s",
+        "call: a, at: +5s, error: {type: timeout}, takes: 5s",
         "exhausted: null, at: +5s",
     ],
 )
