@@ -70,7 +70,7 @@ class Asking:
         self.final = FinalAnswer(session)
         if first is not None:
             self.final.first = first
-        self._user, self._blocking = user, blocking
+        self._user, self.blocking = user, blocking
         self._asked: Requested | None = None
 
     @property
@@ -144,7 +144,7 @@ class Asking:
         """
         Returns the result of a *function* that may ask the store, without holding up an event loop.
         """
-        if self._blocking:
+        if self.blocking:
             return function(*args, **kwargs)
         return await self.session.ledger.off_loop(function, *args, **kwargs)
 

@@ -2,14 +2,12 @@
 Agents and crews of crewai whose runs are sessions.
 """
 
-import asyncio
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import give_back, share_of
+from guardrails.integrations.hosting import opened
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.ledger import SHARE
 from guardrails.session.steps import current_session
@@ -100,24 +98,18 @@ class Guardrails:
                 # The host makes the run once more after an error.
                 run = Run(owner, outer.session, first=False)
             else:
-                above = outer.session if outer is not None else asker
+                around = outer.session if outer is not None else asker
+                if around is not None and around.ledger.policy is not self._policy:
+                    around = None
                 # Of what a tool asks, another call of the same response may ask more.
-                run = Run(owner, self._open(stack, above, thread, beside=beside or outer is None))
+                share = SHARE if beside or outer is None else 1
+                session, end = opened(self._sessions, None if around else thread, around, share=share)
+                stack.callback(end)
+                run = Run(owner, session)
             stack.callback(run.close)
             token = running.set(run)
             stack.callback(running.reset, token)
             yield run
-
-    def _open(self, stack: ExitStack, above: "Session | None", thread: object, *, beside: bool) -> "Session":
-        if above is not None and above.ledger.policy is self._policy:
-            child = share_of(above, share=SHARE if beside else 1)
-            if child is not None:
-                stack.callback(give_back, child)
-            return child or above
-        session = self._sessions.of(thread)
-        if thread is None:
-            stack.callback(self._sessions.end, session)
-        return session
 
 
 class _Owner:
@@ -142,16 +134,16 @@ class GuardedAgent(_Owner):
             return super().kickoff(*args, **options)  # type: ignore[misc]
 
     async def kickoff_async(self: Any, *args: Any, **options: Any) -> Any:
-        with self._run() as run:
-            return await _settled(run, super().kickoff_async(*args, **options))  # type: ignore[misc]
+        with self._run():
+            return await super().kickoff_async(*args, **options)  # type: ignore[misc]
 
     def execute_task(self: Any, task: Any, *args: Any, **options: Any) -> Any:
         with self._run(beside=bool(task.async_execution)):
             return super().execute_task(task, *args, **options)  # type: ignore[misc]
 
     async def aexecute_task(self: Any, task: Any, *args: Any, **options: Any) -> Any:
-        with self._run(beside=bool(task.async_execution)) as run:
-            return await _settled(run, super().aexecute_task(task, *args, **options))  # type: ignore[misc]
+        with self._run(beside=bool(task.async_execution)):
+            return await super().aexecute_task(task, *args, **options)  # type: ignore[misc]
 
     def create_agent_executor(self: Any, tools: Any = None, task: Any = None) -> Any:
         """
@@ -192,14 +184,6 @@ class GuardedCrew(_Owner):
     def copy(self: Any) -> Any:
         guard, thread = self._guard
         return guard.crew(super().copy(), thread)  # type: ignore[misc]
-
-
-async def _settled(run: Run, work: Any) -> Any:
-    try:
-        return await work
-    except asyncio.CancelledError:
-        await run.cancel()
-        raise
 
 
 def _tools(tools: Any) -> Any:

@@ -5,13 +5,13 @@ Models of crewai whose requests are those of the run that makes them.
 import json
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from guardrails.core.values.errors import needs
-from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import awaited, finished, missing
 
 from .running import Run, guarded, running
 
@@ -22,14 +22,13 @@ with needs("crewai", "`Guardrails`"):
     from crewai.utilities.i18n import I18N_DEFAULT
 
 REPEATED: Final = 4
-"""So often the same call has had the same result; once more, and the host ends the run by an exception."""
+"""So often the host itself has answered the same call; once more, and it ends the run by an exception."""
 REPEATED_CODE: Final = "loop.repeated_call"
 OFFERED_NONE: Final = "loop.no_tools"
 """Why a final answer is asked for if a model calls tools that it was not offered."""
 
-_OBSERVED: Final = I18N_DEFAULT.slice("observation")
-
-Steps = Generator[tuple[Any, Any], Any, Any]
+Made = tuple[str, str, str]
+"""A call: its id, name, and arguments as JSON, or what was to be JSON."""
 
 
 class GuardedModel:
@@ -41,90 +40,63 @@ class GuardedModel:
         """
         Ask it as the run lets it.
         """
-        run = running.get()
-        base: Any = super()
+        run, ask = running.get(), super().call  # type: ignore[misc]
         if run is None:
-            return base.call(messages, tools, *args, **options)
-        steps = self._steps(run, messages, tools, options.get("from_agent"))
-        given = next(steps)
-        while True:
-            token = running.set(None)
-            try:
-                answer = base.call(*given, *args, **options)
-            except BaseException:
-                run.asking.failed()
-                raise
-            finally:
-                running.reset(token)
-            try:
-                given = steps.send(answer)
-            except StopIteration as stop:
-                return stop.value
+            return ask(messages, tools, *args, **options)
+        run.asking.blocking = True
+        return finished(_asked(self, run, messages, tools, lambda *given: ask(*given, *args, **options), options))
 
     async def acall(self: Any, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:
         """
         The same, awaited.
         """
-        run = running.get()
-        base: Any = super()
+        run, ask = running.get(), super().acall  # type: ignore[misc]
         if run is None:
-            return await base.acall(messages, tools, *args, **options)
-        steps, off_loop = self._steps(run, messages, tools, options.get("from_agent")), run.session.ledger.off_loop
-        given = await off_loop(next, steps)
-        while True:
-            token = running.set(None)
-            try:
-                answer = await base.acall(*given, *args, **options)
-            except BaseException:
-                await off_loop(run.asking.failed)
-                raise
-            finally:
-                running.reset(token)
-            done, given = await off_loop(_sent, steps, answer)
-            if done:
-                return given
+            return await ask(messages, tools, *args, **options)
+        run.asking.blocking = False
+        return await _asked(self, run, messages, tools, lambda *given: ask(*given, *args, **options), options)
 
-    def _steps(self: Any, run: Run, messages: Any, tools: Any, agent: Any) -> Steps:
-        """
-        Returns the requests to make, until there is an answer.
-        """
-        asking, more = run.asking, list[Any]()
-        # A model without native function calling reads of its tools in the prompt, and calls by text.
-        by_text = tools is None and agent is not None
-        if isinstance(messages, list):
-            _settle(run, messages)
-        while True:
-            asking.ask()
-            before = self.get_token_usage_summary()
-            end = [{"role": "user", "content": I18N_DEFAULT.errors("force_final_answer")}] if asking.off else []
+
+def guard_model(model: Any) -> Any:
+    """
+    *model*, whose requests are those of the run that makes them.
+    """
+    return model if isinstance(model, GuardedModel) else guarded(GuardedModel, model, None)
+
+
+async def _asked(model: Any, run: Run, messages: Any, tools: Any, ask: Callable[..., Any], options: Any) -> Any:
+    asking, before = run.asking, model.get_token_usage_summary()
+    # A model without native function calling reads of its tools in the prompt, and calls by text.
+    by_text = tools is None and options.get("from_agent") is not None
+    if isinstance(messages, list):
+        await asking.off_loop(_settle, run, messages, by_text=by_text)
+
+    async def send(_: Any) -> Any:
+        given = messages
+        if asking.off and isinstance(messages, list):
             # The host's own list unless there is more to say: a request may be shortened in place.
-            given = [*messages, *more, *end] if isinstance(messages, list) and (more or end) else messages
-            answer = yield given, None if asking.off else tools
-            text, calls = _read(answer, by_text=by_text)
-            if calls and not by_text and not tools:
-                asking.final.force(OFFERED_NONE)
-            used = self.get_token_usage_summary().delta_since(before)
-            meaning = asking.take(text, calls, model=self.model, usage=used if used.total_tokens else None)
-            if meaning == "run":
-                run.odd.update((key, (name, given)) for key, name, given in calls if _is_odd(name, given, tools))
-                return answer
-            if meaning == "answered":
-                said = by_text and asking.off and isinstance(answer, str) and "Final Answer:" not in text
-                return f"Final Answer: {text}" if said else answer
-            if meaning == "digest":
-                return f"Final Answer: {asking.digest}" if by_text else asking.digest
-            more = _refused(run, calls, by_text=by_text)
+            given = [*messages, {"role": "user", "content": I18N_DEFAULT.errors("force_final_answer")}]
+        token = running.set(None)
+        try:
+            return await awaited(ask(given, None if asking.off else tools))
+        finally:
+            running.reset(token)
 
+    def read(answer: Any) -> tuple[str, int, dict[str, Any]]:
+        nonlocal before
+        text, calls = _read(answer, by_text=by_text)
+        if calls and not by_text and not tools:
+            asking.final.force(OFFERED_NONE)
+        now = model.get_token_usage_summary()
+        used, before = now.delta_since(before), now
+        run.odd.update((key, (name, given)) for key, name, given in calls if _is_odd(name, given, tools))
+        return text, len(calls), {"model": model.model, "usage": used if used.total_tokens else None}
 
-def _sent(steps: Steps, answer: Any) -> tuple[bool, Any]:
-    try:
-        return False, steps.send(answer)
-    except StopIteration as stop:
-        return True, stop.value
-
-
-Made = tuple[str, str, str]
-"""A call: its id, name, and arguments as JSON, or what was to be JSON."""
+    answer, digest = await asking.respond(None, send, read)
+    said = answer if digest is None else digest
+    if by_text and asking.off and isinstance(said, str) and "Final Answer:" not in said:
+        return f"Final Answer: {said}"
+    return said
 
 
 def _read(answer: Any, *, by_text: bool) -> tuple[str, list[Made]]:
@@ -151,70 +123,28 @@ def _is_odd(name: str, given: str, tools: Sequence[Any] | None) -> bool:
     """
     if all(tool["function"]["name"] != name for tool in tools or ()):
         return tools is not None
-    return not _is_json(given)
-
-
-def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
+        json.loads(given)
     except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
-def _settle(run: Run, messages: list[Any]) -> None:
+def _settle(run: Run, messages: list[Any], *, by_text: bool) -> None:
     """
     Tell what the host answered itself, and ask for the final answer before the host gives the run up.
     """
     run.since = len(messages) if run.since is None else run.since
-    made: dict[str, tuple[str, str]] = {}
-    same: Counter[tuple[str, str, str]] = Counter()
+    same: Counter[Any] = Counter()
     for message in messages[run.since :]:
-        for call in message.get("tool_calls") or ():
-            made[call["id"]] = call["function"]["name"], call["function"]["arguments"]
-        if message.get("role") == "assistant" and isinstance(message.get("content"), str):
-            said, _, observed = message["content"].partition(_OBSERVED)
-            _, acts = _read(said, by_text=bool(observed))
-            same.update((name, given, observed) for _, name, given in acts)
-        key = message.get("tool_call_id")
-        if message.get("role") != "tool" or key not in made:
-            continue
-        text = message["content"]
-        same[(*made[key], str(text))] += 1
+        key, text = message.get("tool_call_id"), message.get("content")
         if key in run.odd:
-            name, given = run.odd.pop(key)
-            missing = Failed(f"`{name}` is not there. {text}", error_type="tool_missing")
-            envelope = run.session.call(name, given, lambda *_, missing=missing: missing)
-            message["content"] = envelope.to_json()
-            if _is_json(given):
-                run.missed[name, given] += 1
-    if max((*same.values(), *run.missed.values()), default=0) >= REPEATED:
+            name, given = run.odd[key]
+            same[name, given] += 1
+            if key not in run.settled:
+                run.settled.add(key)
+                message["content"] = run.session.call(name, given, missing).to_json()
+        elif by_text and message.get("role") == "assistant":
+            same[text] += 1
+    if max(same.values(), default=0) >= REPEATED:
         run.asking.final.force(REPEATED_CODE)
-
-
-def _refused(run: Run, calls: list[Made], *, by_text: bool) -> list[Any]:
-    """
-    Returns the answers to the *calls* of a model that is asked once more.
-    """
-    if by_text or not calls:
-        return []
-    made = [
-        {"id": key, "type": "function", "function": {"name": name, "arguments": given}} for key, name, given in calls
-    ]
-    told = [
-        {
-            "role": "tool",
-            "tool_call_id": key,
-            "name": name,
-            "content": run.asking.refusal(name, given).to_json(),
-        }
-        for key, name, given in calls
-    ]
-    return [{"role": "assistant", "content": None, "tool_calls": made}, *told]
-
-
-def guard_model(model: Any) -> Any:
-    """
-    *model*, whose requests are those of the run that makes them.
-    """
-    return model if isinstance(model, GuardedModel) else guarded(GuardedModel, model, None)

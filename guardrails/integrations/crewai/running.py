@@ -5,10 +5,8 @@ One run of an agent or a crew, which its tools and its model find by the context
 import asyncio
 import threading
 
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
-from concurrent.futures import Future
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -38,10 +36,9 @@ class Run:
         """How many messages there were before its first request."""
         self.odd: dict[str, tuple[str, str]] = {}
         """Calls by their ids that the host answers itself: name and arguments."""
-        self.missed: Counter[tuple[str, str]] = Counter()
-        """Calls of tools that are not there, by name and arguments."""
+        self.settled: set[str] = set()
+        """Of those, the ones that the session knows of."""
         self._told: dict[tuple[str, str], int] = {}
-        self._awaited: set[Future[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
 
@@ -57,36 +54,23 @@ class Run:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """
         Returns the result of *work* in this run's loop, which its asynchronous tools share; the host makes one for each
-        call. Raises CancelledError once the run is cancelled.
+        call. Raises CancelledError once the run is over.
         """
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_serve, args=(loop,), daemon=True)
-                thread.start()
+                self._thread = threading.Thread(target=_serve, args=(loop,), daemon=True)
+                self._thread.start()
                 # A loop that a signal has left without its thread would be waited for without an end.
-                self._thread, self._loop = thread, loop
-            awaited = asyncio.run_coroutine_threadsafe(work, self._loop)
-            self._awaited.add(awaited)
+                self._loop = loop
         try:
-            return awaited.result()
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except FutureCancelled:
             raise asyncio.CancelledError from None
-        finally:
-            self._awaited.discard(awaited)
-
-    async def cancel(self) -> None:
-        """
-        Cancel what runs in the threads of the host, and wait until it is settled.
-        """
-        for awaited in list(self._awaited):
-            awaited.cancel()
-        if self._loop is not None:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_drained(), self._loop))
 
     def close(self) -> None:
         """
-        End its loop.
+        End its loop, and cancel what still runs there.
         """
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -96,16 +80,12 @@ class Run:
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
-        for task in asyncio.all_tasks(loop):
+        for task in (tasks := asyncio.all_tasks(loop)):
             task.cancel()
-        loop.run_until_complete(_drained())
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks))
     finally:
         loop.close()
-
-
-async def _drained() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 running: Final[ContextVar[Run | None]] = ContextVar("guardrails_crewai_run", default=None)

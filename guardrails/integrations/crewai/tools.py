@@ -8,12 +8,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import calling
+from guardrails.integrations.hosting import calling, declared
 
 from .running import Run, guarded, running
 
@@ -152,7 +150,7 @@ def guard_tool(tool: Any) -> Any:
     if isinstance(tool, GuardedTool):
         return tool
     kept, name = tool.cache_function, sanitize_tool_name(tool.name)
-    known = Tool(name=name, parameters=foreign_arguments(name, tool.args_schema))
+    known = declared(name, tool.args_schema)
 
     def caches(arguments: Any = None, result: Any = None) -> bool:
         return not isinstance(result, (Told, ToolFailure)) and bool(kept(arguments, result))
