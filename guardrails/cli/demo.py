@@ -2,10 +2,8 @@
 The command `demo`.
 """
 
-import json
-
-from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +16,7 @@ from .printing import Json, fail, points, print_json, say, table, title
 
 
 if TYPE_CHECKING:
-    from guardrails.agent.demo.comparison import Comparison, Figures
-    from guardrails.agent.demo.playback import Played
+    from guardrails.agent.demo.comparison import Comparison
 
 
 def demo(
@@ -75,7 +72,14 @@ def demo(
         print_json(found)
     elif transcripts:
         for one in played:
-            _show_played(one)
+            title(f"\n{one.name}: {plural(one.recorded_calls, 'call')}, {len(one.denied)} denied")
+            rows = [
+                (call.tool, call.decision, call.code or " ".join(call.observed), call.reason or "")
+                for call in one.calls
+            ]
+            table([("tool", "decision", "code", "reason"), *rows])
+            for note in one.notes:
+                say(f"The recording {note}.")
         say(f"Not judged: {NOT_JUDGED}.")
     else:
         _show(compared)
@@ -87,56 +91,20 @@ def _show(compared: "Comparison") -> None:
     """
     Both runs side by side, what the model read, and its answer.
     """
-    from guardrails.agent.demo.comparison import parsed
     from guardrails.agent.demo.stuck_agent import QUESTION
 
     say(f"`{compared.model}`, once unguarded, once behind the policy `{compared.policy}`. It is asked: {QUESTION}")
     typer.echo()
-    names = ("", "model requests", "tool executions", "tokens", "cost", "time", "how it ended")
-    runs = [_cells("unguarded", compared.unguarded), _cells("guarded", compared.guarded)]
-    table(zip(names, *runs, strict=True))
+    runs = {name: asdict(getattr(compared, name)) for name in ("unguarded", "guarded")}
+    answer = runs["guarded"].pop("answer")
+    rows = [(name, *(_text(run[name]) for run in runs.values())) for name in runs["guarded"]]
+    table([("", *runs), *rows])
     if compared.usd_per_mtok is not None:
         read, written = compared.usd_per_mtok
         say(f"Cost at ${read:.2f} for a million tokens in and ${written:.2f} out.")
-    title("\nWhat the model read in the guarded run")
-    before: Any = None
-    for number, envelope in enumerate(map(parsed, compared.read), 1):
-        kind = (
-            {name: envelope.get(name) for name in ("status", "code", "limit_message")}
-            if isinstance(envelope, dict)
-            else envelope
-        )
-        say(f"call {number}{': alike' if kind == before else ''}", 2)
-        parts = envelope if isinstance(envelope, dict) else {"result": envelope}
-        for name, value in parts.items() if kind != before else ():
-            say(f"{name}: {json.dumps(value, ensure_ascii=False)}", 4)
-        before = kind
-    points("Its final answer", [compared.guarded.answer or "(none)"])
+    points("What the model read in the guarded run", [f"{n}. {text}" for n, text in enumerate(compared.read, 1)], 20)
+    points("Its final answer", [answer or "(none)"])
 
 
-def _cells(name: str, run: "Figures") -> Iterator[str]:
-    ends = {
-        "stopped": f"stopped by the demo after {run.requests} requests; nothing else would have",
-        "answered": "with an answer",
-        "forced": f"with an answer, asked for because of {run.code}",
-        "digest": f"with the session's digest: the model gave no answer ({run.code})",
-    }
-    yield from (name, f"{run.requests:,}", f"{run.executions:,}", f"{run.tokens:,}")
-    yield "unknown" if run.cost_usd is None else f"${run.cost_usd:.4f}"
-    yield from (f"{run.seconds:.2f} s", ends[run.ended])
-
-
-def _show_played(chat: "Played") -> None:
-    """
-    What became of each call of a recorded chat, and what the recording lacks.
-    """
-    title(f"\n{chat.name}: {plural(chat.recorded_calls, 'call')}, {len(chat.denied)} denied")
-    for number, call in enumerate(chat.calls, 1):
-        say(" ".join(filter(None, (f"{number}. {call.tool} {call.decision}", call.code, *call.observed))), 2)
-        if call.reason is not None:
-            say(call.arguments[:300], 5)
-            say(call.reason, 5)
-    if chat.code is not None:
-        say(f"The session was over, and the final answer asked for, because of {chat.code}.", 2)
-    for note in chat.notes:
-        say(f"The recording {note}.", 2)
+def _text(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else "" if value is None else str(value)

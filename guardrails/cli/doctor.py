@@ -6,17 +6,14 @@ import os
 import platform
 import re
 
-from collections import Counter
 from collections.abc import Iterable
-from contextlib import closing
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 
-from .printing import FOUND, Json, points, print_json, say
-from .store import Namespace
+from .printing import FOUND, Json, print_json, say, show
 
 
 OURS: Final = "toolcall-guardrails"
@@ -28,96 +25,60 @@ REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;
 """Of a package: its name, the wanted versions, the extra that needs it."""
 
 
-def doctor(
-    stores: Annotated[
-        list[str] | None, typer.Argument(metavar="STORE", help="Files of a SqliteStore and URLs of servers to open.")
-    ] = None,
-    *,
-    namespace: Namespace = "guardrails",
-    as_json: Json = False,
-) -> None:
+def doctor(*, as_json: Json = False) -> None:
     """
-    Show what works here: versions, extras, the sandbox, stores.
+    Show what works here: versions, extras, the sandbox.
 
     The sandbox runs a command. Exit code 1: something is broken, and the next step is said. A missing sandbox counts as
-    broken, a missing extra does not.
+    broken, a missing extra does not. `guardrails store ls` tries a store.
 
     \b
     Examples:
       guardrails doctor
-      guardrails doctor state.db redis://localhost:6379
       guardrails doctor --json
     """
-    from guardrails.processes.sandbox import CANNOT
+    from guardrails.core.values.errors import SandboxUnavailable
+    from guardrails.processes.sandbox import CANNOT, choose
 
-    blocked, versions, packages = (
-        _blocked(),
+    try:
+        blocked = None if choose("auto") else ""
+    except SandboxUnavailable as error:
+        blocked = str(error)
+    works, versions, packages = (
+        blocked is None,
         versions_of(),
         wanted_packages((_installed(OURS) and requires(OURS)) or ()),
     )
-    opened = [look(place, namespace) for place in stores or ()]
-    clash = f"{THEIRS} is installed too, and either overwrites files of the other" if _installed(THEIRS) else None
-    broken = [(one["problem"], one["next"]) for one in opened if one["problem"]]
-    broken += [(clash, f"pip uninstall {THEIRS} {OURS}, and install the one that you want")] if clash else []
-    lacking = [one["name"] for one in packages.get("", ()) if one["installed"] is None]
-    broken += [(f"`{name}` is not installed", f"pip install {OURS}") for name in lacking]
+    problems = []
+    if _installed(THEIRS):
+        clash = f"{THEIRS} is installed too, and either overwrites files of the other"
+        problems.append({"problem": clash, "next": f"pip uninstall {THEIRS} {OURS}, and install the one you want"})
     if versions["installed"] not in (None, versions["library"]):
-        broken.append((f"the installation is {versions['installed']}", f"pip install --force-reinstall {OURS}"))
-    works, cannot = blocked is None, [] if blocked else list(CANNOT)
+        other = f"the installation is {versions['installed']}, and this is {versions['library']}"
+        problems.append({"problem": other, "next": f"pip install --force-reinstall {OURS}"})
+    extras: list[dict[str, Any]] = [
+        {"name": extra, "installed": all(one["installed"] for one in needed), "packages": needed}
+        for extra, needed in packages.items()
+        if extra
+    ]
     found = {
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
-        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": cannot}],
+        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": list(CANNOT) if works else []}],
         "versions": versions,
         "packages": packages.get("", []),
-        "extras": [
-            {"name": extra, "installed": all(one["installed"] for one in needed), "packages": needed}
-            for extra, needed in packages.items()
-            if extra
-        ],
-        "clash": clash,
-        "stores": opened,
-        "problems": [{"problem": problem, "next": step} for problem, step in broken],
+        "extras": extras,
+        "problems": problems,
     }
-    print_json(found) if as_json else _show(found)
-    if broken or not works:
-        raise typer.Exit(FOUND)
-
-
-def _show(found: dict[str, Any]) -> None:
-    versions, extras, (sandbox,) = found["versions"], found["extras"], found["sandboxes"]
-    say(
-        f"guardrails {versions['library']} on Python {versions['python']}, in `{versions['folder']}`, {found['system']}"
-    )
-    for what, installed in (("installed", True), ("not installed", False)):
-        names = ", ".join(each["name"] for each in extras if each["installed"] is installed)
-        say(f'extras {what} (pip install "{OURS}[NAME]"): {names or "none"}')
-    for one in found["stores"]:
-        versions = ", ".join(f"{count:,} of version {version}" for version, count in one["versions"].items())
-        say(f"store {one['store']}: {'opens' if one['opens'] else 'does not open'}, states: {versions or 'none'}")
-    if sandbox["works"]:
-        points("The sandbox bwrap works. It cannot hold:", sandbox["cannot"])
+    if as_json:
+        print_json(found)
     else:
-        say(f"The sandbox does not work: {sandbox['blocked']}")
-        say(
-            "`guardrails run` refuses commands here. In a container, which confines them: `guardrails run --sandbox none`."
-        )
-    points("Broken", [f"broken: {one['problem']}; next: {one['next']}" for one in found["problems"]])
-
-
-def _blocked() -> str | None:
-    """
-    What keeps the sandbox from working. Returns None if it works.
-    """
-    from guardrails.core.values.errors import SandboxUnavailable
-    from guardrails.processes.sandbox import choose
-
-    try:
-        choose("auto")
-    except SandboxUnavailable as error:
-        return str(error)
-    return None
+        there, missing = ([one["name"] for one in extras if one["installed"] is here] for here in (True, False))
+        show({**found, "packages": None, "extras": ", ".join(there), "extras not installed": ", ".join(missing)})
+        say(f'An extra is installed by pip install "{OURS}[NAME]".')
+    if problems or not works:
+        raise typer.Exit(FOUND)
 
 
 def wanted_packages(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
@@ -138,33 +99,6 @@ def _installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def look(place: str, namespace: str) -> dict[str, Any]:
-    """
-    Returns the contents of the store at *place*, a file or a URL. Nothing is changed. `problem` and `next` say why it is broken.
-    """
-    from guardrails.cli.store import state_of
-    from guardrails.core.values.errors import GuardrailsError
-    from guardrails.stores.places import is_url, shown_place, store_at
-
-    name = shown_place(place)
-    found: dict[str, Any] = {"store": name, "opens": False, "states": 0, "kinds": {}, "versions": {}, "unreadable": 0}
-    try:
-        if not is_url(place) and not Path(place).is_file():
-            raise FileNotFoundError(f"`{place}` is no file")
-        with closing(store_at(place, namespace=namespace)) as store:
-            states = [state_of(one, {}) for one in store.entries()]
-    except (GuardrailsError, OSError) as error:
-        return found | {
-            "problem": str(error),
-            "next": "name the file of a SqliteStore, or the URL of a server that runs",
-        }
-    unreadable = sum(one["unreadable"] is not None for one in states)
-    kinds, versions = (Counter(str(one[part]) for one in states) for part in ("kind", "version"))
-    problem = f"{unreadable} of {len(states)} states of `{name}` cannot be read by this version" if unreadable else None
-    figures = {"opens": True, "states": len(states), "kinds": kinds, "versions": versions, "unreadable": unreadable}
-    return found | figures | {"problem": problem, "next": f"guardrails store ls {name}" if unreadable else None}
 
 
 def versions_of() -> dict[str, Any]:

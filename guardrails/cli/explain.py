@@ -6,7 +6,6 @@ A guard declares its codes in its own class. Their meaning stands in `codes.yaml
 it.
 """
 
-import json
 import re
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .policy import Own, own_guards
-from .printing import Json, fail, print_json, say, table
+from .printing import Json, fail, print_json, say, show, table
 
 
 if TYPE_CHECKING:
@@ -100,7 +99,12 @@ def explain(
             table([("code", "said when"), *((each["code"], _plain(each["when"])) for each in listed)])
         return
     found = _found(code.strip().strip("`"), known)
-    print_json(found.to_dict()) if as_json else _show(found)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    show(found.to_dict())
+    if found.loosen or found.off:
+        say("Those are lines of a policy file. `guardrails replay` judges them on recorded calls before they decide.")
 
 
 def _own(guards: "Iterable[type[Guard]]") -> Iterator[Explained]:
@@ -150,26 +154,6 @@ def _in_scope(one: Explained, scope: str) -> Explained:
         off=off,
         settings=tuple(f"scopes.{scope}.{name}" for name in one.settings),
     )
-
-
-def _show(one: Explained) -> None:
-    parts = one.to_dict()
-    kind = one.kind if one.kind in ("status", "failure") else f"{one.kind}, status {one.status}"
-    rows = [(one.code, kind), ("means", parts["means"])]
-    rows += [("decided by", f"{each['name']}{_values(each)}") for each in parts["settings"]]
-    names = {"told": "model reads", "retry": "retry", "loosen": "loosen", "off": "switch off", "instead": "or"}
-    names |= {"records": "in records", "docs": "docs"}
-    table([*rows, *((name, parts[part]) for part, name in names.items() if parts[part])])
-    if one.loosen or one.off:
-        say("These are lines of a policy file; in `tools:` the first rule that says something of a tool holds.")
-        say("`guardrails replay` judges them on recorded calls before they decide over new ones.")
-
-
-def _values(setting: dict[str, Any]) -> str:
-    if setting["rule"]:
-        return " of a `tools:` rule"
-    shipped, default = (json.dumps(setting[name], default=str) for name in ("shipped", "default"))
-    return f": {default}" if shipped == default else f": {shipped} in the policy `default`, else {default}"
 
 
 def _setting(name: str) -> dict[str, Any]:

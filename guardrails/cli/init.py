@@ -13,7 +13,7 @@ import typer
 from guardrails.offline.figures import plural
 
 from .files import inputs_of, write_whole
-from .printing import Json, Quiet, fail, fail_for_nothing, print_json, printable, progress
+from .printing import Json, Quiet, fail, print_json, printable, progress
 
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def init(
 
 
 def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
+    from guardrails.core.values.errors import NothingFoundError
     from guardrails.offline.report.quality import count_files
     from guardrails.offline.transcripts.inputs import nothing_found
     from guardrails.policy.policy import Policy
@@ -79,7 +80,7 @@ def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality
     with progress(quiet=quiet) as tell:
         found = count_files(Policy.load(BASE), files, tell)
     if not found.calls:
-        fail_for_nothing(nothing_found(named, found.report.without))
+        raise NothingFoundError(nothing_found(named, found.report.without))
     return found
 
 

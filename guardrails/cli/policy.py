@@ -17,7 +17,8 @@ from guardrails.offline.figures import plural
 
 from .files import write_whole
 from .group import Commands
-from .printing import FOUND, Json, fail, print_json, printable, say, title
+from .printing import FOUND, Json, fail, print_json, printable
+from .printing import show as fields
 
 
 if TYPE_CHECKING:
@@ -69,12 +70,13 @@ def check(
     for file in files:
         find(file)
     checked = [check_file(file, guards) for file in files]
+    ok = not any(one.mistakes for one in checked)
     if as_json:
-        print_json({"ok": not any(one.mistakes for one in checked), "files": [one.to_dict() for one in checked]})
+        print_json({"ok": ok, "files": [_to_dict(one) for one in checked]})
     else:
         for file, count, mistakes, hints in checked:
             typer.echo(printable("\n".join([*(mistakes or [f"{file}: ok, {plural(count or 0, 'guard')}"]), *hints])))
-    if any(one.mistakes for one in checked):
+    if not ok:
         raise typer.Exit(FOUND)
 
 
@@ -112,7 +114,7 @@ def show(
       guardrails policy show policy.yaml --json
     """
     loaded = load_policy(name, own_guards(own))
-    print_json(chain_of(loaded)) if as_json else _show(loaded)
+    print_json(chain_of(loaded)) if as_json else fields(chain_of(loaded))
 
 
 @policy.command("test")
@@ -233,13 +235,10 @@ class Checked(NamedTuple):
     hints: list[str]
     """Older words that still work, and what stands for them now."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Returns the findings for another program, each mistake with its place if it has one.
-        """
-        mistakes, hints = ([_placed(one) for one in each] for each in (self.mistakes, self.hints))
-        ok = not mistakes
-        return {"file": self.file, "ok": ok, "guards": self.guards, "mistakes": mistakes, "hints": hints}
+
+def _to_dict(one: Checked) -> dict[str, Any]:
+    found = {"file": one.file, "ok": not one.mistakes, "guards": one.guards}
+    return found | {"mistakes": [*map(_placed, one.mistakes)], "hints": [*map(_placed, one.hints)]}
 
 
 def _placed(mistake: str) -> dict[str, Any]:
@@ -296,22 +295,3 @@ def chain_of(policy: "Policy") -> dict[str, Any]:
             for model, price in policy.prices.items()
         },
     }
-
-
-def _show(policy: "Policy") -> None:
-    """
-    Print a policy as a person reads it: its guards in order, then what it says of single tools.
-    """
-    parts = chain_of(policy)
-    title(f"{policy.name}: {parts['mode']}, {parts['on_error']} on a guard's error, {parts['envelope']} envelopes")
-    if "stop" in parts:
-        say(f"stopped, so that every call is refused: {parts['stop']}", 2)
-    for line in str(policy.chain).splitlines():
-        say(line, 2)
-    for rule in parts["tools"]:
-        match = ", ".join(rule.pop("match"))
-        say(f"tools {match}: {', '.join(f'{key}={value!r}' for key, value in rule.items())}", 2)
-    for scope, own in policy.scopes.items():
-        say(f"scope {scope}: {', '.join(map(str, own))}", 2)
-    for model, price in policy.prices.items():
-        say(f"price of {model}: ${price.input_mtok:g} / ${price.output_mtok:g} per million tokens", 2)

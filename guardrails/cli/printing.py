@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, NoReturn
 
@@ -62,19 +62,12 @@ def failures() -> Iterator[None]:
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)
     except NothingFoundError as error:
-        fail_for_nothing(str(error))
+        fail(str(error).replace("\n", "\\n"), FOUND)
     except GuardrailsError as error:
         fail(str(error))
     except OSError as error:
         let_go_of_stdout()
         fail(os_message(error))
-
-
-def fail_for_nothing(message: str) -> NoReturn:
-    """
-    Say on stderr, in one line, that nothing was found, and end.
-    """
-    fail(message.replace("\n", "\\n"), FOUND)
 
 
 def printable(text: str) -> str:
@@ -155,6 +148,23 @@ def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:
     with console.capture() as captured:
         console.print(grid)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def show(parts: Mapping[str, Any]) -> None:
+    """
+    The fields of a document that `--json` prints, a row each; of a list a row each, and empty ones left out.
+    """
+    rows = [("field", "value")]
+    for name, value in parts.items():
+        many = value if isinstance(value, list | tuple) else [value]
+        rows += [("" if n else name, _text(each)) for n, each in enumerate(many) if each not in (None, "", {}, [])]
+    table(rows)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_text(each)}" for name, each in value.items() if each not in (None, "", {}, []))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @contextmanager

@@ -13,11 +13,10 @@ from guardrails.offline.figures import plural
 
 from .files import Html, inputs_of, write_page
 from .policy import load_policy
-from .printing import FOUND, Json, Quiet, fail, fail_for_nothing, points, print_json, progress, say, table, title
+from .printing import FOUND, Json, Quiet, fail, points, print_json, progress, say, show, table, title
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.replay.exactness import Exactness
     from guardrails.offline.replay.tally import Judgement, Tally
 
 FIGURES: "Final[tuple[tuple[str, Callable[[Tally], Counter[str]]], ...]]" = (
@@ -67,7 +66,8 @@ def replay(
       guardrails replay policy.yaml sessions/ --compare default
       guardrails replay policy.yaml records.jsonl --exact
     """
-    from guardrails.offline.replay.exactness import NoRecordsError, replayed
+    from guardrails.core.values.errors import NothingFoundError
+    from guardrails.offline.replay.exactness import replayed
     from guardrails.offline.replay.run import judge_files
     from guardrails.offline.transcripts.inputs import nothing_found
 
@@ -76,11 +76,8 @@ def replay(
         fail("`--exact` goes without `--decisions` and `--html`")
     found = inputs_of(files, decisions=decisions, html=html)
     if exact:
-        try:
-            again = replayed(policies[0], found, policies[1:])
-        except NoRecordsError as error:
-            fail_for_nothing(str(error))
-        print_json(again.to_dict()) if as_json else _show_exact(again)
+        again = replayed(policies[0], found, policies[1:])
+        print_json(again.to_dict()) if as_json else show(again.to_dict())
         raise typer.Exit(0 if again.same else FOUND)
     with progress(quiet=quiet or as_json) as tell:
         made = judge_files(policies, found, decisions=decisions, tell=tell, processes=processes)
@@ -89,7 +86,7 @@ def replay(
     if as_json:
         print_json(document)
     if not made[0].total.calls:
-        fail_for_nothing(nothing_found(files, made[0].report.without))
+        raise NothingFoundError(nothing_found(files, made[0].report.without))
     if not as_json:
         _show(made)
     write_page(html, "replay", document)
@@ -143,16 +140,3 @@ def _sentences(one: "Judgement") -> Iterator[str]:
     for path, model in one.models.items():
         advice = f"was asked about {plural(total.asked, 'failure')} and called {total.advised:,} worth a retry"
         yield f"The retry model `{path}` ({model}) {advice}."
-
-
-def _show_exact(found: "Exactness") -> None:
-    what = f"{plural(found.calls, 'call')} of {plural(found.sessions, 'session')} decided again by `{found.policy}`"
-    say(f"{what}: " + ("every decision is the recorded one." if found.same else f"{found.differing:,} differ."))
-    places = (
-        f"{one.session_id}, event {one.n}, {one.tool}: recorded {one.recorded}; now {one.replayed}"
-        for one in found.first
-    )
-    points("Decided otherwise", list(places))
-    points("Not judged", [f"{guard}: {why}" for guard, why in found.not_judged.items()])
-    points("Without records of this library", found.without)
-    points("Notices", found.notices)

@@ -5,17 +5,17 @@ The command `report`.
 import os
 import shlex
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from guardrails.offline.figures import NONE, duration, plural, share, usd, visible
+from guardrails.offline.figures import duration, plural, share, usd, visible
 
 from .files import Html, inputs_of, write_page, write_whole
 from .policy import load_policy
-from .printing import Json, Quiet, fail, fail_for_nothing, points, print_json, printable, progress, say, table, title
+from .printing import Json, Quiet, fail, points, print_json, printable, progress, say, table, title
 
 
 if TYPE_CHECKING:
@@ -26,23 +26,17 @@ SHOWN: Final = 10
 """Tools in a table; the page and the JSON have them all."""
 FIRST: Final = 5
 """Tools of which the reasons to redesign them are shown."""
-Columns = tuple[tuple[str, "Callable[[Tally], str]"], ...]
-CALLS: Final[Columns] = (
+COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], str]], ...]]" = (
     ("calls", lambda t: f"{t.calls:,}"),
     ("wasted", lambda t: f"{t.wasted:,}"),
     ("failed", lambda t: share(t.failed, t.calls)),
     ("retried", lambda t: share(t.retries.n, t.retriable)),
     ("repeat", lambda t: share(t.repeated, t.calls)),
     ("loop", lambda t: share(t.idle, t.calls)),
-)
-ANSWERS: Final[Columns] = (
     ("no end", lambda t: share(t.unsaid, t.results)),
-    ("unclear", lambda t: share(t.errors["other"], t.failed)),
-    ("unchecked", lambda t: share(t.unchecked, t.calls)),
-    ("mended", lambda t: share(t.corrections.s, t.corrections.n)),
     ("p99", lambda t: duration(t.p99_ms)),
-    ("cost", lambda t: usd(t.cost) if t.cost else NONE),
 )
+"""The page and the JSON have more of them."""
 
 
 def report(
@@ -67,9 +61,8 @@ def report(
 
     wasted: calls that were idle, refused for their arguments, or failed. retried: failed calls that were made again
     soon. repeat: the same call as one of the last 20. loop: repeats with the same result and nothing new done in
-    between. no end: successes that do not say whether they are complete. unclear: failures whose kind nobody can tell.
-    unchecked: wrong arguments that ran. mended: calls with wrong arguments that the next one of the tool mended. p99:
-    99 of 100 calls took no longer. cost: of the tool itself. Reads what `replay` reads.
+    between. no end: successes that do not say whether they are complete. p99: 99 of 100 calls took no longer. Reads
+    what `replay` reads.
 
     \b
     Examples:
@@ -77,6 +70,7 @@ def report(
       guardrails report sessions/ --html report.html
       guardrails report sessions/ --suggest -o overrides.yaml
     """
+    from guardrails.core.values.errors import NothingFoundError
     from guardrails.offline.report.quality import count_files, suggestions, to_dict
     from guardrails.offline.report.suggestions import overrides
     from guardrails.offline.transcripts.inputs import nothing_found
@@ -92,7 +86,7 @@ def report(
     if as_json:
         print_json(document)
     if not found.calls:
-        fail_for_nothing(nothing_found(records, found.report.without))
+        raise NothingFoundError(nothing_found(records, found.report.without))
     write_page(html, "report", document)
     again = shlex.join(["guardrails", "replay", policy, *records, "--compare", str(output or "overrides.yaml")])
     if not suggest:
@@ -134,9 +128,9 @@ def _show(found: "Quality") -> None:
 
     tools = ranked(found.tallies.values())
     title(f"{_seen(found)}, {plural(len(tools), 'tool')}\n")
-    for columns in (CALLS, ANSWERS):
-        table(_rows(tools[:SHOWN], columns), figures=True)
-        typer.echo()
+    rows = [(visible(tally.tool)[:22], *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
+    table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
+    typer.echo()
     observed, worked = (sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked"))
     if observed:
         count = f"{observed:,}, of which {worked:,} had worked"
@@ -152,14 +146,3 @@ def _show(found: "Quality") -> None:
         for reason in reasons(tally):
             say(f"- {reason}", 3)
     points("Notices", found.report.notices)
-
-
-def _rows(tools: "list[Tally]", columns: Columns) -> Iterator[tuple[str, ...]]:
-    """
-    A row for each tool; a column in which nothing stands is left out.
-    """
-    cells = [(name, [of(tally).replace(NONE, "-") for tally in tools]) for name, of in columns]
-    shown = [(name, column) for name, column in cells if set(column) != {"-"}]
-    yield "tool", *(name for name, _ in shown)
-    for n, tally in enumerate(tools):
-        yield visible(tally.tool)[:22], *(column[n] for _, column in shown)

@@ -212,28 +212,20 @@ def _state_file() -> Path:
 
 def _amounts(given: Sequence[str]) -> dict[str, Any]:
     """
-    `max_calls=20` or `max_calls=20,max_elapsed=10m`, several times over. BadParameter for what is no limit or amount.
+    `max_calls=20` or `max_calls=20,max_elapsed=10m`, several times over. Raises SessionError for what is no limit or
+    amount.
     """
     from guardrails.core.guards.amounts import internal
-    from guardrails.core.guards.budget import Budget
-    from guardrails.core.values.errors import SessionError
     from guardrails.core.values.units import duration_ms
 
     amounts: dict[str, Any] = {}
     for part in ",".join(given).split(",") if given else ():
         name, _, text = (piece.strip() for piece in part.partition("="))
-        limit = name.rpartition(".")[2]
-        known = Budget.aliases.get(limit, limit)
-        try:
-            if known == "max_elapsed":
-                amounts[name] = duration_ms(float(text) if text.replace(".", "", 1).isdigit() else text) / 1000
-            else:
-                amounts[name] = float(text) if known == "max_cost_usd" else int(text)
-            internal({limit: amounts[name]})
-        except SessionError as error:
-            raise typer.BadParameter(f"`--extend`: {error}") from None
-        except ValueError:
-            raise typer.BadParameter(f"`--extend` takes LIMIT=AMOUNT, not `{part}`") from None
+        amounts[name] = text
+        for read in (lambda text: duration_ms(text) / 1000, float, int):
+            with suppress(ValueError):
+                amounts[name] = read(text)
+        internal({name.rpartition(".")[2]: amounts[name]})
     return amounts
 
 

@@ -2,8 +2,6 @@
 `guardrails store`: list what a store keeps, show one state, drop some. Arguments that wait for a person are not shown.
 """
 
-import json
-import sys
 import time
 
 from collections.abc import Iterator
@@ -18,7 +16,8 @@ from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural
 
 from .group import Commands
-from .printing import FOUND, Json, Quiet, fail, print_json, printable, progress, table
+from .printing import FOUND, Json, fail, print_json, table
+from .printing import show as fields
 
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ MESSAGES: Final = {
     "conversations": "SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id",
 }
 """The number of messages of each conversation, by its table; the second is of 0.2.0."""
-UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+COLUMNS: Final = ("key", "kind", "idle_s", "calls", "cost_usd", "tokens", "open", "ended_by")
+"""Of a list; figures of a state that cannot be read are not there."""
 
 store = Commands(no_args_is_help=True)
 
@@ -53,7 +53,7 @@ def _about() -> None:
 Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a server.")]
 Namespace = Annotated[str, typer.Option(metavar="NAME", help="The namespace of a server.")]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Only keys that begin with it; scopes begin with `/`.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it.")]
 
 
 @store.command()
@@ -65,7 +65,6 @@ def ls(
     limit: Annotated[int, typer.Option(metavar="N", min=0, help="Show at most so many lines; 0 shows all.")] = SHOWN,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """
     List sessions, children and scopes, the latest changed first.
@@ -76,10 +75,8 @@ def ls(
       guardrails store ls redis://localhost:6379 --idle 30d --json
     """
     before = None if idle is None else _before(idle)
-    with _opened(place, namespace) as kept, progress(quiet=quiet or as_json) as tell:
+    with _opened(place, namespace) as kept:
         found = (one for one in kept.entries(prefix) if before is None or one.changed_ms < before)
-        if tell is not None:
-            tell("reading states")
         latest = nlargest(limit or len(kept), found, key=lambda one: one.changed_ms)
         messages, whole, name = _messages_of(place), len(kept), kept.place
     lines = [state_of(one, messages) for one in latest]
@@ -87,7 +84,7 @@ def ls(
         print_json({"store": name, "states": whole, "shown": len(lines), "entries": lines})
         return
     if lines:
-        table([("key", "kind", "idle", "calls", "USD", "tokens", "open", "state"), *map(_cells, lines)])
+        table([COLUMNS, *([str(line.get(name, "")) for name in COLUMNS] for line in lines)])
     typer.echo(plural(len(lines), "state") + (f", {whole:,} in all" if whole != len(lines) else ""), err=True)
 
 
@@ -114,7 +111,7 @@ def show(
     if as_json:
         print_json(line)
     else:
-        table([("field", "value"), *((name, _text(value)) for name, value in line.items() if value)])
+        fields(line)
     if line["unreadable"]:
         raise typer.Exit(FOUND)
 
@@ -146,7 +143,8 @@ def forget(
         # Closed children too: their names are free again.
         wanted = list(dict.fromkeys([*keys, *(one.key for key in keys for one in kept.entries(f"{key}/"))]))
         also = ", with its messages" if messages.keys() & set(wanted) else ""
-        _confirm(f"forget {plural(len(wanted), 'state')} of `{kept.place}`{also}", yes=yes)
+        if not yes:
+            fail(f"this would forget {plural(len(wanted), 'state')} of `{kept.place}`{also}: add --yes to do it")
         if also:
             from guardrails.agent.conversations import Conversations
 
@@ -170,7 +168,6 @@ def prune(
     yes: Yes = False,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """
     Drop all sessions that were idle for long.
@@ -183,13 +180,11 @@ def prune(
       guardrails store prune state.db --idle 12h --prefix test- --yes
     """
     before = _before(idle)
-    with _opened(place, namespace) as kept, progress(quiet=quiet or as_json) as tell:
+    with _opened(place, namespace) as kept:
         if not yes:
             old = (one.key for one in kept.entries(prefix) if one.changed_ms < before)
             many = sum(scopes or not key.startswith("/") for key in old)
-            _confirm(f"drop {plural(many, 'state')} of `{kept.place}` that were idle for {idle}", yes=yes)
-        if tell is not None:
-            tell("dropping states")
+            fail(f"this would drop {plural(many, 'state')} of `{kept.place}`: add --yes to do it")
         dropped = kept.prune(idle, scopes=scopes, prefix=prefix)
     print_json({"dropped": dropped}) if as_json else typer.echo(f"{plural(dropped, 'state')} dropped")
 
@@ -248,19 +243,6 @@ def _now() -> int:
     return round(time.time() * 1000)
 
 
-def _confirm(what: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not _at_terminal():
-        fail(f"this would {what}. Nothing was done: add --yes to do it")
-    if not typer.confirm(printable(f"This will {what}. Go on?")):
-        fail("nothing was done", FOUND)
-
-
-def _at_terminal() -> bool:
-    return sys.stdin.isatty()
-
-
 def state_of(stored: "Stored", messages: dict[str, int], *, whole: bool = False) -> dict[str, Any]:
     """
     Returns the fields of *stored* in a list and, if the *whole* is asked for, all else that is kept in it; *messages* are
@@ -315,15 +297,3 @@ def _open_call(call: "Pending") -> dict[str, Any]:
     waits = call.question and (call.question.code if call.stage == "parked" else "to be made again")
     names = {name: getattr(call, name) for name in ("seq", "tool", "id", "expires_ms")}
     return {**names, "cost_usd": call.cost / MICRO, "tokens": call.tokens, "waits_for": waits}
-
-
-def _cells(line: dict[str, Any]) -> tuple[str, ...]:
-    idle = next((f"{line['idle_s'] // size}{unit}" for unit, size in UNITS if line["idle_s"] >= size), "0s")
-    if line["unreadable"]:
-        return line["key"], line["kind"], idle, "", "", "", "", f"unreadable (version {line['version']})"
-    figures = f"{line['calls']:,}", f"{line['cost_usd']:.2f}", f"{line['tokens']:,}", f"{line['open']:,}"
-    return line["key"], line["kind"], idle, *figures, "closed" if line["closed"] else line["ended_by"] or "goes on"
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from guardrails.offline.figures import plural
-
-from .printing import Json, Quiet, fail, points, print_json, progress, say
+from .printing import Json, Quiet, fail, print_json, progress, say, show
 
 
 if TYPE_CHECKING:
@@ -63,21 +61,11 @@ def train(
             loops=loops,
             progress=lambda done: tell and tell(f"{done:,} calls read"),
         )
-    print_json(made.to_dict()) if as_json else _show(made)
-
-
-def _show(made: "Learned") -> None:
-    events, failures = made.model.body["training"]["retries"], plural(round(made.facts.failures), "failure")
-    days, files = plural(len(made.facts.days), "day"), plural(made.files, "file")
-    say(f"{failures} on {days} in {files}; {events:,.0f} calls to learn from.")
-    judged = {"retries": made.retries, "calls with other arguments": made.corrections}
-    for what, verdict in judged.items():
-        if verdict is not None:
-            say(f"Held out, {verdict.events:,.0f} {what}, of which {verdict.worked:.0%} worked: {verdict.reason}.")
-    if not any(judged.values()):
-        say("Nothing is held out, for want of times or days, so nothing says how good the model is.")
-    say(_outcome(made))
-    points("Notes", made.notes)
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        show(made.to_dict())
+        say(_outcome(made))
 
 
 def _outcome(made: "Learned") -> str:

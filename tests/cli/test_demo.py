@@ -38,16 +38,13 @@ def transcript(name: str) -> str:
 def test_the_demo_shows_both_runs_what_the_model_read_and_its_answer() -> None:
     shown = demo("--max-requests", "8")
     assert shown.exit_code == 0, shown.output
-    rows = {line[:15].strip(): line[15:].split() for line in shown.stdout.splitlines()}
-    assert rows["model requests"] == ["8", "7"]
-    assert rows["tool executions"] == ["8", "2"]
-    assert [cost[0] for cost in rows["cost"]] == ["$", "$"]
+    rows = {line.split(" ")[0]: line.split()[1:] for line in shown.stdout.splitlines()}
+    assert rows["requests"] == ["8", "7"]
+    assert rows["executions"] == ["8", "2"]
     assert "Cost at $1.25 for a million tokens in and $10.00 out." in shown.stdout
-    assert 'status: "duplicate_call_blocked"' in shown.stdout
-    assert 'code: "duplicates.evidence"' in shown.stdout
-    assert 'limit_message: "Every tool call of 3 turns in a row was refused.' in shown.stdout
+    assert '"status":"duplicate_call_blocked","code":"duplicates.evidence"' in shown.stdout
+    assert '"limit_message":"Every tool call of 3 turns in a' in shown.stdout
     assert "I found no hotel in Shibuya" in shown.stdout
-    assert max(map(len, shown.stdout.splitlines())) <= 80
     assert "\x1b" not in shown.stdout
 
 
@@ -67,9 +64,9 @@ def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
     shown = demo(*chats)
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()
-    assert lines[1:5] == [
-        *("stuck_search.json.gz: 6 calls, 4 denied", "  1. web_search ran", "  2. web_search ran"),
-        "  3. web_search denied duplicates.evidence",
+    assert lines[1] == "stuck_search.json.gz: 6 calls, 4 denied"
+    assert [line.split()[:3] for line in lines[3:6]] == [
+        *(["web_search", "ran"], ["web_search", "ran"], ["web_search", "denied", "duplicates.evidence"]),
     ]
     assert "edit_and_test.json: 6 calls, 0 denied" in lines
 
@@ -129,7 +126,7 @@ def test_a_model_that_never_answers_is_shown_with_the_digest(tmp_path: Path) -> 
     with ScriptedOpenAI(stubborn) as server:
         shown = demo("--base-url", server.base_url, "--model", "m", "--policy", str(policy), "--max-requests", "5")
     said = " ".join(shown.stdout.split())
-    assert "with the session's digest" in said
-    assert "(budget.max_calls)" in said
-    assert "call 1 result: []" in said
+    assert "ended stopped digest" in said
+    assert "budget.max_calls" in said
+    assert "1. []" in said
     assert "2 tool calls were made" in said

@@ -33,16 +33,15 @@ def explained(*arguments: str, code: int = 0) -> str:
 def test_a_code_is_explained_whole() -> None:
     said = " ".join(explained("duplicates.evidence").split())
     for part in (
-        "duplicates.evidence denial, status duplicate_call_blocked",
+        "kind denial status duplicate_call_blocked",
         "The last two identical calls gave the same result",
-        'duplicates.rule: "evidence" in the policy `default`, else "always"',
-        "model reads This exact $tool call was already made",
+        "name: duplicates.rule, rule: false, default: always, shipped: evidence",
+        "told This exact $tool call was already made",
         "retry Yes, once a call has run that may have changed something",
         "loosen tools: [{match: the_tool, repeats: allow}]",
-        "switch off duplicates: {mode: off}",
+        "off duplicates: {mode: off}",
         '`"decision":"deny","code":"duplicates.evidence"`',
         "docs/guards/duplicates.md",
-        "in `tools:` the first rule that says something of a tool holds",
     ):
         assert part in said
 

@@ -3,7 +3,6 @@
 """
 
 import json
-import re
 
 from pathlib import Path
 from typing import Any
@@ -122,18 +121,11 @@ def test_the_schema_can_be_written_to_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "s.json").read_text() == guardrails("policy", "schema").stdout
 
 
-def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(
-    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write("own.yaml", OWN)
-    monkeypatch.chdir(tmp_path)
-    shown = guardrails("policy", "show", "own.yaml").stdout.splitlines()
-    assert shown[0] == "own.yaml: observe, deny on a guard's error, nested envelopes"
-    guards = [line.split(".")[0].strip() for line in shown if re.match(r" {2,3}\d", line)]
-    assert guards == [str(n) for n in range(1, 11)]
-    assert "   3. Budget(max_calls=1000, max_elapsed=604800.0)" in shown
-    assert "  tools search_*, find_*: cost_usd=0.01, budget={'max_calls': 3}" in shown
-    assert shown[-1] == "  price of small: $0.5 / $2 per million tokens"
+def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(write: Any) -> None:
+    shown = guardrails("policy", "show", write("own.yaml", OWN)).stdout
+    guards = [line.split("guard: ")[1] for line in shown.splitlines() if "guard: " in line]
+    assert guards[:3] == ["tool_filter", "validation", "budget, max_calls: 1000, max_elapsed: 604800.0"]
+    assert 'match: ["search_*", "find_*"], cost_usd: 0.01, budget: max_calls: 3' in " ".join(shown.split())
 
 
 def test_a_chain_is_data_for_another_program(write: Any) -> None:
@@ -154,5 +146,5 @@ def test_a_policy_that_cannot_be_used_is_not_shown(write: Any, tmp_path: Path, t
 
 def test_a_policy_that_stops_every_call_is_shown_so(write: Any) -> None:
     file = write("own.yaml", "version: 1\nstop: the key leaked\n")
-    assert "stopped, so that every call is refused: the key leaked" in guardrails("policy", "show", file).stdout
+    assert "stop      the key leaked" in guardrails("policy", "show", file).stdout
     assert json.loads(guardrails("policy", "show", "--json", file).stdout)["stop"] == "the key leaked"

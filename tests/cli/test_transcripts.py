@@ -69,5 +69,6 @@ def _told(n: int) -> str:
 def test_train_counts_the_retries_of_transcripts(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / f"{number}.jsonl").write_text(conversation(number))
-    result = run("train", tmp_path, "-o", tmp_path / "m.json", "--dry-run")
-    assert "80 failures on 0 days in 20 files; 80 calls to learn from." in result.output
+    result = run("train", tmp_path, "-o", tmp_path / "m.json", "--dry-run", "--json")
+    made = json.loads(result.stdout)
+    assert (made["failures"], made["retries"], made["files"], made["days"]) == (80, 80, 20, 0)

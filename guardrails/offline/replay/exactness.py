@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from guardrails.core.record import newer_records, newer_version
-from guardrails.core.values.errors import GuardrailsError, SessionError
+from guardrails.core.values.errors import GuardrailsError, NothingFoundError, SessionError
 from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
 from guardrails.offline.transcripts.fields import mapping
 from guardrails.offline.transcripts.files import content_of, values_of
@@ -24,7 +24,7 @@ SHOWN: Final = 20
 """Differences that are told."""
 
 
-class NoRecordsError(SessionError):
+class NoRecordsError(NothingFoundError):
     """
     There are no calls in the records.
     """

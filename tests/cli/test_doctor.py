@@ -1,0 +1,78 @@
+"""
+`guardrails doctor`: which sandboxes there are, in text and as data, and its exit code.
+"""
+
+import json
+import sys
+
+from importlib.metadata import version
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails import __version__
+from guardrails.cli import app
+from guardrails.cli.doctor import OURS, wanted_packages
+from guardrails.core.packing import VERSION
+from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.processes.sandbox import CANNOT, choose
+
+
+def doctor(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["doctor", *arguments])
+
+
+def test_the_sandbox_is_shown_with_what_it_cannot_do_or_what_blocks_it() -> None:
+    try:
+        blocked = None if choose("auto") == "bwrap" else ""
+    except SandboxUnavailable as error:
+        blocked = str(error)
+    data, text = doctor("--json"), doctor()
+    told = json.loads(data.stdout)
+    assert told["auto"] == ("bwrap" if blocked is None else None)
+    cannot = list(CANNOT) if blocked is None else []
+    assert told["sandboxes"] == [{"name": "bwrap", "works": not blocked, "blocked": blocked, "cannot": cannot}]
+    assert data.exit_code == text.exit_code == (0 if blocked is None else 1)
+    words = " ".join(text.stdout.split())
+    assert all(sentence in words for sentence in (*cannot, *filter(None, [blocked])))
+
+
+def test_on_another_system_it_says_so_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    shown = doctor()
+    assert shown.exit_code == 1
+    assert "bwrap: it needs Linux, and this is Windows" in " ".join(shown.stdout.split())
+    assert json.loads(doctor("--json").stdout)["auto"] is None
+
+
+def test_packages_are_wanted_by_the_library_or_by_an_extra() -> None:
+    found = wanted_packages(
+        [
+            "typer<1,>=0.15",
+            "nosuch-package>=1",
+            "nosuch-other>=1; extra == 'redis'",
+            f"pytest<{version('pytest')}; extra == 'mcp'",
+            f"{OURS}[train]; extra == 'spark'",
+            "ruff>=1; extra == 'dev'",
+        ]
+    )
+    assert {extra: [one["name"] for one in ones] for extra, ones in found.items()} == {
+        "": ["typer", "nosuch-package"],
+        "mcp": ["pytest"],
+        "redis": ["nosuch-other"],
+    }
+    assert [one["installed"] for one in found[""]] == [version("typer"), None]
+
+
+def test_the_versions_and_extras_of_this_installation_are_shown() -> None:
+    found = json.loads(doctor("--json").stdout)
+    assert {one["name"] for one in found["extras"]}.isdisjoint({"dev", "docs", "test"})
+    assert version("typer") in [one["installed"] for one in found["packages"] if one["name"] == "typer"]
+    assert (found["versions"]["library"], found["versions"]["state"]) == (__version__, VERSION)
+
+
+def test_an_installation_of_another_version_than_its_files_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardrails.cli.doctor.version", lambda name: "0.0.1")
+    found = json.loads(doctor("--json").stdout)
+    assert [one["next"].split()[0] for one in found["problems"]] == ["pip", "pip"]
