@@ -2,6 +2,8 @@
 The command `guardrails`, and `python -m guardrails`.
 """
 
+import gc
+import os
 import sys
 
 
@@ -22,6 +24,9 @@ def main() -> None:
         if sys.stdout is not None:
             # Here and not at Python's own end: a disk that is full is told of in one line.
             sys.stdout.flush()
+        if sys.argv[1:2] == ["hook"] and isinstance(code, int) and "opentelemetry.trace" not in sys.modules:
+            # A process for each event: to tidy up takes as long as to decide, and what was decided is in the store.
+            os._exit(code)
     except KeyboardInterrupt:
         # Before a command could say more.
         sys.stderr.write("interrupted\n")
@@ -52,7 +57,8 @@ def _run(words: "list[str]") -> int:
 
         leave_quietly()
     if words[:1] == ["hook"]:
-        # Started for each call of an agent: nothing that it does not need is imported.
+        # Started for each call of an agent: nothing that it does not need is imported, and it ends before it has garbage.
+        gc.disable()
         from .hooks.door import main as hook
 
         return hook(words[1:])

@@ -2,14 +2,12 @@
 One event of a coding CLI in, exactly one JSON object out.
 """
 
-import getpass
 import json
 import os
 import time
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.values.errors import GuardrailsError, PolicyError
@@ -17,7 +15,6 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
-from guardrails.sinks.json_lines import JsonLines
 from guardrails.stores.places import is_url, store_at
 
 from .clients import CLIENTS, client_of
@@ -96,12 +93,11 @@ def _told(client: Client, event: Event, rules: Rules, project: str, trace: str, 
 def _answered(
     client: Client, event: Event, policy: Policy, options: Options, trace: str, clock: Callable[[], float]
 ) -> Answer:
-    sink = None if options.records_path is None else _sink(options.records_path)
     telemetry = of_process()
     session = policy.session(
         session_name(event.session),
-        store=_store(options.store_path),
-        records=sink,
+        store=store_at(options.store_path),
+        records=options.records_path,
         scopes=_scopes(policy, options),
         clock=clock,
         telemetry=telemetry,
@@ -115,8 +111,8 @@ def _answered(
                 log.error("store failed: %s", error, extra={"session": session.id})
             return answer(session, event, client=client, asks=True)
     finally:
-        if sink is not None:
-            sink.flush(FLUSH_S)
+        if session.ledger.sink is not None:
+            session.ledger.sink.flush(FLUSH_S)
 
 
 def _catch_up(session: "Session", event: Event, client: Client, options: Options) -> None:
@@ -131,7 +127,7 @@ def _catch_up(session: "Session", event: Event, client: Client, options: Options
     close_lost(own, event)
     # A server is shared by many machines: its owner prunes it.
     if event.kind == "started" and not is_url(options.store_path):
-        _store(options.store_path).prune(KEPT)
+        store_at(options.store_path).prune(KEPT)
 
 
 def _declare(session: "Session", event: Event, client: Client) -> None:
@@ -148,9 +144,7 @@ def _scopes(policy: Policy, options: Options) -> dict[str, str]:
     """
     said = {"user": options.user, "tenant": options.tenant}
     if "user" in policy.scopes and not options.user:
-        said["user"] = getpass.getuser()
+        from getpass import getuser
+
+        said["user"] = getuser()
     return {name: own for name, own in said.items() if own and name in policy.scopes}
-
-
-_store = cache(store_at)
-_sink = cache(JsonLines)
