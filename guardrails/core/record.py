@@ -43,10 +43,16 @@ _TOOL, _tool = (
     columns("""timeout_ms mutates=changes estimate=cost estimate_tokens=tokens known held=tool.held repeats=tool.repeats
     read_only=tool.read_only idempotent=tool.idempotent destructive=tool.destructive retryable_declared=tool.retryable""")
 )
+_HEAD: Final = ("schema_version", "event", "session_id")
+_VERDICTS: Final = ("arguments", "problems", "decision", "denials", "observed", "nudges", "guard_errors")
+_CALL_KEYS: Final = (*_HEAD, *_CALL, *_VERDICTS, *_TOOL)
 _END, _end = columns("""run n ts_ms=at_ms duration_ms elapsed_ms mutates=changes late retryable wait_ms
     max_retries_remaining=retries is_complete limit""")
 _FAILURE, _failure = columns("error_type http_status retry_after_ms")
 _DECISION, _decision = columns("call_n=n seq id=call.id tool=call.tool sig=call.sig")
+_RESULT: Final = """status error_message result_hash result_hash_masked result_bytes cost cost_usd tokens claims model_version
+    guard_errors"""
+_SETTLE_KEYS: Final = (*_HEAD, *_END, *_DECISION, "retry_source", *_FAILURE, *_RESULT.split())
 _PENDING, _pending = columns("call_n=n seq id tool sig")
 
 
@@ -88,21 +94,23 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     for which every call was refused.
     """
     call, denials = decision.call, decision.denials
-    # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "event": "call",
-        "session_id": session_id,
-        **dict(zip(_CALL, _call(decision), strict=True)),
-        "arguments": orjson.Fragment(arguments),
-        "problems": [list(problem) for problem in call.problems] if call.problems else [],
-        "decision": "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow",
-        "denials": [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
-        "observed": [denial.code for denial in decision.observed] if decision.observed else [],
-        "nudges": [code for code, _ in decision.nudges] if decision.nudges else [],
-        "guard_errors": [list(error) for error in decision.errors] if decision.errors else [],
-        **(plan.recorded or _declared(plan)),
-    }
+    if plan.recorded is None:
+        # Taken once: facts of a tool may be declared in code, which a replay does not have.
+        plan.recorded = _tool(plan)
+    values = (
+        *(SCHEMA_VERSION, "call", session_id),
+        *_call(decision),
+        orjson.Fragment(arguments),
+        # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
+        [list(problem) for problem in call.problems] if call.problems else [],
+        "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow",
+        [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
+        [denial.code for denial in decision.observed] if decision.observed else [],
+        [code for code, _ in decision.nudges] if decision.nudges else [],
+        [list(error) for error in decision.errors] if decision.errors else [],
+        *plan.recorded,
+    )
+    record: dict[str, Any] = dict(zip(_CALL_KEYS, values, strict=True))
     if denials and denials[0].code == STOPPED:
         record["stop"] = denials[0].values["reason"]
     if call.places:
@@ -111,14 +119,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
     return record if decision.marks is None else record | decision.marks
-
-
-def _declared(plan: Plan) -> dict[str, Any]:
-    """
-    Returns the facts of a tool that guards may ask for, taken once: they may be declared in code, which a replay does not have.
-    """
-    plan.recorded = dict(zip(_TOOL, _tool(plan), strict=True))
-    return plan.recorded
 
 
 def settle_record(session_id: str, decision: Decision, end: End, completion: Completion) -> dict[str, Any]:
@@ -141,26 +141,25 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
     else:
         exact = result_hash(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if end.cost is None else end.cost
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "event": "settle",
-        "session_id": session_id,
-        **dict(zip(_END, _end(completion), strict=True)),
-        **dict(zip(_DECISION, _decision(decision), strict=True)),
-        "retry_source": decision.retry_source,
-        **dict(zip(_FAILURE, _failure(end), strict=True)),
-        "status": "ok" if end.error_type is None else "error",
-        "error_message": end.error_message or None,
-        "result_hash": exact,
-        "result_hash_masked": masked,
-        "result_bytes": 0 if rendered is None else rendered.size,
-        "cost": cost,
-        "cost_usd": cost / MICRO,
-        "tokens": decision.tokens if end.tokens is None else end.tokens,
-        "claims": None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
-        "model_version": None if judged is None else judged.model,
-        "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],
-    }
+    values = (
+        *(SCHEMA_VERSION, "settle", session_id),
+        *_end(completion),
+        *_decision(decision),
+        decision.retry_source,
+        *_failure(end),
+        "ok" if end.error_type is None else "error",
+        end.error_message or None,
+        exact,
+        masked,
+        0 if rendered is None else rendered.size,
+        cost,
+        cost / MICRO,
+        decision.tokens if end.tokens is None else end.tokens,
+        None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
+        None if judged is None else judged.model,
+        [list(error) for error in completion.errors] if completion.errors else [],
+    )
+    record: dict[str, Any] = dict(zip(_SETTLE_KEYS, values, strict=True))
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (end.error_message or completion.errors):
