@@ -194,8 +194,7 @@ class Moment:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        shares = self.scopes or self.state.family is not None
-        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
+        return marks(self.state, self.scopes) if self.engine.life is not None else None
 
     def answer(self, made: Decision, found: Found | None = None) -> Decision:
         """
@@ -205,7 +204,8 @@ class Moment:
             made.observed, made.errors = tuple(found.observed), tuple(found.errors)
         if self.expired:
             made.expired = self.expired
-        made.marks = self.marks()
+        if self.scopes or self.state.family is not None:
+            made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> int:
@@ -233,7 +233,7 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
         if twin is not None and _is_no_event(twin, call, time_of(state, now_ms), claims=claims):
             # It waits for a person, or for its host, and nothing has happened.
             return Decision.again(call, twin, at.engine.id, state.run)
-    now = at.pass_time(now_ms)
+    now = at.own.now_ms = touch(state, now_ms)
     if state.pending:
         at.expired = tuple((at.give_up(one), one) for one in overdue(state, now))
         twin = _open_twin(state, call) if stop is None else None
@@ -258,13 +258,6 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
     return _open(at, call, plan, facts, found, claims=claims_now)
 
 
-def _plan_of(place: Place, plan: Plan) -> Plan:
-    """
-    Returns what applies in *place* to the tool of *plan*, which is the session's.
-    """
-    return place.chain.plan(plan.tool.name) if place.name else plan
-
-
 def _verdicts(at: Moment, call: ToolCall, plan: Plan, facts: Facts) -> Found | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
@@ -279,7 +272,7 @@ def _verdicts(at: Moment, call: ToolCall, plan: Plan, facts: Facts) -> Found | N
             facts.failed = last
     facts.models = at.chain.models.loaded
     for place in at.places:
-        its, own = place.state, _plan_of(place, plan)
+        its, own = place.state, place.chain.plan(call.tool) if place.name else plan
         facts.now_ms, facts.holder, facts.known, mine = place.now_ms, place.holder, place.chain.known, its.own.get
         checks = own.unfit_checks if call.problems else own.fresh_checks if fresh else own.checks
         for name, key, enforced, check in checks:
@@ -306,7 +299,7 @@ def _count(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | 
     """
     before = []
     for place in at.places:
-        its, own = place.state, _plan_of(place, plan)
+        its, own = place.state, place.chain.plan(call.tool) if place.name else plan
         before.append(its.own.copy())
         facts.now_ms, facts.holder = place.now_ms, place.holder
         hooks = own.family_admits if its.reserved or its.family is not None else own.admits
@@ -494,9 +487,11 @@ def remember(
         except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
             failures += ((name, enforced, error),)
         else:
+            if made is mine:
+                continue
             if made is None:
                 own.pop(key, None)
-            elif made is not mine:
+            else:
                 own[key] = made
     return failures
 
@@ -509,7 +504,8 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
     state, chain = own.state, own.chain
     turn = state.present
     facts.turn_over = True
-    tell(state, chain.on, "turn", _IMPLIED, facts)
+    if "turn" in chain.on:
+        tell(state, chain.on, "turn", _IMPLIED, facts)
     turn.implied += 1
     turn.refused, turn.since_ms = [], state.now_ms
     cause = first_cause(own, chain.turn_spenders, facts)
@@ -525,7 +521,8 @@ def _complete(
     at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
     chain, state, own = at.chain, at.state, end.own
-    failed, now, at_ms = end.error_type is not None, at.pass_time(now_ms), decision.at_ms
+    now = at.own.now_ms = touch(state, now_ms)
+    failed, at_ms = end.error_type is not None, decision.at_ms
     took = now - at_ms if now > at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
@@ -550,7 +547,8 @@ def _complete(
     envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.marks = at.marks()
+    if at.scopes or state.family is not None:
+        made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
     if at.errors:
@@ -591,7 +589,7 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
         if unknown:
             note_uncertain(state, pending)
     for place in at.places:
-        its, own = place.state, _plan_of(place, plan)
+        its, own = place.state, place.chain.plan(call.tool) if place.name else plan
         its.n += 1
         if place.name:
             if pending is None:
@@ -610,7 +608,7 @@ def _shape(at: Moment, plan: Plan, envelope: Envelope, call: ToolCall, outcome: 
     """
     failed = outcome.error_type is not None
     for place in at.places:
-        its, own, code = place.state, _plan_of(place, plan), envelope.code
+        its, own, code = place.state, place.chain.plan(call.tool) if place.name else plan, envelope.code
         facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
         for name, key, _, shape in own.shapes if failed else own.success_shapes:
             try:
@@ -625,7 +623,7 @@ def _shape(at: Moment, plan: Plan, envelope: Envelope, call: ToolCall, outcome: 
     for place in at.places if failed and envelope.retryable else ():
         facts.now_ms, facts.holder = place.now_ms, place.holder
         values = {"tool": call.tool, "sig": call.sig}
-        tell(place.state, _plan_of(place, plan).on, "advised", values, facts)
+        tell(place.state, (place.chain.plan(call.tool) if place.name else plan).on, "advised", values, facts)
     return envelope
 
 

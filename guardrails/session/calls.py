@@ -268,11 +268,12 @@ class Calls:
         try:
             outcome = Envelope.spoken(result) if plan.tool.returns_envelope else result
             if not isinstance(outcome, Outcome):
-                limits = {"now_ms": now if now >= 0 else None, "limit": plan.max_bytes, "passes": self.passes}
-                outcome = reading_of(outcome, plan.source, call.arguments, **limits)
+                now_ms = now if now >= 0 else None
+                outcome = reading_of(outcome, plan.source, call.arguments, now_ms, plan.max_bytes, self.passes)
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.
-            reading.unknown = type(outcome) is Reading and outcome.raised and outcome.error_type in UNKNOWN_ENDS
+            if reading.raised:
+                reading.unknown = reading.error_type in UNKNOWN_ENDS
         except self.passes:
             raise
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now

@@ -508,6 +508,21 @@ class Recorder:
         """
         Hand over the event of a decision, and those that happened before it: admissions that were given up, a claim.
         """
+        session = self._session_id
+        if decision.expired or decision.claim_n:
+            self._before(decision)
+        if decision.repeated or not decision.n:
+            return
+        arguments = decision.call.canonical
+        if arguments is None:
+            arguments = exact(records.snapshot(decision.call))
+        # A record is made when it is written: what it is made of changes no more.
+        record = partial(records.call_record, session, decision, plan, arguments)
+        self.hand(record, RECORD_BYTES + len(arguments))
+        if decision.park_n:
+            self.hand(partial(records.park_record, session, decision), EVENT_BYTES)
+
+    def _before(self, decision: Decision) -> None:
         session, run, at_ms, marks = self._session_id, decision.run, decision.at_ms, decision.marks or {}
         for n, pending in decision.expired:
             # Where nothing else happened, the last of them is the event that has a place in the family.
@@ -519,16 +534,6 @@ class Recorder:
             values = {"call_n": decision.n, **parked}
             claim = records.event_record("claim", session, run, decision.claim_n, at_ms, values)
             self.hand(claim | marks, EVENT_BYTES)
-        if decision.repeated or not decision.n:
-            return
-        arguments = decision.call.canonical
-        if arguments is None:
-            arguments = exact(records.snapshot(decision.call))
-        # A record is made when it is written: what it is made of changes no more.
-        record = partial(records.call_record, session, decision, plan, arguments)
-        self.hand(record, RECORD_BYTES + len(arguments))
-        if decision.park_n:
-            self.hand(partial(records.park_record, session, decision), EVENT_BYTES)
 
     def end(self, decision: Decision, end: End, completion: Completion) -> None:
         """

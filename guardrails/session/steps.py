@@ -398,7 +398,8 @@ def steps(
                 CALLER.set(before)
         step = partial(calls.close, decision, plan, outcome)
         envelope = (yield Store(ledger, step)) if away else step()
-        envelope.tries = attempt if attempt > 1 else None
+        if attempt > 1:
+            envelope.tries = attempt
         wait_s = None if plan.auto_ms is None else _wait_s(calls, envelope, plan.auto_ms, attempt, awaits=awaits)
         if wait_s is None:
             return envelope

@@ -119,11 +119,18 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     return failure.encode(errors="replace") if rendered is None else rendered.payload
 
 
-def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> Reading:
+def reading_of(
+    result: Any,
+    source: Source = NOBODY,
+    arguments: Any = None,
+    now_ms: int | None = None,
+    limit: int = LIMIT_BYTES,
+    passes: tuple[type[BaseException], ...] = (),
+) -> Reading:
     """
-    Returns the reading of a value that an executor returned or raised. *known* may be: *now_ms*, milliseconds since 1970, by which dates of
-    a wait are understood; *limit*, about the most bytes that are taken of an iterator; *passes*, the types of the exceptions of an iterator
-    that are raised on.
+    Returns the reading of a value that an executor returned or raised: *now_ms*, milliseconds since 1970, by which dates of a wait are
+    understood; *limit*, about the most bytes that are taken of an iterator; *passes*, the types of the exceptions of an iterator that are
+    raised on.
 
     *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list, bytes
     become text or `{"base64": "...", "bytes": n}`. After an exception the value is None. A result that is a failure keeps its value if the
@@ -138,27 +145,35 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **kn
         # MCP has a form for just this, which whatever is declared of the tool reads.
         blocks = [{"type": "text", "text": text}] if (text := str(result.message).strip()) else []
         given = {"isError": True, "content": blocks, "structuredContent": result.value}
-        read = _read(given, source, arguments, known)
+        read = _read(given, source, arguments, now_ms, limit, passes)
         read.error_type = result.error_type if result.error_type in ERROR_TYPES else read.error_type
         read.value = result.value
     else:
-        read = _read(result.value if issubclass(kind, Success) else result, source, arguments, known)
+        value = result.value if issubclass(kind, Success) else result
+        read = _read(value, source, arguments, now_ms, limit, passes)
     if issubclass(kind, Success | Failed):
         read.cost, read.tokens = claimed(result.cost_usd, result.tokens)
     return read
 
 
-def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
+def _read(
+    value: Any,
+    source: Source,
+    arguments: Any,
+    now_ms: int | None,
+    limit: int,
+    passes: tuple[type[BaseException], ...],
+) -> Reading:
     if issubclass(type(value), BaseException):
-        return _raised(value, source, arguments, known)
+        return _raised(value, source, arguments, now_ms)
     if hasattr(type(value), "__guardrails_envelope__"):
         return Reading(value, source, arguments, None)
     try:
-        value, complete = taken(value, known.get("limit", LIMIT_BYTES))
+        value, complete = taken(value, limit)
     except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
-        if isinstance(problem, known.get("passes", ())):
+        if isinstance(problem, passes):
             raise
-        return _raised(problem, source, arguments, known)
+        return _raised(problem, source, arguments, now_ms)
     carried, failure = Carried(value), None
     with suppress(Exception):  # an object that cannot be looked at is still a result
         if source.sign is not None or may_fail(value):
@@ -167,7 +182,7 @@ def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> 
             named = arguments if hasattr(arguments, "keys") else ()
             runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(named)
             by = source._replace(words="program") if runs else source
-            failure = failure_in(value, carried, by, given_by(arguments), known.get("now_ms"))
+            failure = failure_in(value, carried, by, given_by(arguments), now_ms)
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
     if failure is not None:
@@ -175,10 +190,10 @@ def _read(value: Any, source: Source, arguments: Any, known: dict[str, Any]) -> 
     return read
 
 
-def _raised(problem: BaseException, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
+def _raised(problem: BaseException, source: Source, arguments: Any, now_ms: int | None) -> Reading:
     from .exceptions import failure_of
 
-    read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, known.get("now_ms"))
+    read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, now_ms)
     read.raised = True
     _fails(read, failure, failure.error_message)
     return read
