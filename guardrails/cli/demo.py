@@ -55,14 +55,13 @@ def demo(
     with ExitStack() as stack:
         sink = stack.enter_context(JsonLines(records)) if records else None
         if transcripts:
-            from guardrails.agent.demo.playback import player
-            from guardrails.agent.demo.timeless import NOT_JUDGED
-            from guardrails.agent.demo.transcript import read_transcript
+            from guardrails.agent.demo.playback import NOT_JUDGED, play
+            from guardrails.offline.transcripts import Report
 
-            chats = [read_transcript(file) for file in transcripts]
-            play = stack.enter_context(player(chain, sink))
-            played = [play.play(chat) for chat in chats]
+            report = Report()
+            played = [one for file in transcripts for one in play(chain, file, report, sink)]
             found = {"policy": chain.name, "not_judged": NOT_JUDGED, "transcripts": [one.to_dict() for one in played]}
+            found["notes"] = report.notices
         else:
             from guardrails.agent.demo.comparison import compare
 
@@ -78,8 +77,8 @@ def demo(
                 for call in one.calls
             ]
             table([("tool", "decision", "code", "reason"), *rows])
-            for note in one.notes:
-                say(f"The recording {note}.")
+        for note in report.notices:
+            say(note)
         say(f"Not judged: {NOT_JUDGED}.")
     else:
         _show(compared)

@@ -74,15 +74,14 @@ def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
 @pytest.mark.parametrize(
     ("file", "note"),
     [
-        ("no_calls.json", "The recording holds no tool calls."),
-        ("truncated.json", "The recording is truncated: it ends without a final answer."),
-        ("truncated.json", "The recording lacks the results of 1 of 2 calls."),
+        ("no_calls.json", "no tool calls in this chat"),
+        ("truncated.json", "1 of 2 calls has no result"),
     ],
 )
 def test_what_a_recording_lacks_is_said(file: str, note: str) -> None:
     shown = demo("--transcript", transcript(file))
     assert shown.exit_code == 0
-    assert note in shown.stdout
+    assert note in " ".join(shown.stdout.split())
 
 
 def test_without_the_openai_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

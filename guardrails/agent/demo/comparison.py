@@ -5,13 +5,16 @@ One agent run twice through the real openai client: without guards and with them
 import json
 import time
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from guardrails.agent.endpoint import client_of
-from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import MICRO
+from guardrails.agent.endpoint import client_of, imported
+from guardrails.core.chain import Chain
+from guardrails.core.values.errors import GuardrailsError, LoopLimitExceeded
 from guardrails.core.values.usage import Usage, price_of
 from guardrails.integrations.openai import run
 from guardrails.policy.policy import Policy
@@ -19,9 +22,7 @@ from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
 from guardrails.testing.scripted_openai import ScriptedOpenAI
 
-from .client import scripted_client
 from .stuck_agent import MODEL, PRICE, HotelSite, messages, stuck
-from .unguarded import run_unguarded
 
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS: Final = 50
 """Requests after which the demo itself stops a run."""
+
+
+class DemoError(GuardrailsError):
+    """
+    The demo cannot run; says what it needs.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,88 +96,72 @@ def compare(
             return _compare(client, policy, model, max_requests, records)
     priced = copy(policy)
     priced.prices = {MODEL: PRICE, **policy.prices}
-    with ScriptedOpenAI(stuck) as server, scripted_client(server) as client:
+    with ScriptedOpenAI(stuck) as server, _scripted(server) as client:
         return _compare(client, priced, MODEL, max_requests, records)
 
 
 def _compare(client: "OpenAI", policy: Policy, model: str, max_requests: int, records: Sink | None) -> Comparison:
-    unguarded = _unguarded(client, policy, model, max_requests)
-    guarded, read = _guarded(client, policy, model, max_requests, records)
-    return Comparison(model, policy.name, _usd_per_mtok(client, policy, model), unguarded, guarded, read)
+    # A few tokens only: some prices rise with the length of the input.
+    few, place, now = 10_000, str(client.base_url), round(time.time() * 1000)
+    prices = [price_of(usage, model, policy.prices, place, now).cost for usage in (Usage(few, 0), Usage(0, few))]
+    read, written = (None if price is None else price / few for price in prices)
+    unguarded, _ = _figures(client, policy, model, max_requests, None, guarded=False)
+    guarded, texts = _figures(client, policy, model, max_requests, records, guarded=True)
+    known = None if read is None or written is None else (read, written)
+    return Comparison(model, policy.name, known, unguarded, guarded, texts)
 
 
-def _unguarded(client: "OpenAI", policy: Policy, model: str, max_requests: int) -> Figures:
-    site = HotelSite()
-    started = time.perf_counter()
-    done = run_unguarded(
-        client,
-        model=model,
-        messages=messages(),
-        tools=[Tool.of(site.search_hotels).openai()],
-        functions={"search_hotels": site.search_hotels},
-        max_requests=max_requests,
-    )
-    seconds = time.perf_counter() - started
-    cost = _cost(done.usage, client, policy, model)
-    tools = site.searches * policy.chain.plan("search_hotels").cost
-    return Figures(
-        requests=done.requests,
-        executions=site.searches,
-        tokens=done.usage.total,
-        cost_usd=None if cost is None else (cost + tools) / MICRO,
-        seconds=round(seconds, 3),
-        ended="stopped" if done.answer is None else "answered",
-        code=None,
-        answer=done.answer,
-    )
-
-
-def _guarded(
-    client: "OpenAI", policy: Policy, model: str, max_requests: int, records: Sink | None
+def _figures(
+    client: "OpenAI", policy: Policy, model: str, max_requests: int, records: Sink | None, *, guarded: bool
 ) -> tuple[Figures, tuple[str, ...]]:
-    site = HotelSite()
-    tokens = 0
+    """
+    Returns the figures of a run, and the tool messages that its model read.
+    """
+    site, counts, chat = HotelSite(), Counter[str](), messages()
 
     def see(record: Any) -> None:
-        nonlocal tokens
-        if record["event"] == "charge":
-            tokens += record["tokens"]
+        counts[record["event"]] += 1
+        counts["tokens"] += record["tokens"] if record["event"] == "charge" else 0
         if records is not None:
             records.put(record, 500)
 
     with policy.session("demo", store=MemoryStore(), records=OnRecord(see)) as session:
+        if not guarded:
+            session.ledger.lay(_without_guards)
+        given: dict[str, Any] = {"model": model, "messages": chat, "tools": [site.search_hotels]}
+        given |= {"max_tool_iterations": max_requests, "on_limit": "force" if guarded else "raise"}
         started = time.perf_counter()
-        done = run(
-            client,
-            session,
-            model=model,
-            messages=messages(),
-            tools=[site.search_hotels],
-            max_tool_iterations=max_requests,
-        )
-        seconds = time.perf_counter() - started
-        figures = Figures(
-            requests=done.requests,
-            executions=site.searches,
-            tokens=tokens,
-            cost_usd=None if session.ledger.unpriced else session.ledger.cost_usd,
-            seconds=round(seconds, 3),
-            ended=done.ended,
-            code=done.code,
-            answer=done.answer,
-        )
-    return figures, tuple(message["content"] for message in done.messages if message["role"] == "tool")
+        ended, code, answer = "stopped", None, None
+        try:
+            done = run(client, session, **given)
+            ended, code, answer = done.ended, done.code, done.answer
+        except LoopLimitExceeded:
+            pass
+        seconds = round(time.perf_counter() - started, 3)
+        cost = None if session.ledger.unpriced else session.ledger.cost_usd
+    figures = Figures(counts["request"], site.searches, counts["tokens"], cost, seconds, ended, code, answer)  # type: ignore[arg-type]
+    return figures, tuple(message["content"] for message in chat if message["role"] == "tool")
 
 
-def _usd_per_mtok(client: "OpenAI", policy: Policy, model: str) -> tuple[float, float] | None:
-    # A few tokens only: some prices rise with the length of the input.
-    few = 10_000
-    read, written = (_cost(used, client, policy, model) for used in (Usage(few, 0), Usage(0, few)))
-    return None if read is None or written is None else (read / few, written / few)
+def _without_guards(chain: Chain) -> Chain:
+    made = chain.with_guards((), [replace(rule, guards={}) for rule in chain.rules])
+    made.form = "quiet"
+    return made
 
 
-def _cost(usage: Usage, client: "OpenAI", policy: Policy, model: str) -> int | None:
-    return price_of(usage, model, policy.prices, str(client.base_url), round(time.time() * 1000)).cost
+@contextmanager
+def _scripted(server: ScriptedOpenAI) -> Iterator["OpenAI"]:
+    """
+    A client of the scripted *server*. Raises MissingExtra if openai is not installed.
+    """
+    openai = imported("the demo")
+    # The server is on loopback: no proxy of the environment stands between, and no certificates are needed.
+    http = openai.DefaultHttpxClient(trust_env=False, verify=False)
+    with openai.OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
+        try:
+            yield client
+        except openai.OpenAIError as error:
+            raise DemoError(f"the scripted server refused: {error}") from error
 
 
 def parsed(text: str) -> Any:

@@ -1,33 +1,29 @@
 """
-Play a recorded chat through the guarded loop: a scripted server gives the recorded assistant's turns, the executor the
-recorded results.
+Play a recorded chat through a policy: each call is decided as if it were made now, and one that may run gets its recorded result.
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.values.types import Denial
-from guardrails.integrations.openai import run
+from guardrails.core.text.plain_json import to_json
+from guardrails.offline.replay.lacking import NEEDS
+from guardrails.offline.replay.lens import without
+from guardrails.offline.transcripts import RecordedCall, Report, open_calls
 from guardrails.policy.policy import Policy
 from guardrails.sinks import Sink
-from guardrails.testing.replies import Body, Calls, Reply, ScriptedCall, Text
-from guardrails.testing.scripted_openai import ScriptedOpenAI
-
-from .client import scripted_client
-from .timeless import Clock, timeless
-from .transcript import RecordedCall, RecordedTurn, Transcript
+from guardrails.stores.memory import MemoryStore
 
 
-if TYPE_CHECKING:
-    from openai import OpenAI
-
-MODEL: Final = "recorded-model"
-NOT_RECORDED: Final = "(The recorded model was never asked for its final answer here.)"
+NOT_JUDGED: Final = "rates, growth, elapsed time, tokens and model cost: recorded chats have no times and no usage"
+TIMED: Final = frozenset((name, setting) for name, setting, need in NEEDS if need in ("times", "starts", "soon"))
+"""The guards and settings that judge by time."""
+STEP_S: Final = 3_600.0
+"""Between two turns; longer than any wait that a policy asks for."""
 LACKING: Final = "the recording has no result for this call"
 
 
@@ -37,10 +33,10 @@ class PlayedCall:
     One recorded call, and what became of it.
     """
 
-    id: str
     tool: str
     arguments: str
-    decision: Literal["ran", "denied"]
+    decision: str
+    """`ran` or `denied`."""
     code: str | None
     """Of the denial."""
     reason: str | None
@@ -62,10 +58,9 @@ class Played:
     name: str
     recorded_calls: int
     calls: tuple[PlayedCall, ...]
-    """Those that the loop came to."""
+    """Those that were come to."""
     code: str | None
-    """Of what exhausted the session, so that the final answer was asked for; None: nothing did."""
-    notes: tuple[str, ...]
+    """Of what exhausted the session, so that the final answer is asked for; None: nothing did."""
 
     @property
     def denied(self) -> list[PlayedCall]:
@@ -81,113 +76,49 @@ class Played:
         return asdict(self)
 
 
-@dataclass(slots=True)
-class _Tape:
+def play(policy: Policy, file: str, report: Report, records: Sink | None = None) -> list[Played]:
     """
-    The place that the playback of one chat has reached.
+    Play the chats of *file*, each in a session of its own; remarks go into *report*.
+
+    Raises OSError if it cannot be read, ReaderError if its format is broken.
     """
-
-    clock: Clock
-    turns: deque[RecordedTurn] = field(default_factory=deque)
-    requested: list[RecordedCall] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-
-    def reply(self, body: Body, n: int) -> Reply:
-        self.clock.advance()
-        # Without recorded usage none is made up: what it cost is not judged.
-        if body.get("tool_choice") == "none" or not self.turns:
-            return Text(NOT_RECORDED, usage=False)
-        turn = self.turns.popleft()
-        if not turn.calls:
-            return Text(turn.text, usage=False)
-        self.requested += turn.calls
-        wire = [ScriptedCall(call.tool, call.arguments, call.id) for call in turn.calls]
-        return Calls(*wire, text=turn.text, usage=False)
-
-    def execute(self, tool: str, arguments: Any) -> Any:
-        # The calls of a turn run one after another, each right after its decision.
-        recorded = self.requested[len(self.decisions) - 1].result
-        return Envelope.error("other", LACKING) if recorded is None else recorded
+    chats: dict[str, list[RecordedCall]] = defaultdict(list)
+    for call in open_calls(file, report):
+        chats[call.session_id].append(call)
+    return [_played(policy, name, calls, records) for name, calls in chats.items()]
 
 
-@contextmanager
-def player(policy: Policy, records: Sink | None = None) -> Iterator["Player"]:
-    """
-    A `Player` with its server and client. Raises DemoError if openai is not installed.
-    """
-    tapes: list[_Tape] = []
-
-    def script(body: Body, n: int) -> Reply:
-        return tapes[-1].reply(body, n)
-
-    with ScriptedOpenAI(script) as server, scripted_client(server) as client:
-        yield Player(client, timeless(policy), records, tapes)
-
-
-@dataclass(slots=True)
-class Player:
-    """
-    Plays recorded chats, each in a session of its own.
-    """
-
-    client: "OpenAI"
-    policy: Policy
-    records: Sink | None
-    _tapes: list[_Tape]
-
-    def play(self, transcript: Transcript) -> Played:
-        """
-        Play one chat; every recorded call is decided as if it were made now, and only those that may run get their
-        recorded result.
-        """
-        tape = _Tape(Clock())
-        self._tapes.append(tape)
-        messages: list[Any] = []
-        with self.policy.session(
-            f"transcript-{len(self._tapes)}",
-            records=self.records,
-            clock=tape.clock,
-            on_decision=tape.decisions.append,
-        ) as session:
-            for exchange in transcript.exchanges:
-                messages += exchange.prompt
-                tape.turns = deque(exchange.turns)
-                run(
-                    self.client,
-                    session,
-                    model=MODEL,
-                    messages=messages,
-                    tools=transcript.tools,
-                    execute=tape.execute,
-                    max_tool_iterations=len(exchange.turns) + 1,
-                )
-            code = session.exhausted
-        return Played(
-            name=transcript.name,
-            recorded_calls=len(transcript.calls),
-            calls=tuple(_calls(tape, messages)),
-            code=code,
-            notes=transcript.notes,
-        )
+def _played(policy: Policy, name: str, calls: list[RecordedCall], records: Sink | None) -> Played:
+    decisions: list[Decision] = []
+    played: list[PlayedCall] = []
+    now_s = 1_800_000_000.0
+    given: dict[str, Any] = {"store": MemoryStore(), "records": records, "on_decision": decisions.append}
+    with policy.session("chat", clock=lambda: now_s, **given) as session:
+        session.ledger.lay(lambda chain: without(chain, TIMED))
+        for _, made in groupby(calls, lambda call: call.turn):
+            turn, now_s = list(made), now_s + STEP_S
+            if session.exhausted is None:
+                session.begin_turn(calls=len(turn))
+                for call in turn:
+                    result = call.result if call.has_result else Envelope.error("other", LACKING)
+                    envelope = session.call(call.tool, call.arguments, lambda *_, result=result: result, id=call.id)
+                    played.append(_call(call, decisions[-1], envelope))
+        code = session.exhausted
+    return Played(Path(name).name, len(calls), tuple(played), code)
 
 
-def _calls(tape: _Tape, messages: Iterable[Any]) -> Iterator[PlayedCall]:
-    read = (message["content"] for message in messages if message["role"] == "tool")
-    for call, decision, text in zip(tape.requested, tape.decisions, read, strict=True):
-        denial = decision.denial
-        yield PlayedCall(
-            id=call.id,
-            tool=call.tool,
-            arguments=call.arguments,
-            decision="ran" if denial is None else "denied",
-            code=decision.code,
-            reason=None if denial is None else _reason(denial),
-            observed=tuple(observed.code for observed in decision.observed),
-            recorded=call.result,
-            read=text,
-        )
-
-
-def _reason(denial: Denial) -> str:
-    problems = [f"{problem['field']}: {problem['message']}" for problem in denial.details.get("errors") or ()]
-    return f"{denial.message} {'; '.join(problems)}".rstrip()
+def _call(call: RecordedCall, decision: Decision, envelope: Envelope) -> PlayedCall:
+    denial = decision.denial
+    reason = None if denial is None else denial.message
+    if denial is not None and (problems := denial.details.get("errors")):
+        reason = " ".join([denial.message, *(f"{one['field']}: {one['message']}" for one in problems)])
+    return PlayedCall(
+        tool=call.tool,
+        arguments=call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode(),
+        decision="ran" if denial is None else "denied",
+        code=decision.code,
+        reason=reason,
+        observed=tuple(one.code for one in decision.observed),
+        recorded=call.result if call.has_result else None,
+        read=envelope.to_json(),
+    )

@@ -5,7 +5,7 @@ Guards that only change the text of results are left out, for nobody reads it he
 which a transcript lacks are taken out, and named by `lacking`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -44,19 +44,7 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     gone = {(name, setting) for name, setting, need in NEEDS if need in lacking}
     gone |= {(name, "") for name in TEXT_ONLY}
 
-    def left(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
-
-    guards = [
-        replace(guard, **dict[str, Any]({setting: None for name, setting in gone if setting and name == guard.name}))
-        for guard in chain.guards
-        if (guard.name, "") not in gone
-    ]
-    rules = [
-        replace(rule, guards={name: left(name, own) for name, own in rule.guards.items() if (name, "") not in gone})
-        for rule in chain.rules
-    ]
-    made = chain.with_guards(guards, rules)
+    made = without(chain, gone)
     # Nobody reads it.
     made.left_out |= {"progress"}
 
@@ -69,6 +57,28 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
         return known.but(tool=own, changes=changes, success_shapes=())
 
     return Lens(Engine(made), timed, turned, plan)
+
+
+def without(chain: Chain, gone: Collection[tuple[str, str]]) -> Chain:
+    """
+    Returns *chain* without the guards and settings *gone*, pairs of their names; a guard as a whole has `""` for a setting.
+    """
+    guards = [
+        replace(guard, **dict[str, Any]({setting: None for name, setting in gone if setting and name == guard.name}))
+        for guard in chain.guards
+        if (guard.name, "") not in gone
+    ]
+    rules = [
+        replace(
+            rule, guards={name: _left(name, own, gone) for name, own in rule.guards.items() if (name, "") not in gone}
+        )
+        for rule in chain.rules
+    ]
+    return chain.with_guards(guards, rules)
+
+
+def _left(name: str, settings: Mapping[str, Any], gone: Collection[tuple[str, str]]) -> dict[str, Any]:
+    return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
 
 
 def declared(tool: Tool, read_only: bool | None, polling: bool) -> Tool:

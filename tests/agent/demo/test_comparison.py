@@ -85,9 +85,9 @@ def test_a_call_that_fails_is_read_by_the_unguarded_model_too() -> None:
 
     with ScriptedOpenAI(model) as server:
         compared = compare(Policy.load("default"), model="small", base_url=server.base_url)
-        said = [m["content"] for m in server.requests[1]["messages"] if m["role"] == "tool"]
+        said = [json.loads(m["content"]) for m in server.requests[1]["messages"] if m["role"] == "tool"]
     assert (compared.unguarded.executions, compared.unguarded.answer) == (0, "sorry")
-    assert all(text.startswith("error: ") for text in said)
+    assert [one["status"] for one in said] == ["error", "denied"]
 
 
 def test_the_stuck_model_repeats_itself_until_it_has_no_tools() -> None:
