@@ -46,7 +46,7 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
         if other != option:
             fail(f"`--{other}` and `--{option}` are the same file `{path}`")
     clashes = {
-        file: options[place] for file in files for place in map(os.path.realpath, file.paths) if place in options
+        file: options[place] for file in files for place in map(os.path.realpath, file.parts) if place in options
     }
     for file, option in clashes.items():
         if not file.found:

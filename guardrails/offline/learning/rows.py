@@ -105,7 +105,7 @@ def _rows(files: list[Input], bad: Counter[tuple[str, str]], report: Report, pro
     kinds: dict[str, list[Input]] = {"records": [], "parquet": [], "transcript": []}
     for file in files:
         kinds[_kind(file)].append(file)
-    records, parquet = ([str(path) for file in kinds[kind] for path in file.paths] for kind in ("records", "parquet"))
+    records, parquet = ([str(path) for file in kinds[kind] for path in file.parts] for kind in ("records", "parquet"))
     if records or parquet:
         yield from rows_of(_sorted(records, parquet, progress), bad)
     for session, calls in _sessions(kinds["transcript"], report):

@@ -127,7 +127,7 @@ def _records(file: Input, found: Exactness) -> list[Record]:
     Returns the records in *file*.
     """
     try:
-        values, broken = values_of(content_of(file.path, rotated=file.rotated))
+        values, broken = values_of(content_of(file.parts))
     except OSError as error:
         told = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:

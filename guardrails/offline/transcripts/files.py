@@ -11,7 +11,7 @@ import re
 import sys
 import zlib
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -58,17 +58,17 @@ class ReaderError(GuardrailsError):
 
 
 def open_calls(
-    path: str | Path, report: Report, *, source: str | None = None, rotated: bool = True
+    path: str | Path, report: Report, *, source: str | None = None, parts: Sequence[Path] = ()
 ) -> list[RecordedCall]:
     """
     Returns the calls of one file; `-` is standard input. Remarks on the way go into *report*.
 
     The content tells the format, and so it does for gzip. A file in no known format, or without calls, is noted
     in the report and gives none. The name *source* replaces the file's name as the calls' source (or the name in a data
-    set). The files that one of records was before it was *rotated* are read first, as one with it; False: there are none. Raises OSError
+    set). The *parts* of a file of records that was rotated are looked for if they are not given. Raises OSError
     if the file cannot be read, and ReaderError if a format is broken.
     """
-    calls = calls_in(content_of(str(path), rotated=rotated), str(path), report)
+    calls = calls_in(content_of(parts or history(str(path))), str(path), report)
     for call in calls:
         call.source = source or call.source
     return calls
@@ -141,24 +141,24 @@ def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
     return f"{kind}, {size}" if data.strip() else "empty"
 
 
-def history(path: str) -> list[Path]:
+def history(path: str) -> tuple[Path, ...]:
     """
     Returns the files of *path*: itself, and before it those that it was before it was rotated, if it is one of records.
     """
-    earlier = rotated(Path(path))
+    own = Path(path)
+    earlier = rotated(own) if path not in ("", STDIN) else []
     with suppress(OSError, IndexError), earlier[0].open("rb") as oldest:
         if is_record(parsed(oldest.readline())):
-            return [*earlier, *([Path(path)] if Path(path).exists() else ())]
-    return [Path(path)]
+            return (*earlier, *((own,) if own.exists() else ()))
+    return (own,)
 
 
-def content_of(file: str, *, rotated: bool = True) -> bytes:
+def content_of(parts: Iterable[Path]) -> bytes:
     """
-    Returns the content of a *file*, unpacked if it is packed; `-` is standard input. With what it was before it was *rotated*.
+    Returns the content of the *parts* of a file, unpacked if it is packed; `-` is standard input.
     """
-    if file == STDIN:
-        return _unpacked(sys.stdin.buffer.read())
-    return b"\n".join(_unpacked(part.read_bytes()) for part in (history(file) if rotated else [Path(file)]))
+    read = (sys.stdin.buffer.read() if part == Path(STDIN) else part.read_bytes() for part in parts)
+    return b"\n".join(map(_unpacked, read))
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -33,19 +33,12 @@ class Input(NamedTuple):
     """
 
     path: str
-    found: bool
+    parts: tuple[Path, ...]
+    """The files that it was before it was rotated, and itself."""
+    found: bool = False
     """In a folder; else it was given by name."""
     folder: str | None = None
     """What a table calls it in place of its own name: the folder that it was found in among many."""
-    rotated: bool = False
-    """Its records go on from those of files that it was before."""
-
-    @property
-    def paths(self) -> list[Path]:
-        """
-        The files that are read: those that it was before it was rotated, and itself.
-        """
-        return history(self.path) if self.rotated else [Path(self.path)]
 
 
 def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
@@ -57,13 +50,12 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     """
     found: dict[str, Input] = {}
     for path in map(str, paths):
-        parts = [Path(path)] if path in ("", STDIN) else history(path)
+        parts = history(path)
         if path != STDIN and not (path and parts[0].exists()):
             raise FileNotFoundError(f"no file or folder `{path}`")
-        given = Input(path, False, rotated=parts != [Path(path)])
-        for each in _files_below(path) if Path(path).is_dir() else [given]:
+        for each in _files_below(path) if Path(path).is_dir() else [Input(path, parts)]:
             found.setdefault(each.path if each.path == STDIN else os.path.realpath(each.path), each)
-    earlier = {os.path.realpath(part) for each in found.values() for part in each.paths if part != Path(each.path)}
+    earlier = {os.path.realpath(part) for each in found.values() for part in each.parts if part != Path(each.path)}
     return [each for place, each in found.items() if place not in earlier]
 
 
@@ -72,10 +64,11 @@ def _files_below(path: str) -> Iterator[Input]:
         below[:] = sorted(name for name in below if not name.startswith("."))
         shown = {str(Path(folder, name)) for name in names if not name.startswith(".") and Path(folder, name).is_file()}
         # What was rotated may have been put away without the file that goes on from it.
-        logs = {name for name in {*map(name_before, shown)} if name and history(name) != [Path(name)]}
-        shown = {name for name in shown if name_before(name) not in logs} | logs
+        logs = {name: history(name) for name in {*map(name_before, shown)} if name}
+        logs = {name: parts for name, parts in logs.items() if parts != (Path(name),)}
+        shown = {name for name in shown if name_before(name) not in logs} | logs.keys()
         source = Path(folder).resolve().name if len(shown) > MANY else None
-        yield from (Input(name, True, source, name in logs) for name in sorted(shown))
+        yield from (Input(name, logs.get(name, (Path(name),)), True, source) for name in sorted(shown))
 
 
 def calls_of(
@@ -91,7 +84,7 @@ def calls_of(
     read = 0
     for file in files:
         try:
-            calls = open_calls(file.path, report, source=file.folder, rotated=file.rotated)
+            calls = open_calls(file.path, report, source=file.folder, parts=file.parts)
         except (OSError, ReaderError) as error:
             if not file.found:
                 raise

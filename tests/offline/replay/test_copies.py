@@ -90,7 +90,7 @@ def test_records_that_were_rotated_or_are_given_twice_are_those_of_one_file(tmp_
     earlier = rotated(parts)
     assert len(earlier) > 5
     for given in ([parts], [tmp_path / "parts"], [*earlier, parts]):
-        assert [each.paths for each in inputs(given)] == [[*earlier, parts]]
+        assert [each.parts for each in inputs(given)] == [(*earlier, parts)]
         assert figures(*given) == figures(whole)
     (tmp_path / "copy.jsonl").write_bytes(b"".join(part.read_bytes() for part in [*earlier, parts]))
     again = replayed(ALWAYS, inputs([tmp_path / "copy.jsonl", parts]))

@@ -100,7 +100,7 @@ def test_a_file_without_records_of_ours_is_a_wrong_use(tmp_path: Path, text: str
 
 def test_a_file_that_is_not_there_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="cannot be read"):
-        replayed(Policy([Duplicates()]), [Input(str(tmp_path / "none"), found=False)])
+        replayed(Policy([Duplicates()]), [Input(str(tmp_path / "none"), (tmp_path / "none",))])
 
 
 @guard
