@@ -81,12 +81,8 @@ def reasons(tally: Tally) -> list[Reason]:
     if failing := tally.idle_failures:
         same = "the exact call that failed is refused by `loops` (`unrepaired`) until something is done"
         found.append((failing, Reason(f"{failing:,} repeated an error", _retrying(tally), same)))
-    if idle := tally.idle - tally.idle_failures - tally.refused_stuck:
+    if idle := tally.idle - tally.idle_failures:
         found.append((idle, Reason(f"{idle:,} repeated a result", *_repeating(tally))))
-    if stuck := tally.refused_stuck:
-        what = f"{_were(stuck)} refused for going round in circles"
-        own = "wrap it: answer what brought nothing with what else to ask for"
-        found.append((stuck, Reason(what, "say in results that brought nothing what else to ask for", own)))
     found.sort(key=lambda one: (-one[0], one[1]))
     told = [reason for n, reason in found if n >= ENOUGH * tally.wasted][:SHOWN]
     fixed = tally.corrections

@@ -23,8 +23,7 @@ WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
 CORRECTED_WITHIN: Final = 5
 """Calls after a validation error among which its correction is looked for."""
 REPEATS: Final = ("duplicates.", "loops.")
-SAME: Final = ("duplicates.", *(f"loops.{name}" for name in ("identical", "unrepaired", "reread", "cycle")))
-"""Of them, those for the same tool and arguments; the others are for going on with other ones."""
+"""Codes of what is refused as a repeat, or for going round in circles."""
 
 
 @dataclass(slots=True)

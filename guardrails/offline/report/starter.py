@@ -24,8 +24,6 @@ LEAST_CALLS: Final = 1_000
 """Calls of a session that are never refused: what the policy `default` has."""
 MARGIN: Final = 3
 """Times the longest session that was seen."""
-SHOWN: Final = 100
-"""Tools that have an entry of their own."""
 ONCE: Final = frozenset(
     "book buy charge deposit issue mint order pay publish purchase refund reply send submit transfer withdraw".split()  # noqa: SIM905
 )
@@ -80,13 +78,11 @@ def starter(
 
 def _tools(found: Quality, suggestions: Sequence[Suggestion], policy: Policy) -> Iterator[str]:
     known = [tally for tally in found.tallies.values() if tally.tool.isprintable()]
-    busiest = sorted(known, key=lambda tally: (-tally.calls, tally.tool))
     supported = {one.tool: one for one in suggestions}
-    for tally in busiest[:SHOWN]:
+    for tally in sorted(known, key=lambda tally: (-tally.calls, tally.tool)):
         tool, failed = policy.chain.plan(tally.tool).tool, f", {tally.failed:,} failed" if tally.failed else ""
-        taken = f"`repeats: {tool.repeats}`" if tool.repeats else "read-only" if tool.read_only else None
-        told = f"; `{policy.name}` takes it for {taken} by its name" if taken else ""
-        yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{told}"
+        taken = f"; `{policy.name}` takes it for read-only by its name" if tool.read_only else ""
+        yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{taken}"
         proposed = dict(_guesses(tally, tool))
         if (one := supported.get(tally.tool)) is not None:
             proposed |= {key: (value, one.evidence[key]) for key, value in one.settings.items()}
@@ -95,8 +91,6 @@ def _tools(found: Quality, suggestions: Sequence[Suggestion], policy: Policy) ->
         for key, (value, evidence) in proposed.items():
             yield f"  #   # {visible(evidence)}"
             yield f"  #   {key}: {written(value)}"
-    if len(busiest) > SHOWN:
-        yield f"  # and {plural(len(busiest) - SHOWN, 'tool')} with fewer calls"
 
 
 def _guesses(tally: Tally, tool: Tool) -> Iterator[tuple[str, tuple[Any, str]]]:

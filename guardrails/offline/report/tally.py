@@ -12,7 +12,7 @@ from guardrails.core.retries.shrinkage import Count
 from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.types import MICRO, micro_dollars
 
-from .rows import REFUSED, SAME, WRONG, Row
+from .rows import REFUSED, WRONG, Row
 
 
 MAX_MS: Final = 1 << 53
@@ -91,14 +91,12 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     # Of them those of a tool that polls, and others after something new was done: not wasted.
     "waits": lambda t: sum(row.same and row.polling for row in t.copies),
     "checks": lambda t: sum(row.check for row in t.copies),
-    # Refused for the same tool and arguments, and for going on with other arguments.
-    "refused_repeats": lambda t: sum(code.startswith(SAME) for _, code in t.refused),
-    "refused_stuck": lambda t: sum(row.idle and not code.startswith(SAME) for row, code in t.refused),
-    "nudged_repeats": lambda t: sum(any(code.startswith("loops.") for code in row.call.nudges) for row in t.ran),
+    # Refused as repeats, or for going round in circles.
+    "refused_repeats": lambda t: sum(row.idle for row, _ in t.refused),
     "repeated": lambda t: t.repeats + t.refused_repeats,
     "duplicate_rate": lambda t: ratio(t.repeated, t.calls),
     # They brought no news, or were refused as repeats.
-    "idle": lambda t: t.pointless - t.waits - t.checks + t.refused_repeats + t.refused_stuck,
+    "idle": lambda t: t.pointless - t.waits - t.checks + t.refused_repeats,
     "idle_failures": lambda t: sum(row.idle and _failed_again(row) for row in t.rows),
     "loop_rate": lambda t: ratio(t.idle, t.calls),
     # Each once: idle, refused for its arguments, or failed but for `NEWS`.
@@ -139,7 +137,7 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
 """Name to expression."""
 _SHOWN: Final = """
 calls sessions score=wasted wasted wasted_share denied errors retries retry_rate retry_success validation_errors self_correction_rate repeats
-duplicate_rate pointless_second pointless_later polling_waits=waits checks refused_repeats refused_stuck nudged_repeats observed observed_worked
+duplicate_rate pointless_second pointless_later polling_waits=waits checks refused_repeats observed observed_worked
 loop_rate loop_calls=idle repeated_errors=idle_failures untyped_errors wrong_arguments_that_ran=unchecked results
 without_completion_signal=unsignalled incomplete_without_next_step=dead_ends durations p50_ms p99_ms cost_usd
 """
@@ -147,9 +145,7 @@ without_completion_signal=unsignalled incomplete_without_next_step=dead_ends dur
 
 
 def _failed_again(row: Row) -> bool:
-    if row.ran:
-        return not row.worked
-    return (row.call.code or "").startswith(SAME) and row.latest is not None and row.latest.error is not None
+    return not row.worked if row.ran else row.latest is not None and row.latest.error is not None
 
 
 def sessions(rows: Iterable[Row]) -> int:

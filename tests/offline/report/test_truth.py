@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from guardrails import Duplicates, Guard, Loops, Validation
+from guardrails import Duplicates, Guard, Validation
 from guardrails.cli import app
 from tests.offline.report.planted import Sessions, lines, own
 from tests.offline.report.statements import TEXT, Case, one
@@ -47,12 +47,6 @@ REFUSED: list[tuple[str, list[Guard], Sessions, Sessions]] = [
         [Validation()],
         one("checked wrong=1"),
         one("checked right=1"),
-    ),
-    (
-        "were refused for going round in circles",
-        [Loops()],
-        one(*(f"t {n}!validation" for n in range(12))),
-        one(*(f"t {n}=1" for n in range(12))),
     ),
     (
         "it waits for something: have it answer when there is news or say when to ask again",
