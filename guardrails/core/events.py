@@ -363,50 +363,42 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     Raises SessionError if that is more than is left, or the child does not run any more.
     """
     state, chain, child, more = at.state, at.chain, values["child"], values.get("more")
-    present = state.reserved.get(child)
-    if more:
-        made = _more(at.own, child, present, values["amounts"], now_ms)
-    else:
-        made = _share(at.own, child, values, now_ms) if present is None else present
-    now = touch(state, now_ms)
+    present, now = state.reserved.get(child), time_of(state, now_ms)
+    if more and present is None:
+        raise SessionError(f"`{child}` is closed: what it did not use was given back")
     if present is None or more:
+        left = _left(at.own, now)
+        for name, amount in values["amounts"].items():
+            if (available := left[name]) is not None and amount > available:
+                asked = f"{LIMITS[name].setting} {LIMITS[name].shown(amount)}{' more' if more else ''}"
+                raise SessionError(f"`{child}` asks for {asked}, {LIMITS[name].shown(available)} is left")
+        present = (
+            _raised(present, values["amounts"]) if present is not None else _share(at.own, child, values, left, now)
+        )
         tell(state, chain.on, "reserve", values, Facts(now))
-    state.reserved[child] = made
-    return None if more else made
+    touch(state, now_ms)
+    state.reserved[child] = present
+    return None if more else present
 
 
-def _share(own: Place, child: str, values: Values, now_ms: int) -> dict[str, int]:
-    now, share = time_of(own.state, now_ms), values.get("share", 1)
+def _raised(present: dict[str, int], amounts: Values) -> dict[str, int]:
+    return {name: amount + amounts.get(name, 0) for name, amount in present.items()}
+
+
+def _share(own: Place, child: str, values: Values, left: dict[str, int | None], now: int) -> dict[str, int]:
     own.now_ms = now
     cause = exhausted_by([own])
     if cause is not None:
         raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
-    left, amounts = _left(own, now), values["amounts"]
-    made: dict[str, int] = {}
-    for name, limit in LIMITS.items():
-        wanted, available = amounts.get(name), left[name]
-        if wanted is not None and available is not None and wanted > available:
-            asked = f"{limit.setting} {limit.shown(wanted)}"
-            raise SessionError(f"`{child}` asks for {asked}, {limit.shown(available)} is left")
+    share, made = values.get("share", 1), dict[str, int]()
+    for name, available in left.items():
         # Time passes for all at once, so that nobody has less of it for sharing it.
         whole = available is None or name == "max_elapsed" or share == 1
-        amount = wanted if wanted is not None else available if whole else ceil((available or 0) * share)
+        rest = available if whole else ceil((available or 0) * share)
+        amount = values["amounts"].get(name, rest)
         if amount is not None:
             made[name] = max(0, amount)
     return made
-
-
-def _more(own: Place, child: str, present: dict[str, int] | None, amounts: Values, now_ms: int) -> dict[str, int]:
-    if present is None:
-        raise SessionError(f"`{child}` is closed: what it did not use was given back")
-    left = _left(own, time_of(own.state, now_ms))
-    for name, amount in amounts.items():
-        available = left[name]
-        if available is not None and amount > available:
-            limit = LIMITS[name]
-            asked = f"{limit.setting} {limit.shown(amount)}"
-            raise SessionError(f"`{child}` asks for {asked} more, {limit.shown(available)} is left")
-    return {name: amount + amounts.get(name, 0) for name, amount in present.items()}
 
 
 def _left(own: Place, now: int) -> dict[str, int | None]:
