@@ -23,7 +23,7 @@ from guardrails.core.chain import Chain
 from guardrails.core.packing import pack
 from guardrails.core.state import SessionState, admit, settle, touch
 from guardrails.core.values.types import Outcome, ToolCall
-from guardrails.stores.base import Store
+from guardrails.stores import Store
 from guardrails.stores.memory import LIVE
 from tests.stores.redis_server import in_redis, shared
 from tests.stores.test_redis import workers

@@ -22,7 +22,7 @@ from .printing import show as fields
 
 if TYPE_CHECKING:
     from guardrails.core.state import Pending
-    from guardrails.stores.base import Stored
+    from guardrails.stores import Stored
     from guardrails.stores.persistence import PersistentStore
 
 SHOWN: Final = 100

@@ -20,7 +20,7 @@ from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments
 from guardrails.session.session import scoped
 from guardrails.session.steps import is_async
-from guardrails.stores.base import Store
+from guardrails.stores import Store
 
 from .guarding import Asks, Guarding, run_of
 from .wire import refused

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from guardrails.core.retries.model import MAX_BYTES, RETRIES, RetryModel, parse
-from guardrails.core.retries.serving import Models
+from guardrails.core.retries.model import MAX_BYTES, RetryModel, parse
+from guardrails.core.retries.serving import RETRIES, Models
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from guardrails.session.calls import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
-    from guardrails.stores.base import Store
+    from guardrails.stores import Store
 
     from .policy import Policy
 

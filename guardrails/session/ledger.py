@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
     from guardrails.sinks import Sink
     from guardrails.sinks.base import Entry
-    from guardrails.stores.base import Store
+    from guardrails.stores import Store
 
 
 P = ParamSpec("P")

@@ -18,7 +18,6 @@ from guardrails.core.guards.amounts import ITERATIONS, Amounts
 from guardrails.core.scopes import Place, progress
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
-from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import Priced, price_of, public, read_usage
@@ -31,6 +30,7 @@ from .steps import Execute, Step, drive, steps
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
+    from guardrails.core.tools.tool_choice import Strategy, ToolChoice
     from guardrails.policy.policy import Policy
 
 P = ParamSpec("P")
@@ -332,8 +332,8 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         return priced
 
     def tool_choice(
-        self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
-    ) -> ToolChoice:
+        self, requested: "ToolChoice" = None, *, first: bool | None = None, strategy: "Strategy | None" = None
+    ) -> "ToolChoice":
         """
         Returns the value to send as `tool_choice`. Returns None if the key is to be left out.
 
@@ -341,6 +341,8 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         (unless said, the session's first). The function *strategy* `(call_count, turn_count) -> tool_choice` decides
         turn by turn.
         """
+        from guardrails.core.tools.tool_choice import next_tool_choice
+
         ledger = self.ledger
 
         def look(places: Sequence[Place]) -> tuple[bool, int, int, int]:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from guardrails.core.state import SessionState
 from guardrails.core.values.logs import log
 
-from .base import NESTED, Stored, When, at_forks
+from . import NESTED, Stored, When, at_forks
 
 
 T = TypeVar("T")

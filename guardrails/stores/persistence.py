@@ -18,7 +18,7 @@ from guardrails.core.values.errors import StateUnreadable, StoreError
 from guardrails.core.values.names import whose
 from guardrails.core.values.units import duration_ms
 
-from .base import NESTED, Listed, When, at_forks
+from . import NESTED, Listed, When, at_forks
 
 
 T = TypeVar("T")
@@ -213,8 +213,11 @@ class PersistentStore(Listed):
         self.close()
 
     def __del__(self) -> None:
-        for slot in getattr(self, "_slots", ()):
-            self._let_go(slot)
+        try:
+            for slot in self._slots:
+                self._let_go(slot)
+        except Exception:  # noqa: BLE001, S110  at the end of a program what closes a link may be gone
+            pass
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.place!r})"

@@ -29,7 +29,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError, needs
 from guardrails.core.values.names import SCOPES
 
-from .base import Stored
+from . import Stored
 from .persistence import BATCH, FORKED, LIVE, PersistentStore, Slot, explained, key_of, name_of, unpacked
 from .places import shown_place
 

@@ -12,7 +12,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.names import SCOPES
 
-from .base import Stored
+from . import Stored
 from .persistence import BATCH, FORKED, PersistentStore, Slot, key_of, name_of, unpacked
 
 

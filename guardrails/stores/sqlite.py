@@ -13,8 +13,7 @@ from typing import Final, Literal
 
 from guardrails.core.values.errors import StoreError
 
-from . import persistence
-from .base import When
+from . import When, persistence
 from .persistence import BATCH, FORKED, LIVE, Slot
 from .places import make_private
 from .sql import SqlStore

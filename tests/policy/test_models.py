@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.core.retries.model import MAX_BYTES, RETRIES
+from guardrails.core.retries.model import MAX_BYTES
+from guardrails.core.retries.serving import RETRIES
 from guardrails.offline.learning.train import write
 from guardrails.policy.models import CHECK_MS, ModelFiles, cold_model, read_model
 from tests.core.retries.conftest import text

@@ -26,7 +26,7 @@ from guardrails.core.engine import Engine
 from guardrails.core.packing import VERSION, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.stores.base import Listed
+from guardrails.stores import Listed
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.postgres import PostgresStore
 from guardrails.stores.redis import RedisStore

@@ -2,6 +2,7 @@
 Sessions in a file: what only this store does, and what faults do to it.
 """
 
+import gc
 import os
 import signal
 import sqlite3
@@ -62,6 +63,14 @@ def test_a_new_file_and_what_stands_beside_it_are_the_owners_alone(path: Path, u
     finally:
         os.umask(before)
     assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm"), 0o600)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_link_that_nothing_can_close_any_more_is_let_go_in_silence(path: Path) -> None:
+    store: Any = SqliteStore(path)
+    store._slots[0].link = object()
+    del store
+    gc.collect()
 
 
 def test_what_one_store_changed_another_finds_though_it_had_the_state_before(store: SqliteStore, path: Path) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
-from guardrails.core.retries.model import RETRIES
+from guardrails.core.retries.serving import RETRIES
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Checked, suggestion

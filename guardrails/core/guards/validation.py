@@ -5,9 +5,8 @@ Refuse a call whose arguments do not fit the tool.
 import re
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.serving import Stakes
 from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.state import SessionState
@@ -15,6 +14,9 @@ from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, T
 
 from .base import Codes, Facts, Guard, Verdict, guard
 
+
+if TYPE_CHECKING:
+    from guardrails.core.retries.model import RetryModel
 
 MOSTLY: Final = 0.5
 """Above it a call that misses something is more often corrected than not."""
@@ -108,7 +110,7 @@ def _listed(fields: Iterable[str]) -> str:
 
 
 def _learned(
-    call: ToolCall, asked: frozenset[str], models: Mapping[str, RetryModel] | None
+    call: ToolCall, asked: frozenset[str], models: "Mapping[str, RetryModel] | None"
 ) -> tuple[NextAction, str] | None:
     """
     Returns other advice than the usual, if the model that has seen most refused calls of the tool says how often they were corrected. The

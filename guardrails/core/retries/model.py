@@ -12,13 +12,11 @@ import orjson
 
 from guardrails.core.values.errors import ModelError
 
+from .serving import RETRIES
 from .shrinkage import CORRECTION_STRENGTH, NONE, Beta, Count
 from .trail import Crosses
 
 
-RETRIES: Final = "guardrails.retry-model"
-LOOPS: Final = "guardrails.loop-model"
-"""What a model is of, the `format` of its file: retries that work, or calls that bring nothing new."""
 VERSION: Final = 4
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_WEIGHT: Final = 20.0

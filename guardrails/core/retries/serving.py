@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from .model import RetryModel
 
 
+RETRIES: Final = "guardrails.retry-model"
+LOOPS: Final = "guardrails.loop-model"
+"""What a model is of, the `format` of its file: retries that work, or calls that bring nothing new."""
+
+
 class Models:
     """
     The models of a policy. A loader replaces *loaded* as a whole; a decision reads it once.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, MemoryStore, Policy, Rate, SessionError, SessionState, SqliteStore, Success, Tool
 from guardrails.session.session import Session
-from guardrails.stores.base import Store
+from guardrails.stores import Store
 from tests.tables import table
 
 

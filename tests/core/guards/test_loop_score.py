@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from guardrails import LoopScore, Policy, PolicyError, Retryable, Tool
-from guardrails.core.retries.model import LOOPS, RETRIES, text_of
+from guardrails.core.retries.model import text_of
+from guardrails.core.retries.serving import LOOPS, RETRIES
 from guardrails.core.values.errors import ModelError
 from guardrails.offline.learning.rows import read
 from guardrails.offline.learning.train import train

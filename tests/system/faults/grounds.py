@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from guardrails import RedisStore, SqliteStore
-from guardrails.stores.base import Store
+from guardrails.stores import Store
 from tests.stores.redis_server import Server
 from tests.system.faults.proxy import Proxy
 from tests.system.faults.shop import PROCESSES

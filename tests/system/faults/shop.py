@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from guardrails import Budget, OnRecord, Policy, Success, Tool
-from guardrails.stores.base import Store
+from guardrails.stores import Store
 
 
 PROCESSES: Final = 4
