@@ -152,7 +152,10 @@ class Limits:
         made, raised, reserved, reserves = [], state.limits, state.reserved, self.reserves
         for limit, own, counts in self.caps:
             most = raised.get(limit.name, own) if raised else own
-            left = most - (getattr(state, counts) if counts else state.spent_ms(now_ms))
+            left = most - (getattr(state, counts) if counts else now_ms - state.started_ms)
+            if not counts and (not near or left * 5 <= most):
+                # Time that stood still matters only near the limit.
+                left = most - state.spent_ms(now_ms)
             if reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
             if reserved and counts:

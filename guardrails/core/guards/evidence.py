@@ -245,25 +245,28 @@ class Evidence(Guard):
     name: ClassVar[str] = EVIDENCE
     codes: ClassVar[Codes] = {}
     events: ClassVar[tuple[str, ...]] = ("extend",)
+    in_families: ClassVar[tuple[str, ...]] = ("admit",)
 
     def companions(self) -> tuple[Guard, ...]:
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        alone = FAMILY not in state.own and state.family is None and not state.reserved
-        return mine if alone else _known(state, mine, own=facts.tool.changes)
+        return _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        entry, window = facts.entry, state.window
+        entry, window, family = facts.entry, state.window, FAMILY in state.own
         outside = entry is None or entry.seq < window[0].seq
         # In most sessions no two calls of the window are the same.
         moves = len(state.latest) < len(window) and facts.tool.repeats != "allow" and moved(state, entry)
         outside = outside and _did(facts)
-        if not outside and not moves and FAMILY not in state.own and state.family is None and not state.reserved:
+        if not (outside or moves or family):
             return mine
         since, known, work = _known(state, mine, own=_did(facts))
         if moves and low(call.sig) not in known:
             known = [*known, low(call.sig)][-MOVING:]
+        if since == state.seq and not shares(state):
+            # Those who did the work are gone.
+            since -= 1
         return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
