@@ -67,16 +67,11 @@ def _plain(text: str) -> str:
 def _of_url(text: str) -> str:
     try:
         parts = urlsplit(text)
+        path = unquote(parts.path, errors="strict")
     except ValueError:
         raise BadPathError("it is no valid URL") from None
-    if parts.netloc not in ("", "localhost"):
-        raise BadPathError("it is a file of another machine")
-    if not parts.path.startswith("/"):
-        raise BadPathError("it is a `file:` URL without an absolute path")
-    try:
-        path = unquote(parts.path, errors="strict")
-    except UnicodeDecodeError:
-        raise BadPathError("it is not valid Unicode") from None
+    if parts.netloc not in ("", "localhost") or not path.startswith("/"):
+        raise BadPathError("it is a `file:` URL of another machine, or without an absolute path")
     return path.removeprefix("/") if _WINDOWS else path
 
 

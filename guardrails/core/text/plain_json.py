@@ -4,7 +4,7 @@ Any value as plain JSON, in a bounded number of bytes. Raises nothing, whatever 
 Enums are their values, bytes are as `collect.decoded` gives them. Dataclasses, pydantic models, mappings,
 rows and tables with named columns are objects; sets (sorted where that can be), sequences, views and numpy's arrays are lists; times, UUIDs,
 decimals and paths are text. NaN and infinities are null; integers are exact up to 4,200 digits, and hexadecimal text above. Names become
-text, with `_` appended if two would be one. Half a surrogate pair is U+FFFD. What lies deeper than `MAX_DEPTH`, or in itself, is said so.
+text, with `_` appended if two would be one. Half a surrogate pair is U+FFFD. An iterator that fails is described. What lies deeper than `MAX_DEPTH`, or in itself, is said so.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import orjson
 
-from .collect import Bytes, Items, decoded
+from .collect import Bytes, collect, decoded
 from .control import repaired
 
 
@@ -172,7 +172,8 @@ class Copy:
             return f"<{type(value).__qualname__}>"
         try:
             if issubclass(type(value), Iterator):
-                return _items(value, room)
+                items, whole = collect(value, room)
+                return items if whole else [*items, {"_truncated": True, "omitted": None}]
             return repr(value) if isinstance(value, BaseException) else str(value)
         except Exception:  # noqa: BLE001
             return object.__repr__(value)
@@ -220,12 +221,3 @@ def _array(value: Any, kind: Any, room: int) -> Any:
     if value.ndim > 1:
         return list(islice(iter(value), room))
     return value[:room].tolist() if value.ndim else value.tolist()
-
-
-def _items(items: Iterator[Any], room: int) -> list[Any]:
-    made, whole = Items(room), True
-    try:
-        whole = all(map(made.add, items))
-    except Exception as error:  # noqa: BLE001 - what came before it is a result, and so is the failure
-        made.taken.append(repr(error))
-    return made.taken if whole else [*made.taken, {"_truncated": True, "omitted": None}]
