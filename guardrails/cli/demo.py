@@ -12,7 +12,7 @@ import typer
 from guardrails.offline.figures import plural
 
 from .policy import load_policy
-from .printing import Json, fail, points, print_json, say, table, title
+from .printing import Json, fail, points, print_json, say, table
 
 
 if TYPE_CHECKING:
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 def demo(
     *,
     transcripts: Annotated[
-        list[str] | None,
-        typer.Option("--transcript", metavar="FILE", help="Play this recorded OpenAI chat instead; may be repeated."),
+        list[str] | None, typer.Option("--transcript", metavar="FILE", help="Play this chat.")
     ] = None,
     policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="A real endpoint; its key is in OPENAI_API_KEY.")
-    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="A real endpoint; its key is in OPENAI_API_KEY.")] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Run a real model instead of the script.")] = None,
     max_requests: Annotated[int, typer.Option(min=1, help="Requests after which the demo stops a run.")] = 50,
     as_json: Json = False,
@@ -71,7 +68,7 @@ def demo(
         print_json(found)
     elif transcripts:
         for one in played:
-            title(f"\n{one.name}: {plural(one.recorded_calls, 'call')}, {len(one.denied)} denied")
+            say(f"{one.name}: {plural(one.recorded_calls, 'call')}, {len(one.denied)} denied")
             rows = [
                 (call.tool, call.decision, call.code or " ".join(call.observed), call.reason or "")
                 for call in one.calls

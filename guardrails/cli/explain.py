@@ -71,9 +71,7 @@ def explanations() -> Mapping[str, Explained]:
 
 
 def explain(
-    code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="A code, an error type or a status; none: list them all.")
-    ] = None,
+    code: Annotated[str | None, typer.Argument(help="A code, an error type or a status; none: list all.")] = None,
     own: Own = None,
     *,
     as_json: Json = False,

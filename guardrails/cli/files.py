@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from guardrails.offline.transcripts.inputs import Input
 
 PAGE: Final = Path(__file__).with_name("page.html")
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="Records, transcripts, folders of them; - is stdin.")
+]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write there a page to look at.")]
 
 
@@ -27,8 +30,7 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
     """
     Returns the files of *paths* and of folders among them, but for *outputs* (option to file) of an earlier run.
 
-    Ends the command if one is not there, or if an output cannot be written, is a file that is to be read, or is another
-    output too.
+    Ends the command if one is not there, or if an output cannot be written or is a file that is to be read.
     """
     from guardrails.offline.transcripts.inputs import inputs
 
@@ -42,9 +44,7 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
             continue
         if path.is_dir() or not path.parent.is_dir():
             fail(f"cannot write `{path}`: {'it is a folder' if path.is_dir() else f'no folder `{path.parent}`'}")
-        other = options.setdefault(os.path.realpath(path), option)
-        if other != option:
-            fail(f"`--{other}` and `--{option}` are the same file `{path}`")
+        options[os.path.realpath(path)] = option
     clashes = {
         file: options[place] for file in files for place in map(os.path.realpath, file.parts) if place in options
     }

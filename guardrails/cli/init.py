@@ -27,12 +27,8 @@ BASE: Final = "default"
 
 def init(
     *,
-    transcripts: Annotated[
-        list[str] | None, typer.Argument(metavar="TRANSCRIPT", help="Recorded calls and folders of them.")
-    ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The policy file.")] = Path(
-        "policy.yaml"
-    ),
+    transcripts: Annotated[list[str] | None, typer.Argument(metavar="TRANSCRIPT", help="Recorded calls.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The policy file.")] = Path("policy.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,

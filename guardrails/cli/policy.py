@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
 Own = Annotated[
-    list[str] | None, typer.Option("--guards", metavar="FILE", help="A Python file with guards of your own; it is run.")
+    list[str] | None, typer.Option("--guards", metavar="FILE", help="Python of your own guards; it is run.")
 ]
 
 policy = Commands(no_args_is_help=True)
@@ -37,7 +37,7 @@ policy = Commands(no_args_is_help=True)
 @policy.callback()
 def _about() -> None:
     """
-    Check policy files, test them, show their chains and their schema.
+    Check, test and show policy files, and print their schema.
 
     \b
     Examples:
@@ -119,12 +119,8 @@ def show(
 
 @policy.command("test")
 def policy_test(
-    policy: Annotated[
-        str | None, typer.Argument(metavar="POLICY", help="A policy file or a name; without it all shipped ones.")
-    ] = None,
-    cases: Annotated[
-        list[Path] | None, typer.Argument(metavar="CASES", help="Files of cases; without one the policy's own.")
-    ] = None,
+    policy: Annotated[str | None, typer.Argument(metavar="POLICY", help="Without it all shipped ones.")] = None,
+    cases: Annotated[list[Path] | None, typer.Argument(metavar="CASES", help="Without one the policy's own.")] = None,
     *,
     only: Annotated[str, typer.Option("-k", metavar="TEXT", help="Only cases with this in their name.")] = "",
     own: Own = None,

@@ -86,20 +86,6 @@ def width() -> int:
     return min(MAX_WIDTH, shutil.get_terminal_size().columns)
 
 
-def is_plain() -> bool:
-    """
-    Whether only text may be printed, by the environment: no colours, nothing bold.
-    """
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-
-
-def title(text: str) -> None:
-    """
-    A line above others, in bold on a terminal.
-    """
-    typer.echo(printable(text) if is_plain() else typer.style(printable(text), bold=True))
-
-
 def say(text: str, indent: int = 0) -> None:
     """
     Sentences, or one point of a list, wrapped at the terminal's width; its further lines stand two columns to the right.
@@ -121,7 +107,7 @@ def points(heading: str, lines: Sequence[str], most: int = 6) -> None:
     A list under its *heading*, the first *most* of it; nothing if it is empty.
     """
     if lines:
-        title(f"\n{heading}")
+        typer.echo(f"\n{printable(heading)}")
     for line in lines[:most]:
         say(line, 2)
     if len(lines) > most:
@@ -138,13 +124,13 @@ def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:
     from rich.text import Text
 
     headings, *others = [[Text(printable(cell)) for cell in row] for row in rows]
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for n, name in enumerate(headings):
         grid.add_column(name, justify="right" if figures and n else "left", overflow="fold", no_wrap=figures and not n)
     for row in others:
         grid.add_row(*row)
     person = sys.stdout.isatty() or "COLUMNS" in os.environ
-    console = Console(width=width() if person else WIDEST, color_system=None if is_plain() else "auto")
+    console = Console(width=width() if person else WIDEST, color_system=None)
     with console.capture() as captured:
         console.print(grid)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -11,9 +11,9 @@ import typer
 
 from guardrails.offline.figures import plural
 
-from .files import Html, inputs_of, write_page
+from .files import Files, Html, inputs_of, write_page
 from .policy import load_policy
-from .printing import FOUND, Json, Quiet, fail, points, print_json, progress, say, show, table, title
+from .printing import FOUND, Json, Quiet, fail, points, print_json, progress, say, show, table
 
 
 if TYPE_CHECKING:
@@ -35,20 +35,14 @@ FIGURES: "Final[tuple[tuple[str, Callable[[Tally], Counter[str]]], ...]]" = (
 def replay(
     *,
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")
-    ],
-    compare: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="A second policy, shown beside the first.")
-    ] = None,
+    files: Files,
+    compare: Annotated[str | None, typer.Option(metavar="POLICY", help="A second policy beside the first.")] = None,
     as_json: Json = False,
     decisions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there one JSON line for each recorded call.")
+        Path | None, typer.Option(metavar="FILE", help="Write there a JSON line for each call.")
     ] = None,
     html: Html = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Decide our own records again; code 1: something differs.")
-    ] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Decide our own records again; 1: it differs.")] = False,
     processes: Annotated[int, typer.Option(metavar="N", min=1, help="Judge by N processes at once.")] = 1,
     quiet: Quiet = False,
 ) -> None:
@@ -98,7 +92,8 @@ def _show(made: "Sequence[Judgement]") -> None:
     """
     totals, last = [one.total for one in made], made[-1]
     names = " and ".join(one.policy for one in made)
-    title(f"{names} on {plural(totals[0].calls, 'recorded call')} of {plural(totals[0].sessions, 'session')}\n")
+    say(f"{names} on {plural(totals[0].calls, 'recorded call')} of {plural(totals[0].sessions, 'session')}")
+    typer.echo()
     table([("calls", *(one.policy for one in made)), *_rows(totals)], figures=True)
     typer.echo()
     for one in made:

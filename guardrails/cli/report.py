@@ -13,9 +13,9 @@ import typer
 
 from guardrails.offline.figures import duration, plural, share, usd, visible
 
-from .files import Html, inputs_of, write_page, write_whole
+from .files import Files, Html, inputs_of, write_page, write_whole
 from .policy import load_policy
-from .printing import Json, Quiet, fail, points, print_json, printable, progress, say, table, title
+from .printing import Json, Quiet, fail, points, print_json, printable, progress, say, table
 
 
 if TYPE_CHECKING:
@@ -41,19 +41,12 @@ COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], str]], ...]]" = (
 
 def report(
     *,
-    records: Annotated[
-        list[str],
-        typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),
-    ],
-    policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="Says which tools poll or change nothing; what `--suggest` extends.")
-    ] = "default",
+    records: Files,
+    policy: Annotated[str, typer.Option(help="What is known of the tools; `--suggest` extends it.")] = "default",
     html: Html = None,
     as_json: Json = False,
     suggest: Annotated[bool, typer.Option("--suggest", help="Write the policy that the figures support.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file that `--suggest` writes.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file that `--suggest` writes.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """
@@ -127,7 +120,8 @@ def _show(found: "Quality") -> None:
     from guardrails.offline.report.reasons import FORMULA, ranked, reasons
 
     tools = ranked(found.tallies.values())
-    title(f"{_seen(found)}, {plural(len(tools), 'tool')}\n")
+    say(f"{_seen(found)}, {plural(len(tools), 'tool')}")
+    typer.echo()
     rows = [(visible(tally.tool)[:22], *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
     table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
     typer.echo()
@@ -140,7 +134,7 @@ def _show(found: "Quality") -> None:
         say(f"Cost: {usd(cost)} of tools, {usd(found.model_cost)} of model responses.")
     first = [tally for tally in tools[:FIRST] if tally.wasted]
     if first:
-        title(f"Redesign first: {FORMULA}")
+        say(f"Redesign first: {FORMULA}")
     for place, tally in enumerate(first, 1):
         say(f"{place}. {tally.tool}: {tally.wasted:,} of {plural(tally.calls, 'call')} wasted")
         for reason in reasons(tally):

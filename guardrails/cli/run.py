@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
     from guardrails.integrations.openai.loop import LoopResult
 
+Sandbox = Literal["auto", "bwrap", "read-only", "none"]
 TERMINATED: Final = 128 + signal.SIGTERM
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
 """The fields of the end that the last line on stderr has."""
@@ -35,9 +36,7 @@ def run(
     ctx: typer.Context,
     *,
     task: Annotated[str | None, typer.Argument(help="The task of the agent; `-` reads it from stdin.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint; its key is in OPENAI_API_KEY.")
-    ] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint.")] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model.")] = None,
     policy: Annotated[str | None, typer.Option(metavar="POLICY", help="The policy that guards (`agent`).")] = None,
     wire: Annotated[Literal["chat", "responses"] | None, typer.Option(help="The API to speak (`chat`).")] = None,
@@ -45,26 +44,17 @@ def run(
     tools: Annotated[list[str] | None, typer.Option(metavar="FILE.py", help="Files with tools of your own.")] = None,
     mcp: Annotated[str | None, typer.Option(metavar="FILE", help="MCP servers to use too: TOML or JSON.")] = None,
     builtins: Annotated[bool | None, typer.Option(help="Files, shell, memory, web, sub-agents (with them).")] = None,
-    sandbox: Annotated[
-        Literal["auto", "bwrap", "read-only", "none"] | None,
-        typer.Option(help="Confines commands (`auto`): `guardrails doctor`."),
-    ] = None,
+    sandbox: Annotated[Sandbox | None, typer.Option(help="Confines commands (`auto`); see `doctor`.")] = None,
     network: Annotated[bool | None, typer.Option(help="Let commands use the network (they may not).")] = None,
     search: Annotated[str | None, typer.Option(metavar="URL", help="A search service, with `{query}` in it.")] = None,
     allow_hosts: Annotated[
-        list[str] | None, typer.Option("--allow-host", metavar="HOST", help="A private host that may be fetched from.")
+        list[str] | None, typer.Option("--allow-host", metavar="HOST", help="Fetch from it too.")
     ] = None,
-    conversation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The file of conversations (in your state folder).")
-    ] = None,
+    conversation: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it is kept.")] = None,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a kept conversation.")] = None,
-    extend: Annotated[
-        list[str] | None, typer.Option(metavar="LIMIT=AMOUNT", help="Raise a limit by so much: max_calls=20, ...")
-    ] = None,
+    extend: Annotated[list[str] | None, typer.Option(metavar="LIMIT=AMOUNT", help="Raise a limit by that.")] = None,
     forgive: Annotated[bool, typer.Option("--forgive", help="Forgive refused turns and blown growth caps.")] = False,
-    scopes: Annotated[
-        list[str] | None, typer.Option("--scope", metavar="NAME=ID", help="Whose it is, for a scope of the policy.")
-    ] = None,
+    scopes: Annotated[list[str] | None, typer.Option("--scope", metavar="NAME=ID", help="Whose it is.")] = None,
     stream: Annotated[bool | None, typer.Option(help="Ask for the text as it comes (streamed).")] = None,
     max_iterations: Annotated[int | None, typer.Option(min=1, help="Turns with calls at most (20).")] = None,
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of records.")] = None,

@@ -21,9 +21,7 @@ def train(
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that reads the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
-    loops: Annotated[
-        bool, typer.Option("--loops", help="Learn which calls bring nothing new, for `loop_score`.")
-    ] = False,
+    loops: Annotated[bool, typer.Option("--loops", help="Learn what brings nothing new: `loop_score`.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write the model even if it is not better.")] = False,
     as_json: Json = False,

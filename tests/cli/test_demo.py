@@ -64,8 +64,8 @@ def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
     shown = demo(*chats)
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()
-    assert lines[1] == "stuck_search.json.gz: 6 calls, 4 denied"
-    assert [line.split()[:3] for line in lines[3:6]] == [
+    assert lines[0] == "stuck_search.json.gz: 6 calls, 4 denied"
+    assert [line.split()[:3] for line in lines[2:5]] == [
         *(["web_search", "ran"], ["web_search", "ran"], ["web_search", "denied", "duplicates.evidence"]),
     ]
     assert "edit_and_test.json: 6 calls, 0 denied" in lines
