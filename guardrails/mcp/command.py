@@ -9,7 +9,7 @@ import sys
 
 from guardrails.core.values.errors import GuardrailsError, os_message
 
-from .pins import Pins, pins_file
+from .pins import Pins, pins_file, visible
 
 
 EXAMPLES = """\
@@ -24,14 +24,7 @@ def parser() -> argparse.ArgumentParser:
     """
     The options of the proxy.
     """
-    made = argparse.ArgumentParser(
-        prog="guardrails mcp",
-        usage="guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]... | --url URL",
-        description="Stand in front of an MCP server and guard its tools. All else passes as it is.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = _new("guardrails mcp", "guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]... | --url URL")
     add = made.add_argument
     add("--policy", default="default", help="default, strict, observe, or a file")
     add("--session", help="the session of all calls; without it each process is one, or a client names it")
@@ -98,12 +91,7 @@ def main(argv: list[str]) -> int:
 
 
 def _pins(argv: list[str]) -> int:
-    made = argparse.ArgumentParser(
-        prog=f"guardrails mcp {argv[0]}",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = _new(f"guardrails mcp {argv[0]}")
     made.add_argument("--pins", default=pins_file(), help="the lock file")
     if argv[0] == "allow":
         made.add_argument("server", help="its name, or the beginning of it")
@@ -117,16 +105,20 @@ def _pins(argv: list[str]) -> int:
         return 0
     pinned = Pins(made.parse_args(argv[1:]).pins).read()
     for server, tools in sorted(pinned.items()):
-        sys.stdout.write(f"{server}: {len(tools)} tools\n")
-        held = [
-            f"  {name}: first seen {pin['seen']}, held since {pin['held']}\n"
-            for name, pin in tools.items()
-            if "held" in pin
-        ]
-        sys.stdout.write(
-            "".join([*held, *([f"  to allow: guardrails mcp allow '{server}' [TOOL]...\n"] if held else [])])
-        )
+        held = ", ".join(visible(name) for name, pin in tools.items() if "held" in pin)
+        sys.stdout.write(f"{server}: {len(tools)} tools, held: {held or 'none'}\n")
     return 0
+
+
+def _new(name: str, usage: str | None = None) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=name,
+        usage=usage,
+        description="Stand in front of an MCP server and guard its tools. All else passes as it is.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def _url(said: str) -> str:

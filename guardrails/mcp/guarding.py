@@ -152,14 +152,7 @@ class Guarding:
         """
         name, arguments = asked["name"], asked.get("arguments")
         tool, listed = await self.known(name, listing)
-        continuing = asked.get("inputResponses") is not None or asked.get("requestState") is not None
-        if continuing or listed is None:
-            # The names of tools that no server lists are the client's: they are not kept.
-            declared = [replace(tool, repeats="allow" if continuing else tool.repeats)]
-            scope = scoped(session, {}, declared, passes=(Asks,))
-        else:
-            session.calls.declare(tool)
-            scope = scoped(session, {}, passes=(Asks,))
+        scope = _scope(session, tool, asked, listed=listed is not None)
         given: Any = None
         value: Any = None
         raised: Exception | None = None
@@ -270,6 +263,20 @@ def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, reque
     if named is not None:
         return Run(str(named), named=True)
     return Run(PROCESS if request is None else request.headers.get("mcp-session-id"), named=False)
+
+
+def _scope(session: Session, tool: Tool, asked: Mapping[str, Any], *, listed: bool) -> Session:
+    """
+    Returns *session* as a call of *tool* sees it that is *asked* for.
+    """
+    if asked.get("inputResponses") is not None or asked.get("requestState") is not None:
+        # It is the very call that asked its client for something, and no repeat.
+        return scoped(session, {}, [replace(tool, repeats="allow")], passes=(Asks,))
+    if not listed:
+        # The names of tools that no server lists are the client's: they are not kept.
+        return scoped(session, {}, [tool], passes=(Asks,))
+    session.calls.declare(tool)
+    return scoped(session, {}, passes=(Asks,))
 
 
 def _go_on(session: Session) -> None:

@@ -10,6 +10,7 @@ import socket
 import sys
 
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -52,18 +53,19 @@ ONCE: Final = ("authorization", "content-length", "host", "mcp-session-id", "ori
 """Headers that say whose a request is, where it ends, and who sent it: there is one of each."""
 
 
-class Session:
+class Session(StreamableHTTPServerTransport):
     """
-    The pump of a client, at the server's end of which is *transport*; None: of one request. It is the *owner's*.
+    One client, or without a *name* one request. It is the *owner's*.
     """
 
     def __init__(self, name: str | None, owner: tuple[str | None, ...]) -> None:
+        super().__init__(name, idle_timeout=None if name is None else IDLE_S)
         self.name, self.owner = name, owner
-        self.transport = StreamableHTTPServerTransport(name, idle_timeout=None if name is None else IDLE_S)
+        self.pump: Pump | None = None
 
     def run(self, meta: Mapping[str, Any]) -> Run:
         """
-        Whose a call with this `_meta` is: the run that the client names, else the session's, else the user's. Strangers share none.
+        The run of a call with this `_meta`: the one that the client names, else the session, else the user. Strangers share none.
         """
         user, tenant, _ = self.owner
         named = meta.get(RUN, self.name)
@@ -83,6 +85,7 @@ class Gate:
         self._options, self.group = options, anyio.create_task_group()
         self._identity = identity_of(options)
         self._sessions: dict[str, Session] = {}
+        self._guards = lru_cache(MAX_SESSIONS)(partial(Guards, self._shared))
         allowed = {one.strip() for one in options.allow_host.split(",") if one.strip()}
         self._hosts = {*LOOPBACK, options.listen[0], *allowed}
         self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
@@ -113,13 +116,9 @@ class Gate:
             return Response("this is no address for that client", 403)
         if method != "OPTIONS":
             return None
-        allowed = {
-            "Allow-Origin": origin or "",
-            "Allow-Methods": "GET, POST, DELETE",
-            "Expose-Headers": "Mcp-Session-Id",
-        }
-        allowed["Allow-Headers"] = headers.get("access-control-request-headers", "")
-        return Response(None, 204, {f"Access-Control-{name}": value for name, value in allowed.items()})
+        asked = headers.get("access-control-request-headers", "")
+        allowed = {"Origin": origin or "", "Methods": "GET, POST, DELETE", "Headers": asked}
+        return Response(None, 204, {f"Access-Control-Allow-{name}": value for name, value in allowed.items()})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -134,45 +133,48 @@ class Gate:
         name = headers.get("mcp-session-id")
         if name is not None:
             session = self._sessions.get(name)
-            known = session is not None and session.owner == owner
-            handle = session.transport.handle_request if known else Response("there is no such session", 404)
-            await handle(scope, receive, send)
+            if session is None or session.owner != owner:
+                await Response("there is no such session", 404)(scope, receive, send)
+            else:
+                await session.handle_request(scope, receive, send)
         elif headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
             async with anyio.create_task_group() as group:
                 session = Session(None, owner)
                 await group.start(self._live, session, headers)
-                await session.transport.handle_request(scope, receive, send)
+                await session.handle_request(scope, receive, send)
                 group.cancel_scope.cancel()
         elif len(self._sessions) >= MAX_SESSIONS:
             await Response("there are too many sessions", 503)(scope, receive, send)
         else:
             session = Session(uuid4().hex, owner)
             await self.group.start(self._live, session, headers)
-            await session.transport.handle_request(scope, receive, _closing(send, session))
+            await session.handle_request(scope, receive, send)
+            if session.pump is None or session.pump.version is None:
+                # It did not begin as one does.
+                await session.terminate()
 
     async def _live(self, session: Session, headers: Headers, *, task_status: TaskStatus[None]) -> None:
         """
         Pump between a client and the server until one of them is gone.
         """
-        user, tenant, _ = session.owner
-        guards = Guards(self._shared, user, tenant)
+        guards = self._guards(*session.owner[:2])
         # A token that was made for us goes no further: whoever it is shown to could ask us in its owner's name.
-        passed = {key: one for key, one in headers.items() if key == "authorization" and not self._options.token_key}
-        passed |= {key: one for key, one in headers.items() if key.startswith("mcp-param-")}
-        passed |= dict(self._options.header)
+        ours = ("mcp-param-",) if self._options.token_key else ("mcp-param-", "authorization")
+        passed = {key: one for key, one in headers.items() if key.startswith(ours)} | dict(self._options.header)
         try:
-            async with session.transport.connect() as client, remote_server(self._options.url, passed) as server:
+            async with session.connect() as client, remote_server(self._options.url, passed) as server:
                 if session.name is not None:
                     self._sessions[session.name] = session
-                with session.transport.idle_scope or anyio.CancelScope():
+                with session.idle_scope or anyio.CancelScope():
+                    session.pump = Pump(guards, session.run, client, server)
                     task_status.started()
-                    await Pump(guards, session.run, client, server).run()
+                    await session.pump.run()
         except Exception as error:  # noqa: BLE001  the others go on
             log.error("a session has failed: %r", error)
         finally:
-            self._sessions.pop(session.name or "", None)
-            await session.transport.terminate()
-            guards.sessions.close()
+            await session.terminate()
+            if self._sessions.pop(session.name or "", None) is not None:
+                guards.sessions.end(guards.sessions.of(session.run({}).name))
 
 
 class _Connection(H11Protocol):
@@ -208,19 +210,6 @@ def _in_time(receive: Receive) -> Receive:
         return message
 
     return received
-
-
-def _closing(send: Send, session: Session) -> Send:
-    """
-    Returns *send*, by which a *session* is over whose first request was refused.
-    """
-
-    async def sent(message: Message) -> None:
-        await send(message)
-        if message.get("status", 200) >= 400:
-            await session.transport.terminate()
-
-    return sent
 
 
 async def listening(options: argparse.Namespace, ready: Any = None) -> None:

@@ -55,7 +55,6 @@ DRAIN_S: Final = 60.0
 """How long a client that has closed its input is kept answering what it has asked for."""
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
-MAX_PAGES: Final = 100
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """The result of a request to the server, of this method and these parameters."""
 
@@ -97,13 +96,14 @@ class Guards(Guarding):
             scopes={name: whose for name, whose in scopes.items() if whose is not None and name in policy.scopes},
         )
         self._shared, self._policy = shared, policy
-        self._hidden: frozenset[str] = frozenset()
 
     def hear(self, listed: Iterable[Listed], held: Mapping[str, str] | None = None) -> None:
         """
         Know the tools that a server *listed*. Those that say something else than they did are held.
         """
-        listed, pins = list(listed), self._shared.pins
+        # One without a name takes none of the others along.
+        listed = [one for one in listed if isinstance(one, dict) and type(one.get("name")) is str]
+        pins = self._shared.pins
         held = {} if pins is None else pins.look(self._shared.server, listed)
         super().hear(map(with_room, listed), {} if watches(self._policy) else held)
 
@@ -112,23 +112,13 @@ class Guards(Guarding):
         Know the tools of a *result* of `tools/list`. Returns it as the client is told it: without the tools that the policy denies
         without a condition, and without the words of those that are held.
         """
-        offered = [one for one in result.get("tools") or () if isinstance(one, dict) and type(one.get("name")) is str]
+        offered = result.get("tools") or []
         self.hear(offered)
         if watches(self._policy):
             return {**result}
-        self._hidden = self._denied()
-        names = [one["name"] for one in offered if one["name"] not in self._hidden]
-        tools = [_shown(*known) for name in names if (known := self._tools[name]) is not None]
+        denied, known = self.denied(), [self._tools.get(one.get("name")) for one in offered if isinstance(one, dict)]
+        tools = [_shown(*one) for one in known if one is not None and one[0].name not in denied]
         return {**result, "tools": tools}
-
-    def list_changed(self) -> bool:
-        """
-        Whether the policy, read again, denies other tools than when the client listed them.
-        """
-        if monotonic() >= self._policy.due_s:
-            self._policy.look()
-        before, self._hidden = self._hidden, self._denied()
-        return before != self._hidden
 
     async def answer(self, params: Mapping[str, Any], run: Run, ask: Ask) -> Mapping[str, Any]:
         """
@@ -139,8 +129,10 @@ class Guards(Guarding):
         run = run if named is None else Run(named, named=True)
 
         async def listing() -> list[Listed]:
+            # Whoever has more than one page of tools is known once the client lists them.
+            stateless = {name: one for name, one in meta.items() if name.startswith(STATELESS)}
             async with asyncio.timeout(LIST_S):
-                return await _pages(meta, ask)
+                return (await ask("tools/list", {"_meta": stateless}))["tools"]
 
         async def send(fitted: Any) -> Any:
             return await ask("tools/call", {**params, **({"arguments": fitted} if fitted else {})})
@@ -154,30 +146,17 @@ class Guards(Guarding):
             made = await self.serve(params, run, listing, send, told=(ConnectionError,))
         return {"resultType": "complete", **made} if VERSION in meta else made
 
-    def _denied(self) -> frozenset[str]:
-        if watches(self._policy):
-            return frozenset()
+    def denied(self) -> frozenset[str]:
+        """
+        The tools that the policy denies without a condition, as it is now.
+        """
+        if monotonic() >= self._policy.due_s:
+            self._policy.look()
         plan = self._policy.chain.plan
-        return frozenset(
-            name
-            for name in self._tools
-            if any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting)
-        )
-
-
-async def _pages(meta: Mapping[str, Any], ask: Ask) -> list[Listed]:
-    """
-    All tools of the server, which is asked as the client of *meta* asks.
-    """
-    params: dict[str, Any] = {"_meta": {name: said for name, said in meta.items() if name.startswith(STATELESS)}}
-    found: list[Listed] = []
-    for _ in range(MAX_PAGES):
-        page = await ask("tools/list", params)
-        found += page.get("tools") or []
-        if page.get("nextCursor") is None:
-            break
-        params["cursor"] = page["nextCursor"]
-    return found
+        hide = {
+            name: any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting) for name in self._tools
+        }
+        return frozenset(name for name, hidden in hide.items() if hidden)
 
 
 def _shown(tool: Tool, listed: Listed) -> dict[str, Any]:
@@ -203,7 +182,10 @@ class Pump:
         self._ended = asyncio.Event()
         """A request was answered; who waits for all of them looks again."""
         self._lost = asyncio.Event()
-        self._version: str | None = None
+        self._denied: frozenset[str] = frozenset()
+        """The tools that the client was not told of."""
+        self.version: str | None = None
+        """The revision that a server with a handshake has agreed to."""
 
     async def run(self) -> int:
         """
@@ -247,8 +229,10 @@ class Pump:
                 return await self._call(ctx.request_id, params or {})
             result = await self._ask(method, params, ctx.request_id)
             if method == "initialize":
-                self._version = result.get("protocolVersion")
-            return self._guards.shown(result) if method == "tools/list" else result
+                self.version = result.get("protocolVersion")
+            if method == "tools/list":
+                result, self._denied = self._guards.shown(result), self._guards.denied()
+            return result
         finally:
             self._open.pop(ctx.request_id, None)
             self._ended.set()
@@ -276,7 +260,11 @@ class Pump:
             await self._server.notify(method, params, {"headers": self._headers(method, params)})
 
     async def _look(self) -> None:
-        if self._guards.list_changed():
+        """
+        Tell the client if the policy, read again, denies other tools than it did.
+        """
+        before, self._denied = self._denied, self._guards.denied()
+        if before != self._denied:
             await self._client.notify(CHANGED, None)
 
     async def _ask(self, method: str, params: Mapping[str, Any] | None, id_: Any) -> dict[str, Any]:
@@ -299,7 +287,7 @@ class Pump:
         """
         given = params or {}
         version = (given.get("_meta") or {}).get(VERSION)
-        found = {"mcp-protocol-version": version or self._version}
+        found = {"mcp-protocol-version": version or self.version}
         if version is not None:
             found |= {"mcp-method": method, "mcp-name": given.get("name", given.get("uri"))}
         return {key: one for key, one in found.items() if isinstance(one, str) and one.isascii() and one.isprintable()}

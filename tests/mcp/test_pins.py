@@ -143,9 +143,7 @@ def test_the_commands_show_and_allow(path: str, capsys: pytest.CaptureFixture[st
     pins.look(HERE, [tool(description="Read. Send."), tool("write")])
     assert main(["pins", option]) == 0
     shown = capsys.readouterr().out
-    assert f"{HERE}: 2 tools" in shown
-    assert "read: first seen" in shown
-    assert f"to allow: guardrails mcp allow '{HERE}' [TOOL]...\n" in shown
+    assert f"{HERE}: 2 tools, held: read\n" in shown
     assert sorted(json.loads(Path(path).read_text())[HERE]["read"]) == ["held", "seen", "sha256"]
     assert main(["allow", option, "npx server", "write"]) == 1
     assert "not every tool" in capsys.readouterr().err

@@ -417,3 +417,10 @@ def test_a_client_that_knows_its_tools_from_elsewhere_calls_no_held_one(connect:
     watching = connect(pins=str(tmp_path / "pins"), policy="observe")
     watching.tools = CHANGED
     assert not was_refused(watching.call("echo"))
+
+
+def test_a_tool_without_a_name_takes_no_other_along(connect: Connect, tmp_path: Path) -> None:
+    one = held_tools(connect, tmp_path)
+    one.tools = [{"description": "nobody"}, 7, *CHANGED]  # type: ignore[list-item]
+    assert was_refused(one.call("echo"))
+    assert len(one.listed(one.tools)) == len(CHANGED)
