@@ -5,7 +5,7 @@ The needs of honest programs in a sandbox, beside the system and the workspace: 
 import os
 import subprocess
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -37,14 +37,12 @@ def confinement_for(
     network: bool = False,
     read_only: bool = False,
     environment: Mapping[str, str] | None = None,
-    program: Sequence[str] = (),
 ) -> Confinement:
     """
     Returns the rights of programs in *workspace*: they write there unless it is *read_only*, and read the files they
     are made of.
 
-    *environment* is all that they see; None: what is listed of this process's own, and who commits to git. A *program*
-    that a person wrote down finds the folders of what its arguments name.
+    *environment* is all that they see; None: what is listed of this process's own, and who commits to git.
     """
     home = os.path.realpath(Path.home())
     if environment is None:
@@ -53,10 +51,10 @@ def confinement_for(
     given = environment.get("PATH", os.defpath).split(os.pathsep)
     search = dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one))
     shown = [*_repository(workspace, home), *(f"{home}/{name}" for name in MANAGERS)]
-    shown += _prefixes([*search, *map(os.path.dirname, program[:1])], home)
+    shown += _prefixes(search, home)
     environment = {**environment, "PATH": os.pathsep.join(search)}
     named = (one for name, text in environment.items() if name != "PATH" for one in text.split(os.pathsep))
-    for path in (*named, *program[1:]):
+    for path in named:
         if os.path.isabs(path) and os.path.exists(path):
             folder = os.path.dirname(path)
             shown += [folder if os.path.isfile(path) and not inside(home, os.path.realpath(folder)) else path]

@@ -63,8 +63,6 @@ class Confinement:
     """The workspace is only read."""
     git: bool = True
     """The workspace's `.git` may be written, but for its hooks and settings."""
-    files: Literal["own", "all"] = "own"
-    """`all`: every file that this process may open is left to it, so that only the network is cut off."""
     environment: Mapping[str, str] = field(default_factory=lambda: listed(os.environ))
     """All that it sees, beside TMPDIR and HOME."""
 
@@ -76,8 +74,7 @@ def started(name: Name | None, confinement: Confinement, words: Sequence[str], f
     """
     if name in (None, "none"):
         return Started(arguments=tuple(words), environment=confinement.environment, folder=folder)
-    options = (*_all_files(confinement), "--chdir", folder) if confinement.files == "all" else _own(confinement, folder)
-    arguments = (bubblewrap(), *options, "--", *words)
+    arguments = (bubblewrap(), *_own(confinement, folder), "--", *words)
     return Started(arguments=arguments, environment=_private(confinement), folder="/")
 
 
@@ -111,7 +108,7 @@ def _next() -> str:
     signs = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
     contained = "container" in os.environ or any(map(os.path.exists, signs))
     known = "; this is a container, which is a sandbox of its own" if contained else ""
-    return f"`--sandbox none` (`sandbox: none` of an MCP server) runs programs without one{known}"
+    return f"`--sandbox none` runs programs without one{known}"
 
 
 @lru_cache(maxsize=1)
@@ -146,11 +143,6 @@ def homes() -> tuple[str, ...]:
 
         named.append(pwd.getpwuid(os.geteuid()).pw_dir)
     return tuple(sorted({os.path.realpath(home) for home in named if os.path.isabs(home)} - {"/"}))
-
-
-def _all_files(confinement: Confinement) -> tuple[str, ...]:
-    network = ("--share-net",) if confinement.network else ()
-    return (*_BASE, *network, "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc")
 
 
 def _own(confinement: Confinement, folder: str) -> tuple[str, ...]:
@@ -211,8 +203,6 @@ def _private(confinement: Confinement) -> dict[str, str]:
     Returns the variables that the program sees: other folders in place of a home that it is not shown, and of TMPDIR.
     """
     environment = dict(confinement.environment)
-    if confinement.files == "all":
-        return environment
     shown = [os.path.realpath(path) for path in (confinement.workspace, *confinement.readable)]
     home = os.path.realpath(environment.get("HOME", "/"))
     if not any(inside(home, folder) for folder in shown):

@@ -42,13 +42,10 @@ def test_of_a_home_only_programs_and_what_they_consist_of_are_shown(home: Path) 
     assert shown(home, *path) == [".cargo/bin", ".local/bin", ".local/lib", ".rustup", "bin", "conda", "go/bin"]
 
 
-def test_what_variables_and_arguments_name_is_shown_unless_it_holds_the_home(home: Path) -> None:
-    folders(home, "java/lib", "data", ".ssh")
-    (home / "data" / "rows.csv").write_text("")
-    (home / "notes").write_text("")
+def test_what_variables_name_is_shown_unless_it_holds_the_home(home: Path) -> None:
+    folders(home, "java/lib", ".ssh")
     environment = {"JAVA_HOME": f"{home}/java", "HOME": str(home), "PYTHONPATH": f"relative:{home}/gone"}
     assert shown(home, environment=environment) == ["java"]
-    assert shown(home, program=("server", f"{home}/data/rows.csv", f"{home}/notes", str(home))) == ["data", "notes"]
 
 
 @pytest.mark.system

@@ -127,7 +127,6 @@ def test_no_key_of_a_home_and_no_process_is_seen(place: Place) -> None:
     assert None not in place.said("say([failed(open, path) for path in told])", told=paths)
     assert place.said("say(os.listdir(told))", told=str(place.home)) == ["project"]
     assert place.said("say(open(told).read())", str(place.secret), readable=(str(place.outside),)) == "planted"
-    assert place.said("say(open(told).read())", str(place.key), files="all") == "planted"
 
 
 def test_a_readable_link_is_seen_by_either_name(place: Place) -> None:
@@ -142,7 +141,6 @@ def test_only_an_allowed_network_is_reached(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         assert place.said(code, port) is not None
-        assert place.said(code, port, files="all") is not None
         assert place.said(code, port, network=True) is None
 
 
