@@ -149,8 +149,7 @@ class AnsweringTools:
     def _answer(self, envelope: Envelope) -> Any:
         if envelope.ok:
             text = envelope.to_json("nested")
-            content = [TextContent(type="text", text=text)]
-            made = CallToolResult(content=content, structured_content=json.loads(text))
+            made = CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
         else:
             made = CallToolResult.model_validate(refused(envelope), by_name=False)
         if not self._fast:

@@ -75,11 +75,11 @@ def servers_of(document: Any) -> list[McpServer]:
     With `command` (and `args`) a server is started and spoken to over stdio, else it listens at `url`. An entry with
     neither is skipped, which the log says. Raises PolicyError with all mistakes.
     """
-    top = document if isinstance(document, Mapping) else {}
-    tools = top.get("tools") if isinstance(top.get("tools"), Mapping) else {}
-    places = [top.get("mcpServers"), top.get("mcp_servers"), tools.get("mcp_servers")]
-    table = next((one for one in places if one is not None), {})
-    if not isinstance(document, Mapping) or not isinstance(table, Mapping):
+    tools = document.get("tools") if isinstance(document, Mapping) else None
+    places = [document.get("mcpServers"), document.get("mcp_servers")] if isinstance(document, Mapping) else [[]]
+    places += [tools.get("mcp_servers")] if isinstance(tools, Mapping) else []
+    table: Any = next((one for one in places if one is not None), {})
+    if not isinstance(table, Mapping):
         raise PolicyError(["MCP servers are a table of names"])
     mistakes: list[str] = []
     servers = [_server(str(name), given, mistakes) for name, given in table.items()]

@@ -116,7 +116,10 @@ class Guards(Guarding):
         self.hear(offered)
         if watches(self._policy):
             return {**result}
-        denied, known = self.denied(), [self._tools.get(one.get("name")) for one in offered if isinstance(one, dict)]
+        denied, known = (
+            self.denied(),
+            [self._tools.get(str(one.get("name"))) for one in offered if isinstance(one, dict)],
+        )
         tools = [_shown(*one) for one in known if one is not None and one[0].name not in denied]
         return {**result, "tools": tools}
 
@@ -132,7 +135,8 @@ class Guards(Guarding):
             # Whoever has more than one page of tools is known once the client lists them.
             stateless = {name: one for name, one in meta.items() if name.startswith(STATELESS)}
             async with asyncio.timeout(LIST_S):
-                return (await ask("tools/list", {"_meta": stateless}))["tools"]
+                found: list[Listed] = (await ask("tools/list", {"_meta": stateless}))["tools"]
+                return found
 
         async def send(fitted: Any) -> Any:
             return await ask("tools/call", {**params, **({"arguments": fitted} if fitted else {})})
@@ -297,7 +301,8 @@ class Pump:
     async def _asked_back(
         self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        return await self._near().send_raw_request(method, without_ours(params), {"request_id": ctx.request_id})
+        options: CallOptions = {} if ctx.request_id is None else {"request_id": ctx.request_id}
+        return await self._near().send_raw_request(method, without_ours(params), options)
 
     async def _told(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> None:
         if method == CHANGED:
@@ -346,8 +351,8 @@ class Input:
 async def _served(options: argparse.Namespace, guards: Guards) -> int:
     far = remote_server(options.url, dict(options.header)) if options.url else None
     async with far or near_server(options.command, os.environ) as (from_server, to_server):
-        lines = Input()
-        async with stdio_server(stdin=lines) as (from_client, to_client):  # type: ignore[arg-type]  it only reads lines
+        lines: Any = Input()
+        async with stdio_server(stdin=lines) as (from_client, to_client):
             pump = Pump(guards, partial(run_of, token=None), (from_client, to_client), (from_server, to_server))
             lines.answered = pump.answered
             code = 0

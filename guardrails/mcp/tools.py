@@ -185,11 +185,10 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(server.connect_timeout):
-                    if server.command is None:
-                        transport = remote_server(server.url or "", server.headers)
-                    else:
-                        transport = near_server((server.command, *server.args), server.env, server.cwd)
-                    client = await stack.enter_async_context(Client(transport))
+                    words = () if server.command is None else (server.command, *server.args)
+                    far = remote_server(server.url or "", server.headers) if not words else None
+                    near = far or near_server(words, server.env, server.cwd)
+                    client = await stack.enter_async_context(Client(near))
                     tools = await _listed(client)
                 self._client, self.problem = client, None
                 self._offer(self, tools)

@@ -125,7 +125,7 @@ def outcome_of(result: Mapping[str, Any]) -> Any:
 
     Images and other bytes are the number and the hash of them: no model reads base64 as text.
     """
-    content = result.get("content")
+    content: Any = result.get("content")
     plain = not isinstance(content, list) or all(map(is_text, content))
     return read_mcp(result if plain else {**result, "content": [_described(block) for block in content]})
 
