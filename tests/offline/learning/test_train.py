@@ -94,14 +94,6 @@ def test_a11_profiles_are_those_of_the_tools(model: Path) -> None:
     assert 0.5 < profiles["search_hotels"]["wait_rate"] < 0.95
 
 
-def test_a_dry_run_compares_and_writes_nothing(log: Path, tmp_path: Path) -> None:
-    path = tmp_path / "retry.json"
-    made = train([log], path, dry_run=True)
-    assert made.better
-    assert not made.written
-    assert not path.exists()
-
-
 def test_force_writes_a_model_that_nothing_could_judge(log: Path, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -26,7 +26,7 @@ from guardrails import (
 from guardrails.core.guards.base import Facts
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.replay.exactness import Exactness, replayed
-from guardrails.offline.transcripts.inputs import Input, inputs
+from guardrails.offline.transcripts.inputs import inputs
 from guardrails.sinks import JsonLines
 from tests.tables import table
 
@@ -96,11 +96,6 @@ def test_a_file_without_records_of_ours_is_a_wrong_use(tmp_path: Path, text: str
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(SessionError, match="holds no records of this library"):
         exact(tmp_path / "x.jsonl")
-
-
-def test_a_file_that_is_not_there_cannot_be_replayed(tmp_path: Path) -> None:
-    with pytest.raises(SessionError, match="cannot be read"):
-        replayed(Policy([Duplicates()]), [Input(str(tmp_path / "none"), (tmp_path / "none",))])
 
 
 @guard

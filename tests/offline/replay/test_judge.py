@@ -23,7 +23,6 @@ from guardrails import (
     Retryable,
     Streak,
     Tool,
-    ToolFilter,
     Validation,
 )
 from guardrails.core.guards.base import Guard
@@ -62,12 +61,6 @@ def test_a_denial_of_a_pointless_repeat_is_right_and_of_another_wrong(calls: Cal
     assert total.wrong_per_1000 == 250
 
 
-def test_pointless_repeats_are_told_apart_by_which_of_their_kind_they_are(calls: Calls) -> None:
-    _, total = judged(EVIDENCE, calls("a=1", "a=1", "a=1", "a=1"))
-    assert (total.pointless_second, total.stopped_second) == (1, 0)
-    assert (total.pointless_later, total.stopped_later) == (2, 2)
-
-
 def test_what_a_denied_call_gave_back_is_not_shown_to_the_guards(calls: Calls) -> None:
     # Were the third result shown, the fourth call would be let through.
     assert codes(EVIDENCE, calls("a=1", "a=1", "a=2", "a=2")) == [
@@ -87,11 +80,6 @@ def test_a_denial_of_a_call_without_a_recorded_result_is_neither_right_nor_wrong
 
 def test_a_call_without_a_recorded_result_is_no_evidence_and_does_not_run_for_ever(calls: Calls) -> None:
     assert codes(EVIDENCE, calls("a=1", "a?", "a=1", "a=1")) == [None, None, None, None]
-
-
-def test_a_failure_is_the_same_whatever_its_digits_and_never_a_success(calls: Calls) -> None:
-    _, total = judged(EVIDENCE, calls("a!line 1", "a!line 22", "a=line ", "b=line 1", "b=line 2"))
-    assert total.pointless_second == 1
 
 
 def test_calls_go_by_their_recorded_times(calls: Calls) -> None:
@@ -267,17 +255,6 @@ def test_nudges_are_counted_and_wrong_where_the_call_brought_something(calls: Ca
     assert (total.nudged, total.wrong_nudges) == ({"loops.test": 3}, {"loops.test": 2})
 
 
-def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
-    judge = Judge(Policy([ALWAYS]))
-    told(judge, [*calls("a=1", "a=1", "b=1"), *calls("a=1", source="more")])
-    judgement = judge.judgement()
-    assert [(tally.source, tally.calls, tally.refused) for tally in judgement.sources] == [
-        ("data", 3, 1),
-        ("more", 1, 0),
-    ]
-    assert {tally.source: tally.calls for tally in judgement.tools} == {"a": 3, "b": 1}
-
-
 @pytest.fixture
 def nudging() -> Guard:
     from guardrails.core.guards.base import guard
@@ -288,16 +265,6 @@ def nudging() -> Guard:
             return Nudge(code="loops.test", hint="look back")
 
     return Nudging()
-
-
-def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
-    judge = Judge(Policy([ToolFilter(), EVIDENCE, Validation(), Retryable(), Growth(max_requests_per_second=1)]))
-    told(judge, calls("a=1"))
-    assert set(judge.judgement().not_judged) == {
-        "tool_filter.unknown",
-        "validation",
-        "growth.max_requests_per_second",
-    }
 
 
 @st.composite

@@ -2,8 +2,6 @@
 Deciding again what sessions did that share something.
 """
 
-import json
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -23,7 +21,6 @@ from guardrails import (
     Rate,
     Rule,
     SessionError,
-    SqliteStore,
     Success,
     Tool,
 )
@@ -204,21 +201,3 @@ def test_a_replay_from_the_records_of_all_sessions_is_exact(steps: list[tuple[in
 
     tell(make, clock, steps)
     assert all(one.same for one in again(policy, lines(sink)))
-
-
-def test_the_records_of_a_scope_are_told_apart_by_its_lives(clock: Any, tmp_path: Any) -> None:
-    """
-    A scope that was pruned counts from 1 again.
-    """
-    policy, sink = Policy(scopes={"user": [Budget(max_calls=2)]}), MemorySink()
-    with SqliteStore(tmp_path / "state.db", clock=clock) as store:
-        for n in range(4):
-            if n == 2:
-                clock.advance(100)
-                assert store.prune(50, scopes=True) == 3
-            session = policy.session(f"s{n}", scopes={"user": "u1"}, records=sink, clock=clock, store=store)
-            assert session.call("t", {}, ok).ok
-    records = lines(sink)
-    assert len({record["scopes"]["user"][1] for record in records}) == 2
-    assert all(one.same for one in again(policy, records))
-    assert json.dumps(records[0]["scopes"]).startswith('{"user": ["u1", "')

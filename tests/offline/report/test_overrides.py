@@ -102,14 +102,6 @@ def test_a_path_with_a_line_break_stays_in_its_comment(tmp_path: Path) -> None:
     assert "\nmode" not in text
 
 
-def test_the_rules_of_the_base_stand_below(tmp_path: Path) -> None:
-    policy = matched(written("job_status"), tmp_path)
-    plan = policy.chain.plan("job_status")
-    (own,) = (guard for guard in plan.guards if isinstance(guard, Duplicates))
-    assert plan.tool.read_only, "what is not suggested stays as it was"
-    assert (own.rule, own.window) == ("always", 1)
-
-
 def test_the_evidence_stands_above_each_setting() -> None:
     lines = written("a").splitlines()
     at = next(n for n, line in enumerate(lines) if line.strip().startswith("duplicates:"))

@@ -25,11 +25,6 @@ def settings(tally: Tally, guard: Duplicates, **declared: Any) -> dict[str, Any]
     return {} if made is None else made.settings
 
 
-def test_without_figures_nothing_is_suggested() -> None:
-    assert settings(Tally("a"), EVIDENCE) == {}
-    assert settings(Tally("a"), ALWAYS) == {}
-
-
 @table("name", ["", "x" * 201, "a\nb", "a\x00", "\u202ea", "\u2028"])
 def test_a_name_that_no_file_should_hold_gets_no_rule(name: str) -> None:
     tally = Tally(name, polls=Count(20, 20), poll_sessions=20)

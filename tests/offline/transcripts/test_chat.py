@@ -193,9 +193,3 @@ def test_conversations_may_be_interleaved(read: Any) -> None:
     ]
     calls, _ = read("\n".join(map(json.dumps, lines)))
     assert [(c.session_id, c.call_index, c.result) for c in calls] == [("a", 0, "of a"), ("b", 0, "of b")]
-
-
-def test_what_the_server_ran_itself_is_no_call(read: Any) -> None:
-    hosted = {"type": "mcp_call", "id": "m", "name": "t", "arguments": "{}", "output": "x", "server_label": "s"}
-    calls, _ = read(json.dumps([hosted, {"type": "web_search_call", "id": "w"}, call("c1")]))
-    assert [c.id for c in calls] == ["c1"]

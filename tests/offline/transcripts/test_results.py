@@ -104,9 +104,3 @@ def test_a_flag_of_mcp_is_kept_where_the_format_has_none() -> None:
 @given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))
 def test_no_text_takes_long_or_raises(told: str) -> None:
     settle(call(), told)
-
-
-def test_patterns_do_not_run_away() -> None:
-    begin = "meta=None content=[TextContent(type='text', text='"
-    for told in ("{" + " " * 100_000, begin + "\\'" * 50_000, begin * 5_000, f"meta={'x' * 100_000}"):
-        settle(call(), told)
