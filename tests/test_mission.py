@@ -445,6 +445,8 @@ def test_d1_the_loop_runs_until_text_or_the_iterations_are_over(model: Any) -> N
     assert len(requests) == 21
     with pytest.raises(LoopLimitExceeded, match=r"max tool iterations \(20\) exceeded"):
         model(Policy([]).session("u"), on_limit="raise")
+    result, _ = model(Policy([]).session("v"), max_tool_iterations=0)
+    assert result.iterations == 1
 
 
 def test_d2_a_registry_gives_schemas_by_name_and_the_last_registration_wins() -> None:
@@ -551,6 +553,24 @@ def test_d9_control_characters_leave_what_a_model_reads() -> None:
     assert session.call("t", {"n": 1}, raises(ValueError(dirty))).error_message == "ValueError: abcd\n\te"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_d9_they_leave_what_a_model_says_and_asks_for_too(wire: Any, stream: bool) -> None:
+    openai = pytest.importorskip("openai")
+    from guardrails.integrations.openai import run
+    from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+
+    shown, given = [], []
+    with ScriptedOpenAI([Calls(call("grep", {"q": "a\0b\x1bc\n"})), Text("he\0l\x7flo\n")]) as server:
+        client = openai.OpenAI(base_url=server.base_url, api_key="-")
+        tools = [Tool(name="grep", parameters={"type": "object"}).openai(wire)]
+        settings: Any = {"wire": wire, "stream": stream, "on_text": shown.append, "model": "m", "tools": tools}
+        run(client, Policy([]).session("s"), messages="go", execute=lambda _, asked: given.append(asked), **settings)
+        client.close()
+        assert "\\u0000" not in json.dumps(server.requests[1])
+    assert ("".join(shown), given) == ("hello\n", [{"q": "abc\n"}])
+
+
 def test_d10_there_are_eleven_tools_and_files_can_be_written_and_edited(folder: Path) -> None:
     from guardrails.agent.builtin import SearchEndpoint, Spawn, Web, builtin_tools
 
@@ -593,6 +613,27 @@ def test_d11_the_loop_logs_its_steps(model: Any, caplog: pytest.LogCaptureFixtur
         "tool loop complete, returning text response",
     ):
         assert any(message.startswith(event) for message in messages), event
+
+
+def test_d11_a_refused_call_and_a_registry_log_too(caplog: pytest.LogCaptureFixture) -> None:
+    registry = Registry()
+    registry.register(lambda: raises(ValueError("broken"))("", {}), name="bad")
+    with caplog.at_level(logging.INFO, logger="guardrails"):
+        Policy([Budget(max_calls=0)]).session("s").call("t", {}, returns("never"))
+        with pytest.raises(ValueError, match="broken"):
+            registry.execute("bad", {})
+        registry.execute("gone", {})
+        told = [(record.getMessage(), vars(record)["tool"]) for record in caplog.records]
+        assert told == [
+            ("tool execution failed", "t"),
+            ("executing tool", "bad"),
+            ("tool execution failed", "bad"),
+            ("executing tool", "gone"),
+            ("tool execution failed", "gone"),
+        ]
+        caplog.clear()
+        Policy([]).session("s").call("bad", {}, registry.execute)
+        assert [record.getMessage() for record in caplog.records] == ["executing tool", "tool execution failed"]
 
 
 @pytest.mark.system

@@ -6,7 +6,9 @@ import inspect
 import re
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from logging import INFO
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -16,10 +18,12 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
+from guardrails.core.text.redaction import redact
 from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.session.steps import is_async
+from guardrails.session.steps import current_session, is_async
 
 from .check import checked_tools
 
@@ -158,14 +162,16 @@ class Registry:
         entry = self._entries.get(tool)
         if entry is not None and entry.asynchronous:
             raise TypeError(f"`{tool}` is asynchronous: use `aexecute`")
-        return self._started(tool, arguments)
+        with _logged(tool) as told:
+            return told(self._started(tool, arguments))
 
     async def aexecute(self, tool: str, arguments: Any) -> Any:
         """
         Returns the same, awaited, for tools of both kinds.
         """
-        made = self._started(tool, arguments)
-        return await made if inspect.isawaitable(made) else made
+        with _logged(tool) as told:
+            made = self._started(tool, arguments)
+            return told(await made if inspect.isawaitable(made) else made)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
@@ -192,6 +198,33 @@ class Registry:
             return missing(tool, self._entries)
         fitted = checked_arguments(entry.tool, arguments)
         return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
+
+
+@contextmanager
+def _logged(tool: str) -> Iterator[Callable[[Any], Any]]:
+    """
+    A block that runs *tool*, and a function that is told its result and gives it back: failures are logged. A session logs
+    its calls itself.
+    """
+
+    def failed(error: str) -> None:
+        log.info("tool execution failed", extra={"tool": tool, "error": redact(error)})
+
+    def told(result: Any) -> Any:
+        if not within and isinstance(result, Envelope) and not result.ok:
+            failed(result.error_message or result.message or result.status)
+        return result
+
+    within = current_session() is not None or not log.isEnabledFor(INFO)
+    if within:
+        yield told
+        return
+    log.info("executing tool", extra={"tool": tool})
+    try:
+        yield told
+    except Exception as error:
+        failed(f"{type(error).__name__}: {error}")
+        raise
 
 
 def checked_arguments(tool: Tool, arguments: Any) -> Any:

@@ -224,13 +224,12 @@ class Calls:
             earlier = ledger.policy.results.find(ledger.id, decision.call.sig)
             if earlier is not None:
                 envelope.give_back(earlier.payload)
-        if (envelope.error_type is not None or envelope.errors is not None) and log.isEnabledFor(INFO):
-            # There is no such tool, it may not be used, or its arguments do not fit.
+        if log.isEnabledFor(INFO):
             from guardrails.core.text.redaction import redact
 
             faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
             message = redact(" ".join([envelope.message or envelope.status, *faults]))
-            self._log_failure(decision.call, message, envelope.error_type or "validation")
+            self._log_failure(decision.call, message, envelope.error_type or first.code)
         return ledger.share is not None and not first.scope and grow(ledger, decision.code)
 
     def notify(self, decision: Decision) -> None:

@@ -34,7 +34,7 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     * *stream*: *on_text* gets the model's text as it comes, a digest too.
     * *compact* is given the messages before each request and returns those to send. If those differ, the session's
       digest is put in front of them, unless *digest* is False.
-    * *max_tool_iterations*, at least 1, by default 20; then the final answer is forced, or LoopLimitExceeded raised with
+    * *max_tool_iterations*, by default 20, below 1 as 1; then the final answer is forced, or LoopLimitExceeded raised with
       `on_limit="raise"`.
     * All other settings go into every request.
 

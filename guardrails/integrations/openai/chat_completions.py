@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from guardrails.core.text.control import sanitise
+from guardrails.core.text.control import cleaned, sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
 
@@ -184,8 +184,10 @@ class Response:
         if not all(call.name for call in self._calls):
             raise Unreadable("a tool call has no `name`")
         ids = ids_of([call.id for call in self._calls], n)
+        for call in self._calls:
+            call.arguments = cleaned(encodable(call.arguments))
         made = zip(ids, self._calls, strict=True)
-        return [RequestedCall(id_, call.name, encodable(call.arguments)) for id_, call in made]
+        return [RequestedCall(id_, call.name, call.arguments) for id_, call in made]
 
 
 @dataclass(slots=True)
@@ -228,7 +230,7 @@ class _Call:
         self.extra |= {key: value for key, value in piece.items() if key not in _OWN and value is not None}
 
     def wire(self, id_: str) -> Message:
-        said = {"name": self.name, "arguments": encodable(self.arguments)}
+        said = {"name": self.name, "arguments": self.arguments}
         return {"id": id_, "type": "function", "function": said, **self.extra}
 
 

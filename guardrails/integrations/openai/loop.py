@@ -14,9 +14,10 @@ from typing import Any, Final, Literal, Protocol
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.refusals import ended
+from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
-from guardrails.core.values.errors import LoopLimitExceeded, SessionError
+from guardrails.core.values.errors import LoopLimitExceeded
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
 from guardrails.integrations.hosting import BROKEN_OFF, Asking, awaited
@@ -152,8 +153,6 @@ class Loop:
         digest: bool = True,
         **options: Any,
     ) -> None:
-        if max_tool_iterations < 1:
-            raise SessionError(f"`max_tool_iterations` must be at least 1, not {max_tool_iterations}")
         if wire not in WIRES:
             raise ValueError(f"`wire` is {' or '.join(WIRES)}, not `{wire}`")
         said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
@@ -164,7 +163,7 @@ class Loop:
         # An `omit` of the client is falsy.
         self._requested, self._strategy = self._wire.choice(tool_choice or None), strategy
         self._stream, self._on_text = stream, on_text
-        self._max, self._on_limit = max_tool_iterations, on_limit
+        self._max, self._on_limit = max(1, max_tool_iterations), on_limit
         self._parallel, self._compact, self._digest = parallel, compact, digest
         self._options = {"model": model, **cleaned(options)}
         mend(self._wire, self.messages)
@@ -324,7 +323,7 @@ class Loop:
         # An error of the listener waits, so that the response is still read and kept.
         if text and self._on_text is not None and self._text_error is None:
             try:
-                await awaited(self._on_text(text))
+                await awaited(self._on_text(sanitise(text)))
             except Exception as error:  # noqa: BLE001  raised once the response is kept
                 self._text_error = error
 

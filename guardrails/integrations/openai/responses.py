@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from guardrails.core.text.control import sanitise
+from guardrails.core.text.control import cleaned, sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import ResponseFailed
@@ -136,7 +136,7 @@ class Response:
         self._items = said_once(self._items, _identity)
         made = [item for item in self._items if item["type"] == _CALL]
         for item, id_ in zip(made, ids_of([item.get("call_id") or "" for item in made], n), strict=True):
-            item["call_id"] = id_
+            item |= {"call_id": id_, "arguments": cleaned(item["arguments"])}
         calls = [RequestedCall(item["call_id"], item["name"], item["arguments"]) for item in made]
         if calls and self._status == "incomplete" and not calls[-1].arguments.strip():
             # Cut before its first character, where no text would mean no arguments.
