@@ -228,8 +228,8 @@ class Calls:
             from guardrails.core.text.redaction import redact
 
             faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
-            message = redact(" ".join([envelope.message or envelope.status, *faults]))
-            self._log_failure(decision.call, message, envelope.error_type or first.code)
+            message = redact(" ".join([first.message, *faults]))
+            self._log_failure(decision.call, message, envelope.error_type or ("validation" if faults else first.code))
         return ledger.share is not None and not first.scope and grow(ledger, decision.code)
 
     def notify(self, decision: Decision) -> None:

@@ -42,9 +42,7 @@ def test_what_cannot_be_packed_is_the_error_of_the_guard_that_would_remember_it(
     assert session.ledger.read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)
 
 
-def test_d11_a_call_that_is_refused_for_its_name_or_arguments_is_logged_as_a_failure(
-    clock: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_d11_a_call_that_is_refused_is_logged_as_a_failure(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
     tool = Tool(name="look", parameters={"type": "object", "properties": {"n": {"type": "integer"}}})
     chain = [ToolFilter(deny=("rm",)), Validation(), Budget(max_calls=1)]
     session = Policy(chain, tools=[tool]).session("s", clock=clock)
@@ -56,4 +54,5 @@ def test_d11_a_call_that_is_refused_for_its_name_or_arguments_is_logged_as_a_fai
         ("lok", "tool_missing", "There is no tool `lok`."),
         ("rm", "permission", "`rm` may not be used here."),
         ("look", "validation", "The arguments do not fit `look`. n: must be an integer, not a string"),
+        ("look", "budget.max_calls", lines[-1]["error"]),
     ]
