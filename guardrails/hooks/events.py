@@ -19,8 +19,7 @@ from guardrails.core.values.names import session_name
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import key_hash
 
-from .clients import CLIENTS
-from .clients.client import Answer, Client, Event, specific
+from .clients import CLIENTS, Answer, Client, Event, specific
 from .results import reason_of
 from .transcripts import tail
 

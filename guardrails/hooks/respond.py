@@ -8,6 +8,7 @@ import time
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.values.errors import GuardrailsError, PolicyError
@@ -17,8 +18,7 @@ from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.stores.places import is_url, store_at
 
-from .clients import CLIENTS, client_of
-from .clients.client import Answer, Client, Event
+from .clients import CLIENTS, Answer, Client, Event, client_of
 from .events import answer, charge, close_lost, hidden_agent, share_of
 from .options import Options
 from .policies import Rules
@@ -96,7 +96,7 @@ def _answered(
     telemetry = of_process()
     session = policy.session(
         session_name(event.session),
-        store=store_at(options.store_path),
+        store=_store(options.store_path),
         records=options.records_path,
         scopes=_scopes(policy, options),
         clock=clock,
@@ -127,7 +127,7 @@ def _catch_up(session: "Session", event: Event, client: Client, options: Options
     close_lost(own, event)
     # A server is shared by many machines: its owner prunes it.
     if event.kind == "started" and not is_url(options.store_path):
-        store_at(options.store_path).prune(KEPT)
+        _store(options.store_path).prune(KEPT)
 
 
 def _declare(session: "Session", event: Event, client: Client) -> None:
@@ -148,3 +148,7 @@ def _scopes(policy: Policy, options: Options) -> dict[str, str]:
 
         said["user"] = getuser()
     return {name: own for name, own in said.items() if own and name in policy.scopes}
+
+
+# Its connection stays open as long as the process: to close one makes SQLite tidy up its file.
+_store = cache(store_at)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.hooks.clients.gemini import shell_failed
+from guardrails.hooks.clients import shell_failed
 from tests.hooks.driven import Claude, Codex, Gemini, reason, refused
 
 

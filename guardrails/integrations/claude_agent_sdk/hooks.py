@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
-from guardrails.hooks.clients.client import Answer
+from guardrails.hooks.clients import Answer
 from guardrails.hooks.events import EVENTS, answer, session_of
 from guardrails.policy.sessions import Sessions
 

@@ -8,7 +8,7 @@ made, once.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guardrails.hooks.clients.gemini import plain_text, shell_failed
+from guardrails.hooks.clients import plain_text, shell_failed
 from guardrails.hooks.tools import of_gemini
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values

@@ -1,0 +1,365 @@
+"""
+The clients: how each tells its events, and how it is answered. Claude Code has the form of all; the others differ in part.
+"""
+
+import re
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final, Literal, NamedTuple
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import Failed
+
+from .results import beside, blocks_of, cut, read_response, shortened
+from .tools import CLAUDE, CODEX, of_gemini
+from .transcripts import Line, at_ms, mapping
+
+
+Answer = dict[str, Any]
+Kind = Literal[
+    "before", "after", "failed", "denied", "choice", "model", "prompt", "agent_stopped", "stopped", "started"
+]
+"""
+A call is to be made; it was made, with a result or without one; a person, or the client, refused it. The model is to be asked,
+and may have tools; a response of it came; the user has written; a sub-agent, and the model, has answered; the program has started.
+"""
+_WRAPPED: Final = re.compile(r"\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_VOLATILE: Final = re.compile(r"^(?:Process Group PGID|Background PIDs): (?:\(none\)|[\d, ()]{0,400})\n?", re.MULTILINE)
+_EXIT: Final = re.compile(
+    r"""^(?:Exit\ Code:\ (?!0$)-?\d{1,10}|Signal:\ (?!0$)\w{1,20})$
+    (?=(?:\n(?:Exit\ Code|Signal|Background\ PIDs|Process\ Group\ PGID):[^\n]*){0,4}\s*+(?:</untrusted_context>\s*+)?\Z)""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""What stands behind the output of a command that failed; in versions of 2025 a 0 there tells that it worked."""
+_SHELL: Final = "run_shell_command"
+
+
+class Event:
+    """
+    One event of a client. A field that it does not say is None, or empty.
+    """
+
+    def __init__(self, kind: Kind, said: Mapping[str, Any]) -> None:
+        self.kind, self.said = kind, said
+        self.name, self.session = self.text("hook_event_name"), self.text("session_id")
+        self.agent = self.text("agent_id") or None
+        """The sub-agent whose event it is; None: the session's own, or nobody says."""
+        self.tool, self.call_id = self.text("tool_name"), self.text("tool_use_id") or None
+        self.arguments: Any = said.get("tool_input") or {}
+        self.response: Any = said.get("tool_response")
+        """What the tool gave back, in the client's form."""
+        self.answer = self.text("last_assistant_message") or self.text("prompt_response")
+        """What the model said last."""
+        self.cwd = self.text("cwd")
+        self.transcript = self.text("agent_transcript_path") or self.text("transcript_path")
+        """Path of the file of who tells it."""
+
+    def text(self, name: str) -> str:
+        """
+        The text that it has for *name*; empty if there is none.
+        """
+        value = self.said.get(name)
+        return value if isinstance(value, str) else ""
+
+
+class Used(NamedTuple):
+    """
+    The usage of one response of a model.
+    """
+
+    key: str
+    """What tells it from all others of its session."""
+    model: str
+    usage: Mapping[str, Any]
+    at_ms: int | None = None
+
+
+class Client:
+    """
+    A coding CLI: its events, and the answers to it as it reads them; `{}`: no opinion.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind]]
+    """The events that are answered."""
+    tools: ClassVar[Mapping[str, Tool]]
+    """The tools that it brings along."""
+    marks: ClassVar[tuple[bytes, ...]] = ()
+    """Of the lines of its transcript that tell what responses used."""
+    stops: ClassVar[bool] = False
+    """A run may be ended before a call; its person reads the digest."""
+    hiding: ClassVar[frozenset[str]] = frozenset()
+    """Tools that run a sub-agent whose events do not say that they are its."""
+
+    def read(self, said: Mapping[str, Any]) -> Event | None:
+        """
+        Returns the event that is *said*; None if it is none that is answered. Raises ValueError if it names no tool.
+        """
+        name = said.get("hook_event_name")
+        kind = self.kinds.get(name) if isinstance(name, str) else None
+        event = None if kind is None else Event(kind, said)
+        if event is not None and kind in ("before", "after") and not event.tool:
+            raise ValueError("a call names no tool")
+        return event
+
+    def tool_of(self, name: str) -> Tool | None:
+        """
+        Returns the declaration of one of its tools; None if nothing is known of it.
+        """
+        return self.tools.get(name)
+
+    def outcome(self, event: Event) -> Any:
+        """
+        Returns the outcome of a call that was made: a value, or `Failed`.
+        """
+        if event.kind != "failed":
+            return read_response(event.response)
+        interrupted = bool(event.said.get("is_interrupt"))
+        return Failed(str(event.said.get("error") or "it failed"), error_type="cancelled" if interrupted else None)
+
+    def refuse(self, reason: str) -> Answer:
+        """
+        Returns the answer before a call that refuses it.
+        """
+        return specific("PreToolUse", permissionDecision="deny", permissionDecisionReason=reason)
+
+    def ask(self, reason: str) -> Answer:
+        """
+        Returns the answer before a call that a person may let run. A client that cannot ask refuses it.
+        """
+        return self.refuse(reason)
+
+    def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
+        """
+        Returns the answer after a call: what the model reads beside its result, or in place of one that was cut. With *envelopes* the texts
+        of a server's result read as an envelope.
+        """
+        note = beside(envelope)
+        return specific(event.name, additionalContext=note) if note else {}
+
+    def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
+        """
+        Returns the responses of the model that *event*, or the *lines* of its transcript, tell, oldest first: those that are whole.
+        """
+        return []
+
+
+class Claude(Client):
+    """
+    Claude Code. A result is replaced in the shape of its tool.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "SessionStart": "started",
+        "UserPromptSubmit": "prompt",
+        "PreToolUse": "before",
+        "PermissionDenied": "denied",
+        "PostToolUse": "after",
+        "PostToolUseFailure": "failed",
+        "SubagentStop": "agent_stopped",
+        "Stop": "stopped",
+    }
+    tools: ClassVar[Mapping[str, Tool]] = CLAUDE
+    marks = (b'"usage"', b'"tool_result"')
+    stops = True
+
+    def read(self, said: Mapping[str, Any]) -> Event | None:
+        event = super().read(said)
+        if event is not None and event.agent is not None and not said.get("agent_transcript_path"):
+            # Where it keeps the work of a sub-agent. The file of the agent above has responses that are not its own.
+            plain = event.agent.replace("-", "").replace("_", "").isalnum() and event.transcript.endswith(".jsonl")
+            folder = event.transcript.removesuffix(".jsonl")
+            event.transcript = f"{folder}/subagents/agent-{event.agent}.jsonl" if plain else ""
+        return event
+
+    def outcome(self, event: Event) -> Any:
+        content = mapping(event.response).get("content")
+        if event.tool in ("Agent", "Task") and isinstance(content, list):
+            # The words of a sub-agent, without the figures of its run.
+            return "\n".join(str(mapping(block).get("text", "")) for block in content)
+        return super().outcome(event)
+
+    def ask(self, reason: str) -> Answer:
+        return specific("PreToolUse", permissionDecision="ask", permissionDecisionReason=reason)
+
+    def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
+        blocks, note, rendered = blocks_of(event.response), beside(envelope), envelope.rendered
+        more: dict[str, Any] = {} if note is None else {"additionalContext": note}
+        if envelopes and blocks and all(block.get("type") == "text" for block in blocks):
+            made = [{"type": "text", "text": envelope.to_json("nested")}]
+            more = {"updatedToolOutput": {"content": made} if isinstance(event.response, dict) else made}
+        elif envelope.cut is not None and rendered is not None:
+            more["updatedToolOutput"] = cut(event.response, rendered.size)
+        return specific(event.name, **more) if more else {}
+
+    def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
+        found: dict[str, Used] = {}
+        calls: dict[str, set[Any]] = {}
+        results: set[Any] = set()
+        for line in lines:
+            message = mapping(line.get("message"))
+            blocks = message.get("content")
+            pieces = [mapping(block) for block in blocks] if isinstance(blocks, list) else []
+            results |= {str(one.get("tool_use_id")) for one in pieces if one.get("type") == "tool_result"}
+            key, usage, model = message.get("id"), message.get("usage"), message.get("model")
+            if not isinstance(key, str) or not isinstance(usage, dict) or not isinstance(model, str):
+                continue
+            # Of itself, and of sub-agents in the file of the agent above.
+            if model == "<synthetic>" or (line.get("isSidechain") is True and event.agent is None):
+                continue
+            found[key] = Used(f"claude:{key}", model, usage, at_ms(line.get("timestamp")))
+            calls.setdefault(key, set()).update(str(one.get("id")) for one in pieces if one.get("type") == "tool_use")
+        last = next(reversed(found), None)
+        # The latest is whole once all of its calls have ended.
+        if last is not None and event.kind not in ("stopped", "agent_stopped") and not calls[last] <= results:
+            del found[last]
+        return list(found.values())
+
+
+class Codex(Client):
+    """
+    Codex CLI. Nobody is asked before a call, and nothing stops a run: both make the call run.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "SessionStart": "started",
+        "UserPromptSubmit": "prompt",
+        "PreToolUse": "before",
+        "PostToolUse": "after",
+        "SubagentStop": "agent_stopped",
+        "Stop": "stopped",
+    }
+    tools: ClassVar[Mapping[str, Tool]] = CODEX
+    marks = (b"token_count", b'"turn_context"')
+
+    def read(self, said: Mapping[str, Any]) -> Event | None:
+        event = super().read(said)
+        if event is not None and event.tool == "Bash" and isinstance(event.arguments, dict) and event.cwd:
+            # Where a command runs is said by the event alone; elsewhere it is another call.
+            event.arguments = {"workdir": event.cwd, **event.arguments}
+        return event
+
+    def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
+        text = shortened(event.response, envelope)
+        return {"decision": "block", "reason": text} if text else super().result(event, envelope)
+
+    def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
+        # The same count is written again when something else has changed: its sum tells it.
+        found: dict[int, Used] = {}
+        model = event.said.get("model")
+        for line in lines:
+            payload = mapping(line.get("payload"))
+            model = payload.get("model", model) if line.get("type") == "turn_context" else model
+            info = mapping(payload.get("info"))
+            last, total = mapping(info.get("last_token_usage")), mapping(info.get("total_token_usage"))
+            at = total.get("total_tokens")
+            if payload.get("type") == "token_count" and last and isinstance(at, int) and at > 0:
+                usage = {
+                    "input_tokens": last.get("input_tokens"),
+                    "output_tokens": last.get("output_tokens"),
+                    "input_tokens_details": {"cached_tokens": last.get("cached_input_tokens")},
+                    "output_tokens_details": {"reasoning_tokens": last.get("reasoning_output_tokens")},
+                }
+                found.setdefault(at, Used(f"codex:{at}", str(model or ""), usage, at_ms(line.get("timestamp"))))
+        return list(found.values())
+
+
+class Gemini(Client):
+    """
+    Gemini CLI. A result is replaced by a text, which reads as an error.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "SessionStart": "started",
+        "BeforeAgent": "prompt",
+        "BeforeToolSelection": "choice",
+        "AfterModel": "model",
+        "BeforeTool": "before",
+        "AfterTool": "after",
+        "AfterAgent": "stopped",
+    }
+    hiding = frozenset({"invoke_agent"})
+
+    def tool_of(self, name: str) -> Tool:
+        return of_gemini(name)
+
+    def outcome(self, event: Event) -> Any:
+        said = mapping(event.response)
+        content = _text(said.get("llmContent"))
+        text = plain_text(event.tool, content) if isinstance(content, str) else ""
+        if said.get("error"):
+            return Failed(text or str(mapping(said["error"]).get("message") or "it failed"))
+        if shell_failed(event.tool, text):
+            return Failed(text)
+        return read_response(text or content if "llmContent" in said else event.response)
+
+    def refuse(self, reason: str) -> Answer:
+        return {"decision": "deny", "reason": reason}
+
+    def ask(self, reason: str) -> Answer:
+        return {"decision": "ask", "reason": reason, "systemMessage": reason}
+
+    def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
+        text = shortened(mapping(event.response).get("llmContent"), envelope)
+        return self.refuse(text) if text else super().result(event, envelope)
+
+    def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
+        """
+        See `Client.used`. The last piece of a response tells what it used.
+        """
+        response = mapping(event.said.get("llm_response"))
+        usage, candidates = mapping(response.get("usageMetadata")), response.get("candidates")
+        if (
+            not usage
+            or not isinstance(candidates, list)
+            or not any(mapping(one).get("finishReason") for one in candidates)
+        ):
+            return []
+        model = mapping(event.said.get("llm_request")).get("model")
+        return [Used(f"gemini:{event.said.get('timestamp')}:{usage.get('totalTokenCount')}", str(model or ""), usage)]
+
+
+CLIENTS: Final[Mapping[str, Client]] = {"claude": Claude(), "codex": Codex(), "gemini": Gemini()}
+
+
+def client_of(said: Mapping[str, Any]) -> Client:
+    """
+    The client that has *said* an event, as far as it says so.
+    """
+    if "timestamp" in said and "turn_id" not in said:
+        return CLIENTS["gemini"]
+    codex = "turn_id" in said or ("model" in said and "permission_mode" in said and "prompt_id" not in said)
+    return CLIENTS["codex" if codex else "claude"]
+
+
+def specific(event: str, **said: Any) -> Answer:
+    """
+    Returns the answer to the *event* of that name.
+    """
+    return {"hookSpecificOutput": {"hookEventName": event, **said}}
+
+
+def plain_text(tool: str, text: str) -> str:
+    """
+    The *text* of a result without the ids of processes, which are others in each run.
+    """
+    wrapped = _WRAPPED.match(text)
+    inner = wrapped[1] if wrapped is not None else text
+    return _VOLATILE.sub("", inner).rstrip("\n") if tool == _SHELL else inner
+
+
+def shell_failed(tool: str, text: str) -> bool:
+    """
+    Returns whether *text* is what a command has written that failed.
+    """
+    return tool == _SHELL and _EXIT.search(text) is not None
+
+
+def _text(content: Any) -> Any:
+    """
+    Parts of Gemini that are text and nothing else, as one text.
+    """
+    parts = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
+    if parts and all(isinstance(part, dict) and part.keys() == {"text"} for part in parts):
+        return "\n".join(str(part["text"]) for part in parts)
+    return content
