@@ -27,7 +27,7 @@ from tests.hooks.processes import Home, answer, denied, event, policy
 ROUNDS: Final = 10
 AT_ONCE: Final = 8
 CAP: Final = 5
-AIM_MS: Final = 400.0
+AIM_MS: Final = 60.0
 BARE: Final = ("-c", "pass")
 
 

@@ -5,8 +5,7 @@ The options of the command `guardrails hook`.
 import os
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from guardrails.policy.reload import whole
 from guardrails.stores.places import is_url, shown_place, state_folder, whole_place
@@ -16,8 +15,7 @@ CLIENTS: Final = ("claude", "codex", "gemini")
 _VALUES: Final = ("client", "policy", "store", "records", "user", "tenant")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Options:
+class Options(NamedTuple):
     """
     The options by which events are answered. Paths are whole, so that they mean the same in every folder.
     """

@@ -7,8 +7,7 @@ import json
 import os
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from guardrails.core.guards import kinds_of
 from guardrails.core.text.path_text import within
@@ -25,8 +24,7 @@ from .options import Options
 Settings = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """
     The settings that *options* name, as a file has them; None: there are none that can be used. It is *wrong* why they are not what the options
     name now.

@@ -7,7 +7,6 @@ open while a call waits to be made again.
 
 import contextvars
 import inspect
-import random
 import sys
 import threading
 import time
@@ -419,7 +418,9 @@ def _wait_s(calls: "Calls", envelope: Envelope, most_ms: int, attempt: int, *, a
         # A wait would hold up the loop that runs.
         return None
     wait_ms = max(envelope.retry_after_ms or 0, TURN_MS << (attempt - 2) if attempt > 1 else 0)
-    return None if wait_ms > most_ms else wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002  # noqa: S311
+    from random import random  # half a millisecond of a start
+
+    return None if wait_ms > most_ms else wait_ms / 1000 * (1 + JITTER * random()) + 0.002  # noqa: S311
 
 
 async def drive(way: Steps[T]) -> T:
