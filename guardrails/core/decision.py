@@ -107,6 +107,13 @@ class Decision:
         return self.envelope is None
 
     @property
+    def text(self) -> str | None:
+        """
+        The text to send as the result of a refused call, for a model. None: the call may run.
+        """
+        return None if self.envelope is None else self.envelope.to_json()
+
+    @property
     def pending(self) -> bool:
         """
         The call is admitted, and waits until a person has approved it.

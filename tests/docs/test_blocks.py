@@ -17,7 +17,7 @@ from tests.tables import table
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
-RUN = ("index.md", "internals.md", "records.md")
+RUN = ("index.md", "internals.md", "own-loop.md", "records.md")
 """Pages whose Python runs here, each as one program."""
 POLICIES = ("hooks/answers.md", "mcp/README.md")
 """Pages whose policies are loaded here."""
