@@ -16,7 +16,7 @@ from guardrails.core.guards import LIMITING
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE
-from guardrails.core.refusals import broken
+from guardrails.core.refusals import broken, finish
 from guardrails.core.scopes import Place, first_cause, move_in
 from guardrails.core.state import (
     ADMISSION_MS,
@@ -354,11 +354,11 @@ def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
     return limits
 
 
-def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
+def _reserve(at: Moment, values: Values, now_ms: int) -> Happened | dict[str, int] | None:
     """
     A `child` begins, with `amounts` of the limits of its parent. A limit that is not named gives a `share` of the rest
     of it, rounded up; time gives all. With `more` the child has begun already, and its own limits are raised by
-    `amounts`.
+    `amounts`. One too many is refused: it holds nothing, and makes no call.
 
     Raises SessionError if that is more than is left, or the child does not run any more.
     """
@@ -366,6 +366,11 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     present, now = state.reserved.get(child), time_of(state, now_ms)
     if more and present is None:
         raise SessionError(f"`{child}` is closed: what it did not use was given back")
+    refused = None if present is not None else (chain.budget or NO_LIMITS).no_child(state, at.engine.id.count("/") + 1)
+    if refused is not None:
+        touch(state, now_ms)
+        state.reserved[child] = {}
+        return _happened(at, {}, (refused.code, chain.worded(refused).message))
     if present is None or more:
         left = _left(at.own, now)
         for name, amount in values["amounts"].items():
@@ -406,6 +411,16 @@ def _left(own: Place, now: int) -> dict[str, int | None]:
     return {name: left.get(name) for name in LIMITS}
 
 
+def _begin(at: Moment, values: Values, now_ms: int) -> None:
+    """
+    A child begins; `over` is (code, message) of why it makes no call.
+    """
+    _note(at, values, now_ms)
+    if values.get("over"):
+        code, message = values["over"]
+        at.state.exhausted = code, message, finish(code)
+
+
 def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     """
     A session is over for good. Its limits are what it used, with what is held for what never ended.
@@ -433,7 +448,7 @@ EVENTS: Final[Mapping[str, Callable[..., Any]]] = {
     "policy": _policy,
     "extend": _extend,
     "reserve": _reserve,
-    "open": _note,
+    "open": _begin,
     "close": _close,
 }
 """By name, what happens."""

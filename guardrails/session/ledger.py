@@ -446,14 +446,14 @@ def reserve(child: Ledger, amounts: dict[str, int], share: float, *, again: bool
         raise SessionError(f"`{child.id}` was closed: give the next child another name")
     child.share = share if share < 1 else None
     held = parent.read(lambda state, _: state.reserved.get(child.id)) if again and begun else None
-    runs = held is not None
+    runs, over = held is not None, None
     if not runs:
         part = {} if share == 1 else {"share": share}
         made = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
-        held = made.limits if made is not None else None
+        held, over = (made.limits, made.refused) if made is not None else (None, None)
     child.lay(partial(Chain.with_limits, **units.settings_of(held or {})))
     if not runs:
-        child.event("open", {"limits": held or {}})
+        child.event("open", {"limits": held or {}, **({} if over is None else {"over": list(over)})})
 
 
 def grow(child: Ledger, code: str | None) -> bool:

@@ -254,6 +254,16 @@ def test_a_sub_agent_takes_shares_until_its_agent_has_one_call_and_gives_back_wh
     assert session.ledger.progress["calls_left"] == 0
 
 
+def test_a_sub_agent_beyond_the_number_that_a_policy_allows_makes_no_call() -> None:
+    session = Policy([Budget(max_children=2)]).session("s")
+    for n in (1, 2):
+        ran(session, n, **in_agent(n))
+    refused = refusal(answer(session, call("PreToolUse", 3, **in_agent(3))))
+    assert (refused["status"], refused["code"]) == ("limit_reached", "budget.max_children")
+    ran(session, 4, **in_agent(1))
+    ran(session, 5)
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_what_sub_agents_hold_that_nobody_ended_comes_back_when_the_agent_stops(
     process: Callable[[Policy], Session], apart: bool

@@ -41,6 +41,17 @@ def test_where_nothing_is_left_there_is_no_part(amounts: dict[str, Any]) -> None
     assert share_of(session, **amounts) is None
 
 
+def test_an_agent_too_many_has_a_part_in_which_it_makes_no_call() -> None:
+    session = Policy([Budget(max_children=1, max_depth=1)]).session("s")
+    first, second = share_of(session), share_of(session)
+    assert first is not None
+    assert second is not None
+    below = share_of(first)
+    assert below is not None
+    ends = [child.call("search", {}, lambda _, __: "one").code for child in (first, second, below)]
+    assert ends == [None, "budget.max_children", "budget.max_depth"]
+
+
 def test_where_the_store_fails_there_is_no_part() -> None:
     store = Failing()
     session = Policy([Budget(max_calls=16)]).session("s", store=store)

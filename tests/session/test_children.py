@@ -2,11 +2,22 @@
 Sessions that reserve from another.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success
+from guardrails import (
+    Budget,
+    Envelope,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    SessionError,
+    SessionState,
+    Success,
+)
+from guardrails.stores.sqlite import SqliteStore
 from tests.replaying import replay
 from tests.tables import table
 
@@ -104,6 +115,28 @@ def test_a_child_cannot_ask_for_more_than_is_left_nor_of_an_exhausted_parent(clo
     calls(parent, 3)
     with pytest.raises(SessionError, match="exhausted"):
         parent.child("c")
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_sub_agents_beyond_their_number_or_depth_make_no_call(clock: Any, kind: str, tmp_path: Path) -> None:
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "states.db")
+    policy, sink = Policy([Budget(max_calls=99, max_children=3, max_depth=2)]), MemorySink()
+    parent = policy.session("s", store=store, clock=clock, records=sink)
+    first = parent.child("a", share=0.5)
+    second = first.child("b", share=0.5)
+    deep = second.child("c", share=0.5)
+    refused = deep.call("t", {}, ok)
+    assert (refused.code, deep.exhausted, deep.tool_choice()) == ("budget.max_depth", "budget.max_depth", "none")
+    first.close()
+    assert parent.child("d", share=0.1).call("t", {}, ok).ok
+    many = parent.child("e", share=0.1)
+    assert many.call("t", {}, ok).code == many.exhausted == "budget.max_children"
+    assert many.call("t", {}, ok).limit_message == "Sub-agent limit reached (3). Stopping tool loop."
+    # One that is taken up again, perhaps in another process, is refused as before.
+    assert parent.child("e", share=0.1, again=True).call("t", {"n": 1}, ok).code == "budget.max_children"
+    many.close()
+    assert parent.call("t", {"n": 2}, ok).ok
+    assert all(one.same for one in replay(policy.chain, sink.records))
 
 
 def test_a_closed_child_runs_nothing_more_however_it_is_asked(clock: Any) -> None:

@@ -171,6 +171,16 @@ class Limits:
         """
         return next((left for limit, left in self.rest(state, now_ms) if limit.name == name), None)
 
+    def no_child(self, state: SessionState, depth: int) -> Denial | None:
+        """
+        Returns why a sub-agent, so many levels below the root, is to make no call; None: it may.
+        """
+        most, deepest, there = self.budget.max_children, self.budget.max_depth, state.own.get(Children.name, 0)
+        if deepest is not None and depth > deepest:
+            return ended("budget.max_depth", "Limit of sub-agents below each other", str(deepest), depth)
+        full = most is not None and there >= most
+        return ended("budget.max_children", "Sub-agent limit", str(most), there) if full else None
+
     def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
         """
         Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
@@ -216,6 +226,21 @@ class Purse(Guard):
             return mine if values.get("asked") else None
         free = values["cost"] is not None or values.get("unasked") or not (values["tokens"] or values.get("untold"))
         return mine if free or mine or not self.closes else [(values.get("model") or "")[:NAME_SHOWN]]
+
+
+@guard
+class Children(Guard):
+    """
+    The number of sub-agents that a family had, those of sub-agents included.
+    """
+
+    name: ClassVar[str] = "budget.children"
+    codes: ClassVar[Codes] = {}
+    family: ClassVar[bool] = True
+    events: ClassVar[tuple[str, ...]] = ("reserve",)
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        return mine if event.values.get("more") else (mine or 0) + 1
 
 
 @guard
@@ -296,6 +321,8 @@ class Budget(Guard):
         "budget.max_cost_usd": ("limit", "used", "estimate", "left"),
         "budget.max_tokens": ("limit", "used", "estimate", "left"),
         "budget.max_elapsed": ("limit", "used"),
+        "budget.max_children": ("limit", "used"),
+        "budget.max_depth": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
         **ToolBudget.codes,
         f"{ToolBudget.name}.error": (),
@@ -316,6 +343,10 @@ class Budget(Guard):
     max_tokens: Annotated[int, Ge(0)] | None = None
     max_elapsed: Annotated[Duration, Gt(0)] | None = None
     """Seconds from the session's first event, without those in which all that is open waits for a person."""
+    max_children: Annotated[int, Ge(0)] | None = None
+    """Sub-agents below a session, those of sub-agents included, however long they live; a further one makes no call."""
+    max_depth: Annotated[int, Ge(0)] | None = None
+    """Levels of sub-agents below a session."""
     go_on: Annotated[MoreCalls, Keys()] = map_of()
     """Calls and turns that a further message of the user opens once those are used up, `{max_turns: 10}`; none by default."""
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
@@ -335,7 +366,8 @@ class Budget(Guard):
     def companions(self) -> tuple[Guard, ...]:
         closes = self._bound.priced and self.on_unpriced == "deny" and self.mode == "enforce"
         # Once it is over, a host stops a model that only repeats what is refused.
-        return Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode)
+        counting = () if self.max_children is None else (Children(mode=self.mode),)
+        return Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode), *counting
 
     def applies(self, tool: Tool) -> bool:
         return bool(self._bound.caps)
