@@ -97,11 +97,8 @@ def explain(
             table([("code", "said when"), *((each["code"], _plain(each["when"])) for each in listed)])
         return
     found = _found(code.strip().strip("`"), known)
-    if as_json:
-        print_json(found.to_dict())
-        return
-    show(found.to_dict())
-    if found.loosen or found.off:
+    show(found.to_dict(), as_json=as_json)
+    if not as_json and (found.loosen or found.off):
         say("Those are lines of a policy file. `guardrails replay` judges them on recorded calls before they decide.")
 
 

@@ -18,7 +18,7 @@ from guardrails.offline.figures import plural
 from .files import write_whole
 from .group import Commands
 from .printing import FOUND, Json, fail, print_json, printable
-from .printing import show as fields
+from .printing import show as document
 
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ def show(
       guardrails policy show default
       guardrails policy show policy.yaml --json
     """
-    loaded = load_policy(name, own_guards(own))
-    print_json(chain_of(loaded)) if as_json else fields(chain_of(loaded))
+    document(chain_of(load_policy(name, own_guards(own))), as_json=as_json)
 
 
 @policy.command("test")

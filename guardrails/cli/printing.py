@@ -136,10 +136,13 @@ def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def show(parts: Mapping[str, Any]) -> None:
+def show(parts: Mapping[str, Any], *, as_json: bool = False) -> None:
     """
-    The fields of a document that `--json` prints, a row each; of a list a row each, and empty ones left out.
+    A document: as JSON, or its fields a row each; of a list a row each, and empty ones left out.
     """
+    if as_json:
+        print_json(parts)
+        return
     rows = [("field", "value")]
     for name, value in parts.items():
         many = value if isinstance(value, list | tuple) else [value]

@@ -71,7 +71,7 @@ def replay(
     found = inputs_of(files, decisions=decisions, html=html)
     if exact:
         again = replayed(policies[0], found, policies[1:])
-        print_json(again.to_dict()) if as_json else show(again.to_dict())
+        show(again.to_dict(), as_json=as_json)
         raise typer.Exit(0 if again.same else FOUND)
     with progress(quiet=quiet or as_json) as tell:
         made = judge_files(policies, found, decisions=decisions, tell=tell, processes=processes)

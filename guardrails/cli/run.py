@@ -89,27 +89,39 @@ def run(
         raise typer.BadParameter("`--extend` and `--forgive` go with `--resume ID`")
     if resume is not None and wire is not None:
         raise typer.BadParameter("`--wire` goes with a new conversation: a kept one has its own")
-    end = Ending(None if conversation is None else file)
     # An option that may be given twice, and is not given, is an empty tuple here.
     given = {field.name: ctx.params[field.name] for field in fields(Settings) if ctx.params[field.name] != ()}
     lines = str((records or file.with_suffix(".jsonl")).absolute())
     words = sys.stdout if not as_json and sys.stdout.isatty() else None
-    with (
-        end.caught(),
-        redirect_stdout(sys.stderr),
-        _agent(file, given, task, resume, lines, words, quiet=quiet) as agent,
-    ):
-        end.agent = agent
-        try:
-            agent.begin()
-            if amounts or forgive:
-                agent.extend(amounts)
-            if resume is not None:
-                agent.take_up(task, extended=bool(amounts) or forgive)
-            end.result = agent.run()
-        finally:
-            end.take()
-    end.tell(as_json=as_json, quiet=quiet)
+    end: dict[str, Any] = dict.fromkeys(("session", "id", "answer", "finish_reason", "resume"))
+    end |= {"requests": 0, "iterations": 0, "cost_usd": 0.0}
+    shown, before = False, signal.signal(signal.SIGTERM, _terminate)
+    try:
+        with redirect_stdout(sys.stderr), _agent(file, given, task, resume, lines, words, quiet=quiet) as agent:
+            where = [] if conversation is None else ["--conversation", str(file)]
+            end["resume"] = shlex.join(["guardrails", "run", *where, "--resume", agent.chat.id])
+            try:
+                result = _work(agent, task, amounts, forgive=forgive, resumed=resume is not None)
+                shown = agent.view.showed(result.answer)
+            finally:
+                end |= _figures(agent)
+            end |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
+            ended = {"ended": result.ended, "code": result.code, "exit_code": FOUND * (result.ended != "answered")}
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  an end without its line is none
+        ended = _ended_by(error)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    why = ended.pop("error", None)
+    _tell({"event": "end", **ended, **end, "error": why}, as_json=as_json, quiet=quiet, shown=shown)
+
+
+def _work(agent: "Agent", task: str | None, amounts: dict[str, Any], *, forgive: bool, resumed: bool) -> "LoopResult":
+    agent.begin()
+    if amounts or forgive:
+        agent.extend(amounts)
+    if resumed:
+        agent.take_up(task, extended=bool(amounts) or forgive)
+    return agent.run()
 
 
 def _list(file: Path, *, as_json: bool) -> None:
@@ -229,92 +241,58 @@ def _terminate(number: int, frame: object) -> NoReturn:
     raise Terminated
 
 
-class Ending:
+def _ended_by(error: BaseException) -> dict[str, Any]:
+    from guardrails.core.values.errors import GuardrailsError
+
+    if isinstance(error, KeyboardInterrupt):
+        by, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
+        return {"ended": "interrupted", "code": by, "exit_code": code}
+    if not isinstance(error, GuardrailsError):
+        # A mistake of this library, or of a tool's file: whoever looks for it needs all of it.
+        traceback.print_exception(error)
+    return {"ended": "failed", "code": _code_of(error), "exit_code": USAGE, "error": str(error)}
+
+
+def _figures(agent: "Agent") -> dict[str, Any]:
     """
-    How a run ended: as JSON on stdout; else the answer, and a line on stderr. *file*: where conversations are kept, if
-    that was said.
+    The figures of *agent*, while its session can be read.
     """
+    found: dict[str, Any] = {"session": agent.chat.id, "id": agent.chat.id}
+    found |= {"requests": agent.requests, "iterations": agent.view.iterations}
+    # A store that fails has ended the run: its figures are those of nobody.
+    with suppress(Exception):
+        ledger = agent.session.ledger
+        found |= {"messages": len(agent.chat), "denied": agent.view.denied, "cost_usd": ledger.cost_usd}
+        found |= {"unpriced": ledger.unpriced, "progress": ledger.progress}
+        found["interrupted"] = [call._asdict() for call in agent.repaired]
+        agent.view.say(agent.status())
+    agent.view.end()
+    return found
 
-    def __init__(self, file: Path | None) -> None:
-        self.agent: Agent | None = None
-        self.result: LoopResult | None = None
-        self._file = file
-        self._shown = False
-        """The answer stands on the terminal, where it was written as it came."""
-        self._ended: tuple[str, str | None, int, str | None] = ("failed", None, USAGE, None)
-        self._figures: dict[str, Any] = dict.fromkeys(("session", "id", "answer", "finish_reason", "resume"))
-        self._figures |= {"requests": 0, "iterations": 0, "cost_usd": 0.0}
 
-    @contextmanager
-    def caught(self) -> Iterator[None]:
-        """
-        Keep how the block ends.
-        """
-        from guardrails.core.values.errors import GuardrailsError
+def _tell(end: dict[str, Any], *, as_json: bool, quiet: bool, shown: bool) -> NoReturn:
+    """
+    Print the *end*: as JSON on stdout; else the answer, unless it was *shown* as it came, and a line on stderr. Ends with
+    its exit code.
+    """
+    from guardrails.agent.agent import how_to_go_on
 
-        before = signal.signal(signal.SIGTERM, _terminate)
-        try:
-            yield
-            if self.result is not None:
-                answered = self.result.ended == "answered"
-                self._ended = self.result.ended, self.result.code, 0 if answered else FOUND, None
-        except KeyboardInterrupt as error:
-            by, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
-            self._ended = "interrupted", by, code, None
-        except Exception as error:  # noqa: BLE001  an end without its line is none
-            if not isinstance(error, GuardrailsError):
-                # A mistake of this library, or of a tool's file: whoever looks for it needs all of it.
-                traceback.print_exc()
-            self._ended = "failed", _code_of(error), USAGE, str(error)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-    def take(self) -> None:
-        """
-        Take the figures while the session can be read.
-        """
-        agent, result, figures = self.agent, self.result, self._figures
-        if agent is None:
-            return
-        where = [] if self._file is None else ["--conversation", str(self._file)]
-        again = shlex.join(["guardrails", "run", *where, "--resume", agent.chat.id])
-        figures |= {"session": agent.chat.id, "id": agent.chat.id, "resume": again}
-        figures |= {"requests": agent.requests, "iterations": agent.view.iterations}
-        if result is not None:
-            self._shown = agent.view.showed(result.answer)
-            figures |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
-        # A store that fails has ended the run: its figures are those of nobody.
-        with suppress(Exception):
-            ledger = agent.session.ledger
-            figures |= {"messages": len(agent.chat), "denied": agent.view.denied, "cost_usd": ledger.cost_usd}
-            figures |= {"unpriced": ledger.unpriced, "progress": ledger.progress}
-            figures["interrupted"] = [call._asdict() for call in agent.repaired]
-            agent.view.say(agent.status())
-        agent.view.end()
-
-    def tell(self, *, as_json: bool, quiet: bool) -> NoReturn:
-        """
-        Print it, and end with its exit code.
-        """
-        from guardrails.agent.agent import how_to_go_on
-
-        (ended, code, exit_code, error), again = self._ended, self._figures["resume"]
-        if again is not None and exit_code:
-            why, option = (f"ended by {code}", f" {how_to_go_on(code)}") if exit_code == FOUND else (ended, "")
-            typer.echo(f"{why}; nothing is lost. Go on with:\n  {again}{option}", err=True)
-        if error is not None:
-            typer.echo(printable(error), err=True)
-        end = {"event": "end", "ended": ended, "code": code, "exit_code": exit_code, **self._figures, "error": error}
-        if as_json:
-            print_json(end)
-        else:
-            if self.result is not None and not self._shown:
-                typer.echo(printable(self.result.answer))
-            if not quiet:
-                brief = end | {"cost_usd": f"{end['cost_usd']:.4f}"}
-                parts = (f"{name}={'-' if brief[name] is None else brief[name]}" for name in SHOWN)
-                typer.echo(f"end {' '.join(parts)}", err=True)
-        raise typer.Exit(exit_code)
+    if end["resume"] is not None and end["exit_code"]:
+        limited = end["exit_code"] == FOUND
+        why, option = (f"ended by {end['code']}", f" {how_to_go_on(end['code'])}") if limited else (end["ended"], "")
+        typer.echo(f"{why}; nothing is lost. Go on with:\n  {end['resume']}{option}", err=True)
+    if end["error"] is not None:
+        typer.echo(printable(end["error"]), err=True)
+    if as_json:
+        print_json(end)
+    elif end["answer"] is not None and not shown:
+        typer.echo(printable(end["answer"]))
+    if not as_json and not quiet:
+        brief = end | {"cost_usd": f"{end['cost_usd']:.4f}"}
+        typer.echo(
+            " ".join(["end", *(f"{name}={'-' if brief[name] is None else brief[name]}" for name in SHOWN)]), err=True
+        )
+    raise typer.Exit(end["exit_code"])
 
 
 def _code_of(error: BaseException) -> str:

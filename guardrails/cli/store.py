@@ -17,7 +17,7 @@ from guardrails.offline.figures import plural
 
 from .group import Commands
 from .printing import FOUND, Json, fail, print_json, table
-from .printing import show as fields
+from .printing import show as document
 
 
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ def show(
     """
     with _opened(place, namespace) as kept:
         line = state_of(_stored(kept, key), _messages_of(place), whole=True)
-    if as_json:
-        print_json(line)
-    else:
-        fields(line)
+    document(line, as_json=as_json)
     if line["unreadable"]:
         raise typer.Exit(FOUND)
 
@@ -154,8 +151,7 @@ def forget(
                     conversations.forget(key)
         for key in wanted:
             kept.forget(key)
-    count = plural(len(wanted), "state")
-    print_json({"forgotten": len(wanted), "keys": wanted}) if as_json else typer.echo(f"{count} forgotten")
+    document({"forgotten": len(wanted), "keys": wanted}, as_json=as_json)
 
 
 @store.command()
@@ -186,7 +182,7 @@ def prune(
             many = sum(scopes or not key.startswith("/") for key in old)
             fail(f"this would drop {plural(many, 'state')} of `{kept.place}`: add --yes to do it")
         dropped = kept.prune(idle, scopes=scopes, prefix=prefix)
-    print_json({"dropped": dropped}) if as_json else typer.echo(f"{plural(dropped, 'state')} dropped")
+    document({"dropped": dropped}, as_json=as_json)
 
 
 @contextmanager

@@ -3,15 +3,11 @@ The command `train`.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from .printing import Json, Quiet, fail, print_json, progress, say, show
-
-
-if TYPE_CHECKING:
-    from guardrails.offline.learning.train import Learned
+from .printing import Json, Quiet, fail, progress, show
 
 
 def train(
@@ -59,16 +55,4 @@ def train(
             loops=loops,
             progress=lambda done: tell and tell(f"{done:,} calls read"),
         )
-    if as_json:
-        print_json(made.to_dict())
-    else:
-        show(made.to_dict())
-        say(_outcome(made))
-
-
-def _outcome(made: "Learned") -> str:
-    if made.written:
-        return f"`{made.output}` is now the model {made.model.name} ({len(made.text) / 1024:,.0f} KiB)."
-    if made.present is None and not made.better:
-        return "No model is written: what is shipped stays in use. Train again with more records, or use --force."
-    return f"`{made.output}` is left as it is; the new model {'would' if made.better else 'would not'} replace it."
+    show(made.to_dict(), as_json=as_json)

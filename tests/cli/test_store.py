@@ -216,7 +216,10 @@ def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     (line,) = (one for one in json.loads(run("ls", str(path), "--json").stdout)["entries"] if one["key"] == "trip-42")
     assert (line["kind"], line["messages"], line["version"]) == ("conversation", 15, 6)
     assert "this would forget 2 states of" in run("forget", str(path), "trip-42").stderr
-    assert run("forget", str(path), "trip-42", "--yes").stdout == "2 states forgotten\n"
+    assert (
+        run("forget", str(path), "trip-42", "--yes").stdout
+        == "field      value\nforgotten  2\nkeys       trip-42\n           trip-42/pay\n"
+    )
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     assert "trip-42" not in listed(path)
@@ -242,8 +245,8 @@ def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_
     said = run("prune", str(path), "--idle", "9d", "--prefix", "trip-2", "--yes", "--json")
     assert json.loads(said.stdout) == {"dropped": 2}
     assert sorted(listed(path)) == ["/user/u1", "trip-1", "young"]
-    assert run("prune", str(path), "--idle", "9d", "--yes").stdout == "1 state dropped\n"
-    assert run("prune", str(path), "--idle", "9d", "--scopes", "--yes").stdout == "1 state dropped\n"
+    assert run("prune", str(path), "--idle", "9d", "--yes").stdout == "field    value\ndropped  1\n"
+    assert run("prune", str(path), "--idle", "9d", "--scopes", "--yes").stdout == "field    value\ndropped  1\n"
     assert listed(path) == ["young"]
 
 
