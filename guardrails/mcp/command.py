@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     add("--store", help="a file of SQLite for the state, which processes share, or redis://..; without it memory")
     add("--records", help="a file of JSON lines for what was decided")
     add("--pins", help="the lock file of tools: one that says something else of itself is held; none: no tool is")
-    add("--url", type=_url, help="a server over streamable HTTP, in place of a command")
+    add("--url", help="a server over streamable HTTP, in place of a command")
     add("--header", type=_header, action="append", default=[], help="NAME:VALUE for it; ${NAME} is a variable")
     add("--listen", type=_address, help="[HOST:]PORT to listen on over streamable HTTP, before the server at --url")
     add("--identity-header", help="the header that names the user of a request; a gateway in front sets it")
@@ -119,12 +119,6 @@ def _new(name: str, usage: str | None = None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-
-
-def _url(said: str) -> str:
-    if not said.startswith(("http://", "https://")):
-        raise argparse.ArgumentTypeError(f"`{said}` is no http or https URL")
-    return said
 
 
 def _address(said: str) -> tuple[str, int]:

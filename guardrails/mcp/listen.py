@@ -19,7 +19,7 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 
 from .guarding import Run
-from .identity import StrangerError, identity_of
+from .identity import identity_of
 from .proxy import Guards, Pump, Shared
 from .servers import remote_server
 from .wire import RUN
@@ -122,10 +122,11 @@ class Gate:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        try:
-            whose = self._identity(headers)
-        except StrangerError as error:
-            refusal = Response(f"this needs {error}", 401, {"WWW-Authenticate": "Bearer"})
+        whose = self._identity(headers)
+        if whose is None:
+            refusal = Response(
+                "this needs a token, or a header, that says whose it is", 401, {"WWW-Authenticate": "Bearer"}
+            )
             await refusal(scope, receive, send)
             return
         # A token that says whose the request is may be a new one; any other token is that of the session.

@@ -11,7 +11,6 @@ import threading
 import time
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +62,7 @@ class Pins:
     def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock, self._lock = path, clock, threading.Lock()
         self._known: Pinned = {}
+        self._text = ""
 
     def look(self, server: str, offered: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """
@@ -109,7 +109,8 @@ class Pins:
         if self._path is None:
             return self._known
         try:
-            found: Pinned = json.loads(Path(self._path).read_bytes())
+            self._text = Path(self._path).read_text()
+            found: Pinned = json.loads(self._text)
             for pins in found.values():
                 for pin in pins.values():
                     pin["sha256"], pin["seen"]
@@ -123,10 +124,9 @@ class Pins:
         if self._path is None:
             return
         text = json.dumps(self._known, indent=1, sort_keys=True)
+        if text == self._text:
+            return
         try:
-            with suppress(FileNotFoundError):
-                if Path(self._path).read_text() == text:
-                    return
             folder = Path(self._path).absolute().parent
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, copy = tempfile.mkstemp(dir=folder)

@@ -112,7 +112,7 @@ def test_who_shows_no_valid_token_is_a_stranger(
     headers = {} if said is None else {"Authorization": said}
     status, told, body = one().ask(HELLO if method == "POST" else None, method, **headers)
     assert (status, told["www-authenticate"]) == (401, "Bearer")
-    assert body.startswith("this needs a")
+    assert body.startswith("this needs a token")
     assert far.seen.empty()
 
 
