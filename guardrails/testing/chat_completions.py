@@ -4,11 +4,11 @@ The chat.completions wire of the scripted server: what the API refuses, and how 
 
 import json
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .replies import NAME, Body, Calls, Fail, Failed, ScriptedCall, Text, refused, used
+from .refusals import calls_problem, tools_problem
+from .replies import Body, Calls, Fail, Failed, ScriptedCall, Text, refused, used
 
 
 PATH: Final = "/v1/chat/completions"
@@ -16,15 +16,47 @@ CREATED: Final = 1_700_000_000
 PIECE: Final = 12
 """Characters of text or arguments in one streamed event."""
 
-_ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-_NEEDS_TOOLS: Final = ("tool_choice", "parallel_tool_calls")
+ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 
 
 def problem(body: Body, stored: Mapping[str, Sequence[Body]]) -> Fail | None:
     """
-    The HTTP 400 of the real API for a request that it would refuse; unknown fields are tolerated.
+    Returns the HTTP 400 of the real API for a request that it would refuse.
     """
-    return next((p for p in (*_request_problems(body), *_message_problems(body)) if p is not None), None)
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+        return refused("Invalid 'messages': expected an array of objects with minimum length 1.", "messages")
+    if not body.get("tools") and ("tools" in body or body.get("tool_choice") or "parallel_tool_calls" in body):
+        return refused("'tool_choice' and 'parallel_tool_calls' are only allowed when 'tools' are specified.", "tools")
+    if body.get("stream_options") and not body.get("stream"):
+        return refused("'stream_options' is only allowed when 'stream' is enabled.", "stream_options")
+    found = (_message_problem(message, f"messages[{place}]") for place, message in enumerate(messages))
+    return (
+        tools_problem(body, _tool_name)
+        or next(filter(None, found), None)
+        or calls_problem(messages, _ids, lambda one: one.get("tool_call_id"), key="messages", adjacent=True)
+    )
+
+
+def _message_problem(message: Body, at: str) -> Fail | None:
+    calls, content = message.get("tool_calls"), message.get("content")
+    if message.get("role") not in ROLES:
+        return refused(f"Invalid value for '{at}.role': '{message.get('role')}'.", f"{at}.role")
+    if not isinstance(content, (str, list)) and not calls and not message.get("refusal"):
+        return refused(f"Invalid value for '{at}.content': expected a string or an array.", f"{at}.content")
+    for place, made in enumerate(calls or ()):
+        said = made.get(made.get("type")) or {}
+        if not isinstance(said.get("arguments", said.get("input")), str) or not isinstance(made.get("id"), str):
+            return refused(f"Invalid '{at}.tool_calls[{place}]'.", f"{at}.tool_calls[{place}]")
+    return None
+
+
+def _ids(message: Body) -> list[str]:
+    return [made["id"] for made in message.get("tool_calls") or ()]
+
+
+def _tool_name(tool: Any) -> Any:
+    return (tool.get(tool.get("type") or "function") or {}).get("name", "") if isinstance(tool, dict) else ""
 
 
 def stored_as(body: Body, reply: Text | Calls, n: int, stored: Mapping[str, Sequence[Body]]) -> dict[str, list[Body]]:
@@ -127,113 +159,3 @@ def pieces(text: str) -> Iterator[str]:
     *text* in the parts that streamed events have.
     """
     return (text[i : i + PIECE] for i in range(0, len(text), PIECE))
-
-
-def _request_problems(body: Body) -> Iterator[Fail | None]:
-    if not isinstance(body.get("model"), str):
-        yield refused("you must provide a model parameter")
-    tools = body.get("tools")
-    if tools is not None and (not isinstance(tools, list) or not tools):
-        yield refused("Invalid 'tools': expected an array with minimum length 1.", "tools")
-    names = [_tool_name(tool) for tool in tools or []]
-    for i, name in enumerate(names):
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            yield refused(f"Invalid 'tools[{i}].function.name': expected {NAME.pattern}.", f"tools[{i}].function.name")
-    for key in _NEEDS_TOOLS:
-        if body.get(key) is not None and not tools:
-            yield refused(f"'{key}' is only allowed when 'tools' are specified.", key)
-    yield _choice_problem(body.get("tool_choice"), names)
-    if body.get("stream_options") is not None and not body.get("stream"):
-        yield refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
-
-
-def _tool_name(tool: Any) -> Any:
-    if not isinstance(tool, dict):
-        return None
-    return (tool.get(tool.get("type") or "function") or {}).get("name")
-
-
-def _choice_problem(choice: Any, names: list[Any]) -> Fail | None:
-    match choice:
-        case None | "none" | "auto" | "required":
-            return None
-        case {"type": "function" | "custom" as kind}:
-            wanted = (choice.get(kind) or {}).get("name")
-            if wanted in names:
-                return None
-            return refused(f"Invalid value for 'tool_choice': '{wanted}' not found in 'tools'.", "tool_choice")
-        case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": [_, *_] as allowed}}:
-            missing = [_tool_name(tool) for tool in allowed if _tool_name(tool) not in names]
-            if not missing:
-                return None
-            return refused(f"Invalid value for 'tool_choice': '{missing[0]}' not found in 'tools'.", "tool_choice")
-        case _:
-            return refused("Invalid value for 'tool_choice'.", "tool_choice")
-
-
-def _message_problems(body: Body) -> Iterator[Fail | None]:
-    messages = body.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
-        yield refused("Invalid 'messages': expected an array of objects with minimum length 1.", "messages")
-        return
-
-    waiting: Counter[str] = Counter()
-    for i, message in enumerate(messages):
-        at = f"messages[{i}]"
-        if message.get("role") == "tool":
-            yield _content_problem(message, at)
-            if not waiting[str(message.get("tool_call_id"))]:
-                yield refused(
-                    "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
-                    f"{at}.role",
-                )
-            waiting[str(message.get("tool_call_id"))] -= 1
-            continue
-
-        yield _unanswered(waiting, at)
-        waiting = Counter(str(c.get("id")) for c in message.get("tool_calls") or [] if isinstance(c, dict))
-        yield _role_problem(message, at)
-        yield _calls_problem(message, at)
-        if not (message.get("role") == "assistant" and message.get("tool_calls")):
-            yield _content_problem(message, at)
-    yield _unanswered(waiting, f"messages[{len(messages)}]")
-
-
-def _unanswered(waiting: Counter[str], at: str) -> Fail | None:
-    ids = [id_ for id_, missing in waiting.items() if missing > 0]
-    if not ids:
-        return None
-    return refused(
-        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
-        f"The following tool_call_ids did not have response messages: {', '.join(ids)}",
-        f"{at}.role",
-    )
-
-
-def _role_problem(message: Body, at: str) -> Fail | None:
-    if message.get("role") in _ROLES:
-        return None
-    return refused(f"Invalid value for '{at}.role': '{message.get('role')}'.", f"{at}.role")
-
-
-def _content_problem(message: Body, at: str) -> Fail | None:
-    if isinstance(message.get("content"), (str, list)) or message.get("refusal") or message.get("function_call"):
-        return None
-    return refused(f"Invalid value for '{at}.content': expected a string or an array.", f"{at}.content")
-
-
-def _calls_problem(message: Body, at: str) -> Fail | None:
-    calls = message.get("tool_calls")
-    if calls is None:
-        return None
-    if message.get("role") != "assistant" or not isinstance(calls, list) or not calls:
-        return refused(f"Invalid '{at}.tool_calls': expected an array with minimum length 1.", f"{at}.tool_calls")
-    for i, wire in enumerate(calls):
-        match wire:
-            case {"id": str(), "type": "function", "function": {"name": str(), "arguments": str()}}:
-                pass
-            case {"id": str(), "type": "custom", "custom": {"name": str(), "input": str()}}:
-                pass
-            case _:
-                return refused(f"Invalid '{at}.tool_calls[{i}]'.", f"{at}.tool_calls[{i}]")
-    return None

@@ -8,15 +8,83 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .chat_completions import CREATED, pieces
-from .replies import Body, Calls, Failed, ScriptedCall, Text, used
-from .responses_input import history, problem
+from .refusals import calls_problem, tools_problem
+from .replies import Body, Calls, Fail, Failed, ScriptedCall, Text, refused, used
 
-
-__all__ = ["PATH", "frames", "problem", "stored_as", "whole"]
 
 PATH: Final = "/v1/responses"
 
 _REASONS: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
+_CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
+Stored = Mapping[str, Sequence[Body]]
+"""Conversations by the id of their last response."""
+
+
+def history(body: Body, stored: Stored) -> list[Body]:
+    """
+    Returns all items that a request goes on from, its own among them.
+    """
+    given = body.get("input")
+    own = [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
+    return [*stored.get(body.get("previous_response_id") or "", ()), *own]
+
+
+def problem(body: Body, stored: Stored) -> Fail | None:
+    """
+    Returns the HTTP 400 of the real API for a request that it would refuse.
+    """
+    items, previous = history(body, stored), body.get("previous_response_id")
+    if previous is not None and previous not in stored:
+        return refused(f"Previous response with id '{previous}' not found.", "previous_response_id")
+    if not items:
+        return refused("Invalid 'input': expected text or an array of items with minimum length 1.", "input")
+    for tool in body.get("tools") or ():
+        if _ours(tool) and tool.get("strict") is not False and _loose(tool.get("parameters")):
+            return refused(f"Invalid schema for function '{tool.get('name')}': all fields must be required.", "tools")
+    found = (_item_problem(body, items, place) for place in range(len(items)))
+    return (
+        tools_problem(body, lambda tool: tool.get("name", "") if _ours(tool) else None)
+        or next(filter(None, found), None)
+        or calls_problem(items, _ids, _answered, key="input", adjacent=False)
+    )
+
+
+def _item_problem(body: Body, items: list[Body], place: int) -> Fail | None:
+    item, at = items[place], f"input[{place}]"
+    kind, after = item.get("type", "message"), items[place + 1] if place + 1 < len(items) else {"role": "none"}
+    if kind in _CALLS and not (item.get("call_id") and isinstance(item.get(_CALLS[kind]), str)):
+        return refused(f"Missing required parameter: '{at}': its call_id or {_CALLS[kind]}.", at)
+    if kind in _OUTPUTS and not isinstance(item.get("output"), (str, list)):
+        return refused(f"Invalid type for '{at}.output': expected text or an array.", at)
+    if kind == "message" and item.get("role") not in ("system", "developer", "user", "assistant"):
+        return refused(f"Invalid value: '{item.get('role')}'.", at)
+    if kind == "message" and not isinstance(item.get("content"), (str, list)):
+        return refused(f"Invalid type for '{at}.content': expected text or an array.", at)
+    if kind == "reasoning" and (after.get("role", "assistant") != "assistant" or after.get("type") in _OUTPUTS):
+        return refused(f"Item '{item.get('id')}' of type 'reasoning' is without its required following item.", at)
+    if kind == "reasoning" and body.get("store") is False and not item.get("encrypted_content"):
+        return refused(f"Item '{item.get('id')}' not found: items are not persisted when `store` is false.", at)
+    return None
+
+
+def _ours(tool: Any) -> bool:
+    return not isinstance(tool, dict) or tool.get("type") in (None, "function", "custom")
+
+
+def _loose(schema: Any) -> bool:
+    every = set(schema.get("properties") or ()) if isinstance(schema, dict) else set()
+    return isinstance(schema, dict) and (
+        schema.get("additionalProperties") is not False or every != set(schema.get("required") or ())
+    )
+
+
+def _ids(item: Body) -> list[str]:
+    return [item["call_id"]] if item.get("type") in _CALLS else []
+
+
+def _answered(item: Body) -> str | None:
+    return str(item.get("call_id")) if item.get("type") in _OUTPUTS else None
 
 
 def whole(body: Body, reply: Text | Calls | Failed, n: int) -> Body:

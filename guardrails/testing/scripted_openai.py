@@ -8,12 +8,11 @@ A scripted OpenAI-compatible server on loopback, chat.completions and Responses,
         client = OpenAI(base_url=server.base_url, api_key="-", max_retries=0)
 """
 
-import contextlib
 import json
-import socket
 import threading
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import Any, Final, Self
@@ -58,6 +57,7 @@ __all__ = [
     "reasoning",
 ]
 
+_JSON: Final = {"Content-Type": "application/json"}
 _APIS: Final[dict[str, ModuleType]] = {api.PATH: api for api in (chat_completions, responses)}
 
 
@@ -78,25 +78,20 @@ class ScriptedOpenAI:
         self._stored: dict[str, list[Body]] = {}
         self._valid = 0
         self._server: _Server | None = None
-        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
         self._stopping.clear()
-        self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
+        self._server = _Server(("127.0.0.1", 0), _Requests)
+        self._server.scripted = self
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        server, thread = self._server, self._thread
-        self._server = self._thread = None
-        if server is None or thread is None:
-            return
-        self._stopping.set()
-        server.shutdown()
-        server.hang_up()
-        server.server_close()
-        thread.join()
+        server, self._server = self._server, None
+        if server is not None:
+            self._stopping.set()
+            server.shutdown()
+            server.server_close()
 
     @property
     def base_url(self) -> str:
@@ -123,6 +118,49 @@ class ScriptedOpenAI:
         with self._lock:
             return list(self._refused)
 
+    @property
+    def transport(self) -> Any:
+        """
+        The same script without a socket: a transport for the HTTP client of an OpenAI client, at any address.
+        """
+        import httpx2
+
+        def handle(request: httpx2.Request) -> httpx2.Response:
+            answer = self.answer(request.url.path, request.read())
+            return httpx2.Response(answer.status, headers=dict(answer.headers), content=_body(answer, httpx2))
+
+        return httpx2.MockTransport(handle)
+
+    def answer(self, path: str, text: bytes) -> "Answer":
+        """
+        Returns the answer to a request of *text* to *path*.
+        """
+        api = _APIS.get(path.partition("?")[0])
+        if api is None:
+            return _failure(Fail(404, message=f"Invalid URL (POST {path})"))
+        try:
+            body = json.loads(text)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            return _failure(Fail(400, message="We could not parse the JSON body of your request."))
+        reply, n = self._reply(api, body)
+        while isinstance(reply, Delayed):
+            self._stopping.wait(reply.seconds)
+            reply = reply.reply
+        if isinstance(reply, Raw):
+            return Answer(reply.status, {"Content-Type": reply.content_type}, [reply.data])
+        broken, said = isinstance(reply, BrokenStream), reply.reply if isinstance(reply, BrokenStream) else reply
+        made = said if isinstance(said, Fail) or body.get("stream") else api.whole(body, said, n)
+        if isinstance(made, Fail):
+            return _failure(made)
+        if body.get("stream"):
+            frames = [frame.encode() for frame in api.frames(body, said, n)]
+            kept = frames[: reply.after] if isinstance(reply, BrokenStream) else frames
+            return Answer(200, {"Content-Type": "text/event-stream"}, kept, broken)
+        whole = json.dumps(made).encode()
+        return Answer(200, _JSON, [whole[: len(whole) // 2] if broken else whole], broken)
+
     def _reply(self, api: ModuleType, body: Body) -> tuple[Reply, int]:
         with self._lock:
             refusal: Fail | None = api.problem(body, self._stored)
@@ -142,34 +180,31 @@ class ScriptedOpenAI:
         return reply, n
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    An HTTP response; *broken*: the connection is lost after its pieces.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: list[bytes]
+    broken: bool = False
+
+
+def _failure(failure: Fail) -> Answer:
+    return Answer(failure.status, {**_JSON, **failure.headers}, [json.dumps(failure.body).encode()])
+
+
+def _body(answer: Answer, httpx2: Any) -> Iterator[bytes]:
+    yield from answer.pieces
+    if answer.broken:
+        raise httpx2.RemoteProtocolError("the connection is lost")
+
+
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128
-    daemon_threads = False
-
-    def __init__(self, scripted: ScriptedOpenAI) -> None:
-        super().__init__(("127.0.0.1", 0), _Requests)
-        self.scripted = scripted
-        self._open: set[socket.socket] = set()
-        self._guard = threading.Lock()
-
-    def hang_up(self) -> None:
-        """
-        End idle keep-alive connections, so that their threads can be joined.
-        """
-        with self._guard:
-            for connection in self._open:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._guard:
-            self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._guard:
-            self._open.discard(request)
-        super().shutdown_request(request)
+    scripted: ScriptedOpenAI
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """
@@ -179,87 +214,24 @@ class _Server(ThreadingHTTPServer):
 
 class _Requests(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
     server: _Server
 
     def do_POST(self) -> None:
         """
-        Answer one request.
+        Answer one request; each has a connection of its own.
         """
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        api = _APIS.get(self.path.partition("?")[0])
-        if api is None:
-            self._send(Fail(404, message=f"Invalid URL (POST {self.path})"))
-            return
-        try:
-            body = json.loads(text)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            self._send(Fail(400, message="We could not parse the JSON body of your request."))
-            return
-
-        scripted = self.server.scripted
-        reply, n = scripted._reply(api, body)  # noqa: SLF001 (one component in two classes, as http.server wants it)
-        while isinstance(reply, Delayed):
-            scripted._stopping.wait(reply.seconds)  # noqa: SLF001
-            reply = reply.reply
-        if isinstance(reply, Fail):
-            self._send(reply)
-        elif isinstance(reply, Raw):
-            self._head(reply.status, {"Content-Type": reply.content_type, "Content-Length": str(len(reply.data))})
-            self.wfile.write(reply.data)
-        elif body.get("stream"):
-            self._stream(api, body, reply, n)
-        else:
-            self._whole(api, body, reply, n)
-
-    def _whole(self, api: ModuleType, body: Body, reply: Text | Calls | Failed | BrokenStream, n: int) -> None:
-        if not isinstance(reply, BrokenStream):
-            made: Body | Fail = api.whole(body, reply, n)
-            if isinstance(made, Fail):
-                self._send(made)
-            else:
-                self._send_json(200, made)
-            return
-        text = json.dumps(api.whole(body, reply.reply, n)).encode()
-        self._head(200, {"Content-Type": "application/json", "Content-Length": str(len(text))})
-        self.wfile.write(text[: len(text) // 2])
-        self.close_connection = True
-
-    def _stream(self, api: ModuleType, body: Body, reply: Text | Calls | Failed | BrokenStream, n: int) -> None:
-        self._head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
-        broken = isinstance(reply, BrokenStream)
-        for frame in _frames(api, body, reply, n):
-            data = frame.encode()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-        if broken:
-            self.close_connection = True
-        else:
-            self.wfile.write(b"0\r\n\r\n")
-
-    def _send(self, failure: Fail) -> None:
-        self._send_json(failure.status, failure.body, dict(failure.headers))
-
-    def _send_json(self, status: int, body: Body, headers: dict[str, str] | None = None) -> None:
-        text = json.dumps(body).encode()
-        self._head(status, {"Content-Type": "application/json", "Content-Length": str(len(text))} | (headers or {}))
-        self.wfile.write(text)
-
-    def _head(self, status: int, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
+        answer = self.server.scripted.answer(self.path, text)
+        self.send_response(answer.status)
+        for name, value in {**answer.headers, "Connection": "close", "Transfer-Encoding": "chunked"}.items():
             self.send_header(name, value)
         self.end_headers()
+        for piece in filter(None, answer.pieces):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        if not answer.broken:
+            self.wfile.write(b"0\r\n\r\n")
 
     def log_message(self, format: str, *args: Any) -> None:
         """
         Say nothing: the log is `ScriptedOpenAI.requests`.
         """
-
-
-def _frames(api: ModuleType, body: Body, reply: Text | Calls | Failed | BrokenStream, n: int) -> Iterator[str]:
-    if isinstance(reply, BrokenStream):
-        yield from api.frames(body, reply.reply, n)[: reply.after]
-    else:
-        yield from api.frames(body, reply, n)

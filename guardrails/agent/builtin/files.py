@@ -48,11 +48,12 @@ class Root:
         the way does not exist.
         """
         text = path_of(path)
-        real = self._real(text)
-        if write:
-            _check_writable(text, real)
-        folder, name = (real, ".") if str(real) == self.path else (real.parent, real.name)
         try:
+            # A link that is gone before it is read is an OSError, too.
+            real = self._real(text)
+            if write:
+                _check_writable(text, real)
+            folder, name = (real, ".") if str(real) == self.path else (real.parent, real.name)
             if make:
                 folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(folder, _FOLDER)

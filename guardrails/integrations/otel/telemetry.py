@@ -30,7 +30,7 @@ from guardrails.sinks.base import Entry, OnRecord, Sink, put_of
 with needs("otel", "`guardrails.integrations.otel`"):
     from opentelemetry import metrics, trace
     from opentelemetry.context import Context, attach, detach, get_current
-    from opentelemetry.propagate import extract, inject
+    from opentelemetry.propagate import extract
 
 
 if TYPE_CHECKING:
@@ -119,14 +119,6 @@ class Telemetry:
         names = {key: value for key in CARRIED if isinstance(value := given.get(key), str)}
         with _present(extract(names, get_current())):
             yield
-
-    def carrier(self, decision: Decision) -> dict[str, str]:
-        """
-        Returns the names of the span of the open call of *decision*: `traceparent` and its companions.
-        """
-        carrier: dict[str, str] = {}
-        inject(carrier, trace.set_span_in_context(self._open.get(_key_of(decision), trace.get_current_span())))
-        return carrier
 
     @contextmanager
     def running(self, session: str, carrier: object = None) -> Iterator[None]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from openai import BadRequestError, OpenAI
+from openai import APIConnectionError, BadRequestError, DefaultHttpxClient, OpenAI
 
-from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, Usage, call
+from guardrails.testing.scripted_openai import BrokenStream, Calls, Fail, Reply, ScriptedOpenAI, Text, Usage, call
 from tests.tables import table
 
 
@@ -92,21 +92,21 @@ def test_a_streamed_usage_comes_only_when_asked_for_and_without_choices() -> Non
     assert (used.prompt_tokens, used.completion_tokens, used.prompt_tokens_details.cached_tokens) == (100, 20, 64)
 
 
-ORPHAN = "must be a response to a preceding message"
+ORPHAN = "is no response to a preceding call"
 MISSING = "did not have response messages: "
 
 
 @table(
     ("messages", "error", "param"),
     [
-        ([asks(("a", "grep"))], MISSING + "a", "messages[2].role"),
-        ([asks(("a", "grep"), ("b", "grep")), result("a")], MISSING + "b", "messages[3].role"),
-        ([asks(("a", "grep"), ("b", "grep")), result("a"), USER, result("b")], MISSING + "b", "messages[3].role"),
-        ([asks(("a", "grep")), USER, result("a")], MISSING + "a", "messages[2].role"),
-        ([asks(("a", "grep")), result("a"), result("a")], ORPHAN, "messages[3].role"),
-        ([asks(("a", "grep")), result("b")], ORPHAN, "messages[2].role"),
-        ([result("a")], ORPHAN, "messages[1].role"),
-        ([asks()], "expected an array", "messages[1].tool_calls"),
+        ([asks(("a", "grep"))], MISSING + "a", "messages"),
+        ([asks(("a", "grep"), ("b", "grep")), result("a")], MISSING + "b", "messages"),
+        ([asks(("a", "grep"), ("b", "grep")), result("a"), USER, result("b")], MISSING + "b", "messages[3]"),
+        ([asks(("a", "grep")), USER, result("a")], MISSING + "a", "messages[2]"),
+        ([asks(("a", "grep")), result("a"), result("a")], ORPHAN, "messages[3]"),
+        ([asks(("a", "grep")), result("b")], ORPHAN, "messages[2]"),
+        ([result("a")], ORPHAN, "messages[1]"),
+        ([asks()], "expected a string", "messages[1].content"),
         ([{"role": "assistant", "content": None}], "expected a string", "messages[1].content"),
         ([{"role": "robot", "content": ""}], "'robot'", "messages[1].role"),
         ([asks(("a", "grep")), {**result("a"), "content": None}], "expected a string", "messages[2].content"),
@@ -154,11 +154,11 @@ ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools
     [
         ({"messages": []}, "messages"),
         ({"tools": []}, "'tools'"),
-        ({"tools": [{"type": "function", "function": {"name": "no spaces"}}]}, "tools[0].function.name"),
-        ({"tool_choice": "none"}, "'tool_choice' is only allowed when"),
-        ({"parallel_tool_calls": False}, "'parallel_tool_calls' is only allowed when"),
+        ({"tools": [{"type": "function", "function": {"name": "no spaces"}}]}, "tools[0]"),
+        ({"tool_choice": "none"}, "only allowed when"),
+        ({"parallel_tool_calls": False}, "only allowed when"),
         ({"tools": TOOLS, "tool_choice": "any"}, "Invalid value for 'tool_choice'"),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "grep"}}, "Invalid value for 'tool_choice'"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "grep"}}, "Invalid 'tool_choice'"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "rm"}}}, "'rm' not found"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "grep"}}}, None),
         ({"tools": TOOLS, "tool_choice": ALLOWED}, None),
@@ -180,6 +180,17 @@ def test_a_client_retries_after_a_429_as_told() -> None:
     replies: list[Reply] = [Fail(429, {"retry-after-ms": "1"}), Fail(500, {"retry-after-ms": "1"}), Text("ok")]
     with ScriptedOpenAI(replies) as server, connect(server, max_retries=2) as client:
         assert ask(client).choices[0].message.content == "ok"
+    assert len(server.requests) == 3
+
+
+def test_a_client_asks_without_a_socket_by_its_transport() -> None:
+    server = ScriptedOpenAI([Text("hello"), Text("streamed"), BrokenStream(Text("cut"))])
+    http = DefaultHttpxClient(transport=server.transport)
+    with OpenAI(base_url="http://nowhere/v1", api_key="-", max_retries=0, http_client=http) as client:
+        assert ask(client).choices[0].message.content == "hello"
+        assert "".join(c.choices[0].delta.content or "" for c in ask(client, stream=True)) == "streamed"
+        with pytest.raises(APIConnectionError):
+            list(ask(client, stream=True))
     assert len(server.requests) == 3
 
 
