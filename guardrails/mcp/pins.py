@@ -108,6 +108,7 @@ class Pins:
         """
         if self._path is None:
             return self._known
+        self._text = ""
         try:
             self._text = Path(self._path).read_text()
             found: Pinned = json.loads(self._text)
