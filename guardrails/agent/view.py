@@ -14,19 +14,20 @@ from typing import Any, Final, TextIO
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.text import MARK
 from guardrails.core.values.types import STATUSES
+from guardrails.offline.figures import plural
 from guardrails.session.calls import ParkedCall
 
 
 _SHOWN: Final = 100
 """Characters of arguments, texts and messages in a line."""
+_ANSWERS: Final = {"y": True, "yes": True, "": False, "n": False, "no": False}
 
 
 class View:
     """
-    Lines as things happen, on *stream*, with what is used and left after each turn.
+    Lines as things happen, on *stream*, with what is used and left after each turn; *answers* is where a person types.
 
-    The model's text is shown as it comes on *words*, a terminal, if that is given. Each event goes to *events* as an
-    object for JSON. A stderr that is gone stops nothing.
+    The model's text is shown as it comes on *words*, a terminal, if that is given. A stderr that is gone stops nothing.
     """
 
     def __init__(
@@ -36,16 +37,14 @@ class View:
         quiet: bool = False,
         answers: TextIO | None = None,
         words: TextIO | None = None,
-        events: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._answers = sys.stdin if answers is None else answers
         self._asking = Lock()
         self._quiet = quiet
         self._words = None if quiet else words
-        self._said = ""
-        """The text shown since the latest line."""
-        self._events = events
+        self._text = ""
+        """Shown since the latest line."""
         self._begun = False
         self.denied = 0
         self.iterations = 0
@@ -64,51 +63,42 @@ class View:
         """
         The model says *piece*, which goes on where the last one ended.
         """
-        self._event("text", text=piece)
-        if self._words is not None and piece:
-            self._said += piece
-            self._show("".join(char if char.isprintable() or char in "\n\t" else "?" for char in piece))
-
-    def showed(self, answer: str) -> bool:
-        """
-        Returns whether *answer* stands where answers go, since it was shown as it came.
-        """
-        return self._words is not None and bool(answer.strip()) and self._said.strip() == answer.strip()
-
-    def end(self) -> None:
-        """
-        End the line of the model's text.
-        """
-        if self._said and not self._said.endswith("\n"):
-            self._show("\n")
-        self._said = ""
-
-    def _show(self, text: str) -> None:
         try:
-            if self._words is not None:
-                self._words.write(text)
+            if self._words is not None and piece:
+                self._text += piece
+                self._words.write(_clean(piece, "\n\t"))
                 self._words.flush()
         except (OSError, ValueError):
             # Whoever prints the answer finds out that it was not shown.
             self._words = None
 
+    def showed(self, answer: str) -> bool:
+        """
+        Returns whether *answer* stands where answers go, since it was shown as it came.
+        """
+        return self._words is not None and bool(answer.strip()) and self._text.strip() == answer.strip()
+
+    def end(self) -> None:
+        """
+        End the line of the model's text.
+        """
+        if self._text and not self._text.endswith("\n"):
+            self.text("\n")
+        self._text = ""
+
     def decided(self, decision: Decision) -> None:
         """
         A call was admitted or refused.
         """
-        call = decision.call
+        call, denial = decision.call, decision.denial
+        made = f"{call.tool} {_short(_json(call.arguments))}"
         if decision.pending:
             return
-        if decision.allowed:
-            self._event("call", id=call.id, tool=call.tool, arguments=call.arguments)
-            self.say(f"-> {call.tool} {_short(_json(call.arguments))}")
+        if denial is None:
+            self.say(f"-> {made}")
             return
         self.denied += 1
-        denial = decision.denial
-        code, why = (None, "") if denial is None else (denial.code, denial.message)
-        self._event("denied", id=call.id, tool=call.tool, arguments=call.arguments, code=code, message=why)
-        said = "" if denial is None else f"{denial.code}: {denial.message}"
-        self.say(f"!! {call.tool} {_short(_json(call.arguments))} denied, {_short(said, 2 * _SHOWN)}")
+        self.say(f"!! {made} denied, {_short(f'{denial.code}: {denial.message}', 2 * _SHOWN)}")
 
     def approves(self, call: ParkedCall) -> bool | str | None:
         """
@@ -123,35 +113,25 @@ class View:
                 return None
             _forget_typed(self._answers)
             self._write("   Run it, once? y, n, or why not: ")
-            said = self._answers.readline()
-        if not said:
-            return None
-        said = said.strip()
-        return True if said.lower() in ("y", "yes") else False if said.lower() in ("", "n", "no") else said
+            line = self._answers.readline()
+        return _ANSWERS.get(line.strip().lower(), line.strip()) if line else None
 
     def kept(self, item: dict[str, Any]) -> None:
         """
         A message was kept: a result, or what the model said beside its calls.
         """
-        if item.get("role") == "tool" or item.get("type") in ("function_call_output", "custom_tool_call_output"):
+        if item.get("role") == "tool" or item.get("type") == "function_call_output":
             self._begun = False
-            content = item.get("content") or item.get("output")
-            self._event("result", id=item.get("tool_call_id") or item.get("call_id"), content=content)
-            outcome = _outcome(content)
-            if outcome:
+            if outcome := _outcome(str(item.get("content") or item.get("output"))):
                 self.say(f"   {outcome}")
-        elif item.get("tool_calls") or item.get("type") in ("function_call", "custom_tool_call"):
+        elif item.get("tool_calls") or item.get("type") == "function_call":
             self.iterations += not self._begun
             self._begun = True
-            said = str(item.get("content") or "")
-            shown = self.showed(said)
+            beside = str(item.get("content") or "")
+            shown = not beside or self.showed(beside)
             self.say(f"   [{self._used()}]")
-            if said and not shown:
-                self.say(f"   {_short(said, 2 * _SHOWN)}")
-
-    def _event(self, event: str, **told: Any) -> None:
-        if self._events is not None:
-            self._events({"event": event, **told})
+            if not shown:
+                self.say(f"   {_short(beside, 2 * _SHOWN)}")
 
     def _used(self) -> str:
         try:
@@ -160,56 +140,42 @@ class View:
             return f"what is used cannot be read: {error}"
 
     def _write(self, text: str) -> None:
-        if self._quiet:
-            return
         with suppress(OSError, ValueError):
-            self._stream.write(text)
-            self._stream.flush()
+            if not self._quiet:
+                self._stream.write(text)
+                self._stream.flush()
 
 
 def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied: int) -> str:
     """
     Returns the used part of a budget and its rest: `3 calls (17 left), $0.0012 ($0.9988 left), 1 denied`.
     """
-    calls = progress.get("calls_used", 0)
-    parts = [_used(f"{calls} call{'' if calls == 1 else 's'}", progress.get("calls_left"))]
-    left = progress.get("cost_left_usd")
-    parts.append(_used(f"${cost_usd:.4f}", None if left is None else f"${left:.4f}"))
-    if unpriced:
-        parts.append(f"{unpriced} response{'' if unpriced == 1 else 's'} of unknown price")
-    for name, unit in (("turns_left", "turns"), ("tokens_left", "tokens")):
-        if name in progress:
-            parts.append(f"{progress[name]} {unit} left")
-    if "seconds_left" in progress:
-        parts.append(f"{_time(progress['seconds_left'])} left")
-    parts.append(f"{denied} denied")
-    return ", ".join(parts)
+    left = {name: value for name, value in progress.items() if name.endswith("_left")}
+    parts = [
+        plural(progress.get("calls_used", 0), "call")
+        + (f" ({left['calls_left']} left)" if "calls_left" in left else "")
+    ]
+    money = progress.get("cost_left_usd")
+    parts.append(f"${cost_usd:.4f}" + ("" if money is None else f" (${money:.4f} left)"))
+    parts += [f"{plural(unpriced, 'response')} of unknown price"] if unpriced else []
+    parts += [
+        f"{left[f'{unit}_left']} {unit} left" for unit in ("turns", "tokens", "seconds") if f"{unit}_left" in left
+    ]
+    return ", ".join([*parts, f"{denied} denied"])
 
 
-def _time(seconds: int) -> str:
-    if seconds < 300:
-        return f"{seconds} s"
-    return f"{seconds // 60} min" if seconds < 7_200 else f"{seconds // 3_600} h"
-
-
-def _used(said: str, left: object) -> str:
-    return said if left is None else f"{said} ({left} left)"
-
-
-def _outcome(content: object) -> str:
-    if not isinstance(content, str):
-        return f"   {_short(str(content))}"
+def _outcome(content: str) -> str:
     own, _, below = content.rpartition(MARK)
-    said: Any = None
+    envelope: Any = None
     with suppress(ValueError):
-        said = json.loads(below)
-    said = said if isinstance(said, dict) else {}
-    if not own and said.get("status") == "error":
-        return f"error, {said.get('error_type')}: {_short(str(said.get('error_message', '')))}"
-    if not own and said.get("status") in STATUSES[2:]:
-        return ""
-    limit = said.get("limit_message")
-    return f"ok{f', {_short(str(limit))}' if limit else ''}"
+        envelope = json.loads(below)
+    envelope = envelope if isinstance(envelope, dict) else {}
+    status = None if own else envelope.get("status")
+    if status == "error":
+        return f"error, {envelope.get('error_type')}: {_short(str(envelope.get('error_message', '')))}"
+    # A refusal was told when it was decided.
+    limit = envelope.get("limit_message")
+    return "" if status in STATUSES[2:] else f"ok, {_short(str(limit))}" if limit else "ok"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -235,6 +201,6 @@ def _short(text: str, longest: int = _SHOWN) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _clean(text: str) -> str:
+def _clean(text: str, kept: str = "") -> str:
     # What tools and models wrote must not steer a terminal.
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return "".join(char if char.isprintable() or char in kept else "?" for char in text)

@@ -43,7 +43,7 @@ def result(**envelope: Any) -> dict[str, Any]:
                 "tokens_left": 5,
                 "seconds_left": 6,
             },
-            "3 calls (17 left), $0.0012 ($0.9900 left), 4 turns left, 5 tokens left, 6 s left, 1 denied",
+            "3 calls (17 left), $0.0012 ($0.9900 left), 4 turns left, 5 tokens left, 6 seconds left, 1 denied",
         ),
     ],
 )
