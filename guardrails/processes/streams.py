@@ -7,7 +7,7 @@ import os
 import sys
 
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Any
 
 
 class _Pipe(io.FileIO):
@@ -15,14 +15,10 @@ class _Pipe(io.FileIO):
     A descriptor that takes what nobody reads any more.
     """
 
-    quiet = True
-
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except BrokenPipeError:
-            if not self.quiet:
-                raise
             return memoryview(data).nbytes
 
 
@@ -32,15 +28,6 @@ def leave_quietly() -> None:
     holds if there is no stream at all.
     """
     sys.stdout, sys.stderr = (_quiet(stream) for stream in (sys.stdout, sys.stderr))
-
-
-def tell_of_loss(stream: TextIO | None) -> None:
-    """
-    *stream* raises BrokenPipeError again: what is written there must not be lost unnoticed.
-    """
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    if isinstance(raw, _Pipe):
-        raw.quiet = False
 
 
 def let_go_of_stdout() -> None:
