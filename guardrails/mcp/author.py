@@ -6,7 +6,7 @@ import inspect
 import json
 
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar, get_type_hints, overload
 
@@ -18,11 +18,10 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments
-from guardrails.session.session import scoped
 from guardrails.session.steps import is_async
 from guardrails.stores import Store
 
-from .guarding import Asks, Guarding, run_of
+from .guarding import Asks, Guarding, run_of, scope_of
 from .wire import refused
 
 
@@ -86,7 +85,9 @@ class AnsweringTools:
         """
         if function is None:
             return partial(self, **declarations)
-        hints = get_type_hints(function, include_extras=True)
+        hints: dict[str, Any] = {}
+        with suppress(NameError, TypeError):  # types that are there for a type checker only
+            hints = get_type_hints(function, include_extras=True)
         context = next((name for name, one in hints.items() if getattr(one, "__name__", "") == "Context"), None)
         tool = Tool.of(function, hidden=() if context is None else (context,), **declarations)
         made = self._answering(function, tool, context, hints)
@@ -110,11 +111,8 @@ class AnsweringTools:
             ctx = given.pop(name)
             passed = {} if context is None else {name: ctx}
             session = await self._guarding.session(run_of(ctx.request_context.meta, None))
-            session.calls.declare(tool)
-            # A call that carries what its client was asked for is the same call again, as often as the tool asks.
-            continuing = ctx.input_responses is not None or ctx.request_state is not None
-            declared = [replace(tool, repeats="allow")] if continuing else None
-            scope = scoped(session, {}, declared, passes=(Asks,))
+            asked = {"inputResponses": ctx.input_responses, "requestState": ctx.request_state}
+            scope = scope_of(session, tool, asked, listed=True)
 
             def called(_: str, arguments: Any) -> Any:
                 fitted = checked_arguments(tool, arguments)

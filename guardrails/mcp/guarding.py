@@ -152,7 +152,7 @@ class Guarding:
         """
         name, arguments = asked["name"], asked.get("arguments")
         tool, listed = await self.known(name, listing)
-        scope = _scope(session, tool, asked, listed=listed is not None)
+        scope = scope_of(session, tool, asked, listed=listed is not None)
         given: Any = None
         value: Any = None
         raised: Exception | None = None
@@ -265,7 +265,7 @@ def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, reque
     return Run(PROCESS if request is None else request.headers.get("mcp-session-id"), named=False)
 
 
-def _scope(session: Session, tool: Tool, asked: Mapping[str, Any], *, listed: bool) -> Session:
+def scope_of(session: Session, tool: Tool, asked: Mapping[str, Any], *, listed: bool) -> Session:
     """
     Returns *session* as a call of *tool* sees it that is *asked* for.
     """
