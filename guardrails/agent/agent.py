@@ -2,6 +2,7 @@
 One conversation of an agent, started or taken up again, and run until the model answers.
 """
 
+import hashlib
 import os
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.agent.conversations.repair import Repaired
+from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
 from guardrails.integrations.openai.loop import WIRES, LoopResult
@@ -18,7 +20,7 @@ from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
 
-from .built_in import built_in_tools, confined, memory_file
+from .builtin import Root, SearchEndpoint, Shell, Spawn, Web, builtin_tools
 from .conversations import Conversation, Conversations
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
@@ -96,7 +98,9 @@ class Agent:
         self.repaired: list[Repaired] = []
         self.view = view
         self._given = prepared.tools
-        self._memory = memory_file(kept.path, self.settings.workspace)
+        # The notes about each workspace by itself, beside the conversations.
+        workspace = hashlib.sha256(self.settings.workspace.encode(errors="surrogateescape")).hexdigest()[:12]
+        self._memory = Path(kept.path).with_suffix(f".memory-{workspace}.db")
         self._wire = WIRES[chat.wire]
         scopes = prepared.settings.scope_ids()
         self._telemetry = of_process()
@@ -117,26 +121,22 @@ class Agent:
         view.status = self.status
         chat.watch = view.kept
 
-    @property
-    def offered(self) -> str:
-        """
-        The number of tools, for a person.
-        """
-        count = len({name for registry in self._tools for name in registry.entries})
-        return "1 tool" if count == 1 else f"{count or 'no'} tools"
-
     def begin(self) -> None:
         """
         Say what is run, with what, and what of it cannot be had.
         """
-        settings = self.settings
-        said, refused = [settings.model, f"policy {settings.policy}", self.offered], None
+        settings, commands, refusal = self.settings, "", None
         if settings.builtins and not any("exec_shell" in registry for registry in self._given):
-            commands, refused = confined(settings)
-            said.append(commands)
-        self.view.say(f"conversation {self.chat.id}: {', '.join(said)}")
-        if refused is not None:
-            self.view.say(f"   note: exec_shell is refused, {refused}; see `guardrails doctor` and `--sandbox none`")
+            try:
+                name = Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network).sandbox
+                commands = f", commands in {'no sandbox' if name == 'none' else name}"
+            except SandboxUnavailable as error:
+                commands, refusal = ", no commands", f"{error.code}: {error}"
+        count = len({name for registry in self._tools for name in registry.entries})
+        tools = "1 tool" if count == 1 else f"{count or 'no'} tools"
+        self.view.say(f"conversation {self.chat.id}: {settings.model}, policy {settings.policy}, {tools}{commands}")
+        if refusal is not None:
+            self.view.say(f"   note: exec_shell is refused, {refusal}; see `guardrails doctor` and `--sandbox none`")
 
     def status(self) -> str:
         """
@@ -216,7 +216,20 @@ class Agent:
     def _tools_of(self, session: Session) -> tuple[Registry, ...]:
         if not self.settings.builtins:
             return replaced(self._given)
-        built_in = built_in_tools(self.settings, session, self._memory, agent=self._sub_agent, message=self._message)
+        settings = self.settings
+        search = None if settings.search is None else SearchEndpoint(url=settings.search)
+        try:
+            built_in = builtin_tools(
+                settings.workspace,
+                memory=self._memory,
+                web=Web(allow=settings.allow_hosts, search=search),
+                spawn=Spawn(session, self._sub_agent),
+                message=self._message,
+                sandbox=settings.sandbox,
+                network=settings.network,
+            )
+        except OSError as error:
+            raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}") from None
         return replaced([built_in, *self._given])
 
     def _sub_agent(self, task: str, session: Session) -> str:
