@@ -53,6 +53,7 @@ TERMINATED: Final = "Session terminated"
 """The SDK's words for a server that knows our session no longer."""
 DRAIN_S: Final = 60.0
 """How long a client that has closed its input is kept answering what it has asked for."""
+SETTLE_S: Final = 0.1
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
@@ -334,6 +335,8 @@ class Input:
         while (line := await self._lines.get()) is not None:
             yield line
         with anyio.move_on_after(DRAIN_S):
+            # The last line is still on its way to the task that answers it.
+            await anyio.sleep(SETTLE_S)
             await self.answered()
 
     async def close(self) -> None:

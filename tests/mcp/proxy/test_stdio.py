@@ -187,6 +187,16 @@ def test_what_a_client_asked_before_it_closed_is_answered(start: Start) -> None:
     assert one.popen.wait() == 0
 
 
+def test_a_file_of_requests_is_answered(tmp_path: Path) -> None:
+    calls = [{"name": "echo", "arguments": {"n": n}} for n in range(3)]
+    asked = [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": call} for n, call in enumerate(calls)]
+    path = tmp_path / "asked"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in asked))
+    with path.open() as file:
+        done = subprocess.run((*PROXY, "--pins=none", "--", *SERVER), stdin=file, capture_output=True, check=True)
+    assert sorted(json.loads(line)["id"] for line in done.stdout.splitlines()) == [0, 1, 2]
+
+
 @table("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_server_too(start: Start, number: signal.Signals) -> None:
     code = "import os,sys;print(os.getpid(),file=sys.stderr,flush=True);sys.stdin.read()"
