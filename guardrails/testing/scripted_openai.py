@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import Any, Final, Self
 
+from guardrails.core.values.errors import needs
+
 from . import chat_completions, responses
 from .replies import (
     Body,
@@ -123,7 +125,8 @@ class ScriptedOpenAI:
         """
         The same script without a socket: a transport for the HTTP client of an OpenAI client, at any address.
         """
-        import httpx2
+        with needs("openai", "a transport"):
+            import httpx2
 
         def handle(request: httpx2.Request) -> httpx2.Response:
             answer = self.answer(request.url.path, request.read())

@@ -46,8 +46,8 @@ _AZURE: Final = ipaddress.ip_address("168.63.129.16")
 _CHARSET: Final = re.compile(
     rb"""<(?:meta|\?xml)\s[^<>]{0,200}?(?:charset|encoding)\s?=\s?["']?([\w.:-]{1,40})""", re.I
 )
-_TAG: Final = re.compile(r"<(/?)([a-z][\w:-]*)[^<>]*>|(<!--)|(-->)", re.IGNORECASE)
-_TITLE: Final = re.compile(r"<title[^<>]*>([^<]{0,1000})", re.IGNORECASE)
+_TAG: Final = re.compile(r"<(/?)([a-z][\w:-]*+)[^<>]*+>|(<!--)|(-->)", re.IGNORECASE)
+_TITLE: Final = re.compile(r"<title[^<>]*+>([^<]{0,1000})", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"&#?\w{1,32};")
 _SKIPPED: Final = frozenset({"head", "noscript", "script", "style", "svg", "template"})
 _INLINE: Final = frozenset({"a", "b", "code", "em", "i", "small", "span", "strong", "sub", "sup", "u"})

@@ -85,10 +85,10 @@ def test_html_is_read_as_lines_of_text(source: str, text: str) -> None:
     assert page_text(source) == text
 
 
-@pytest.mark.parametrize("piece", ["<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "<title>"])
+@pytest.mark.parametrize("piece", ["<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "<title>", "a"])
 def test_a_page_takes_time_by_its_length_alone(piece: str) -> None:
     started = time.process_time()
-    page_text(piece * (2_000_000 // len(piece)))
+    page_text("<a" + piece * (2_000_000 // len(piece)))
     assert time.process_time() - started < 5
 
 
