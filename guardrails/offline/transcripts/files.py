@@ -7,7 +7,6 @@ if a file is in none of the library's formats.
 """
 
 import gzip
-import re
 import sys
 import zlib
 
@@ -43,7 +42,7 @@ GROUP: Final = "guardrails.readers"
 STDIN: Final = "-"
 SAMPLE: Final = 200
 """Values of a file without calls of which a person is told the keys."""
-_ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json))+$")
+_ENDINGS: Final = frozenset(("gz", "jsonl", "ndjson", "json"))
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 512
@@ -125,7 +124,10 @@ def _name(file: str) -> str:
     """
     The file's name without its folder and the endings that say how it is kept.
     """
-    return _ENDINGS.sub("", Path("stdin" if file == STDIN else file).name)
+    name = Path("stdin" if file == STDIN else file).name
+    while (parts := name.rpartition("."))[0] and parts[2] in _ENDINGS:
+        name = parts[0]
+    return name
 
 
 def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
