@@ -7,7 +7,7 @@ import json
 import re
 import sys
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -24,9 +24,26 @@ from .printing import show as document
 if TYPE_CHECKING:
     from guardrails.core.guards.base import Guard
     from guardrails.offline.policy_cases.report import Suite
+    from guardrails.policy.file import Node
     from guardrails.policy.policy import Policy
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
+WITHOUT_MODEL: Final = ("mcp", "fastmcp", "proxy")
+OF_MODELS: Final[dict[tuple[str, ...], str]] = {
+    ("budget", "max_turns"): "",
+    ("budget", "max_tokens"): "tokens",
+    ("budget", "max_cost_usd"): "cost_usd",
+    ("growth", "max_requests_per_second"): "",
+    ("growth", "max_tokens_per_minute"): "tokens",
+}
+"""Limits of what a model does; with the declaration of a tool by which they count too."""
+HOSTS: Final[dict[str, tuple[str, dict[tuple[str, ...], str]]]] = {
+    **dict.fromkeys(("agent-framework", "crewai", "google-adk", "langchain", "openai-agents"), ("", {})),
+    **dict.fromkeys(("pydantic-ai", "strands"), ("", {})),
+    **dict.fromkeys(WITHOUT_MODEL, ("tells of no model response", OF_MODELS)),
+    "claude-agent-sdk": ("ends no tool that runs", {("timeout",): ""}),
+}
+"""Hosts that an adapter is for, and the MCP proxy: what each does not do, and the settings that limit nothing there."""
 Own = Annotated[
     list[str] | None, typer.Option("--guards", metavar="FILE", help="Python of your own guards; it is run.")
 ]
@@ -51,6 +68,9 @@ def _about() -> None:
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="NAME", help="Refuse limits that it cannot hold: mcp, strands, ...")
+    ] = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -66,10 +86,12 @@ def check(
     """
     from guardrails.policy.file import find
 
+    if host is not None and host not in HOSTS:
+        raise typer.BadParameter(f"`--host` takes one of {', '.join(sorted(HOSTS))}, not `{host}`")
     guards = own_guards(own)
     for file in files:
         find(file)
-    checked = [check_file(file, guards) for file in files]
+    checked = [check_file(file, guards, host) for file in files]
     ok = not any(one.mistakes for one in checked)
     if as_json:
         print_json({"ok": ok, "files": [_to_dict(one) for one in checked]})
@@ -243,9 +265,9 @@ def _placed(mistake: str) -> dict[str, Any]:
     return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
 
 
-def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
+def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None = None) -> Checked:
     """
-    All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards.
+    All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards.
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.document import Document
@@ -253,11 +275,40 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
 
     try:
         document = Document(file, own)
-        return Checked(file, len(Policy(**document.arguments()).chain), [], list(document.older_words()))
+        count = len(Policy(**document.arguments()).chain)
+        return Checked(file, count, list(_not_held(document.root, host)), list(document.older_words()))
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         mistakes = [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]
         return Checked(file, None, mistakes, [])
+
+
+def _not_held(root: "Node", host: str | None) -> Iterator[str]:
+    """
+    Settings of a person's own that limit nothing in *host*: what a limit counts is told by nobody there, or declared by no tool.
+    """
+    from guardrails.policy.file import Mistake, inner, plain, shipped
+
+    lacks, limits = HOSTS.get(host or "", ("", {}))
+    written: Any = plain(root)
+    tools, scopes = written.get("tools") or [], written.get("scopes") or {}
+    declared = {key for tool in tools for key in tool}
+    places: list[tuple[str | int, ...]] = [(), *(("scopes", name) for name in scopes)]
+    places += [("tools", number) for number in range(len(tools))]
+    for place in places:
+        for limit, by in limits.items():
+            found = inner(root, *place, *limit)
+            # A shipped policy is for all hosts; the limits that a person wrote are wanted.
+            if (
+                found is None
+                or found.value is None
+                or by in declared
+                or Path(found.named.source.name).parent == shipped()
+            ):
+                continue
+            hint = f", and no tool declares `{by}`" if by else ""
+            where = ".".join(map(str, (*place, *limit)))
+            yield str(Mistake(found.named, f"{where}: `{host}` {lacks}, so that this limits nothing there{hint}"))
 
 
 def chain_of(policy: "Policy") -> dict[str, Any]:
