@@ -101,6 +101,10 @@ class JsonLines:
             self.dropped += 1
             why = "the sink is closed" if self._closed else f"over {self._full_bytes} bytes wait"
             return self._say(why, "records are dropped: %s", why)
+        if self._retry_at and callable(record):
+            # What waits for a faulty file waits without the objects it is made of.
+            with suppress(Exception):
+                record = record()
         # No lock: where two threads meet here, the sum is off by a record until the next batch.
         self._queued = queued
         self._queue.append(record)

@@ -12,8 +12,10 @@ import json
 import threading
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR
 from types import ModuleType
 from typing import Any, Final, Self
 
@@ -84,8 +86,9 @@ class ScriptedOpenAI:
     def __enter__(self) -> Self:
         self._stopping.clear()
         self._server = _Server(("127.0.0.1", 0), _Requests)
-        self._server.scripted = self
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        self._server.scripted, self._server.connections = self, set()
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -93,6 +96,11 @@ class ScriptedOpenAI:
         if server is not None:
             self._stopping.set()
             server.shutdown()
+            self._thread.join()
+            # Idle connections end, so that their threads can be waited for.
+            for connection in tuple(server.connections):
+                with suppress(OSError):
+                    connection.shutdown(SHUT_RDWR)
             server.server_close()
 
     @property
@@ -207,7 +215,17 @@ def _body(answer: Answer, httpx2: Any) -> Iterator[bytes]:
 
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128
+    daemon_threads = False
     scripted: ScriptedOpenAI
+    connections: set[Any]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """
