@@ -560,7 +560,7 @@ def test_d9_they_leave_what_a_model_says_and_asks_for_too(wire: Any, stream: boo
     from guardrails.integrations.openai import run
     from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
-    shown, given = [], []
+    shown, given = list[str](), list[Any]()
     with ScriptedOpenAI([Calls(call("grep", {"q": "a\0b\x1bc\n"})), Text("he\0l\x7flo\n")]) as server:
         client = openai.OpenAI(base_url=server.base_url, api_key="-")
         tools = [Tool(name="grep", parameters={"type": "object"}).openai(wire)]

@@ -169,7 +169,8 @@ def test_a_text_of_a_server_is_cut_in_place_and_reads_as_an_envelope_where_that_
     [block] = big["updatedToolOutput"]
     assert (block["type"], len(block["text"]) < 2_100) == ("text", True)
     assert json.loads(big["additionalContext"])["is_complete"] is False
-    found, made = {"tool_response": [{"type": "text", "text": "found"}], "tool": "mcp__db__read"}, []
+    found: dict[str, Any] = {"tool_response": [{"type": "text", "text": "found"}], "tool": "mcp__db__read"}
+    made: list[dict[str, Any]] = []
     for n, envelopes in ((2, True), (3, False)):
         assert answer(session, call("PreToolUse", n, tool="mcp__db__read")) == {}
         made.append(specific(answer(session, call("PostToolUse", n, **found), envelopes=envelopes)))

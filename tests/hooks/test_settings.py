@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,7 +94,7 @@ def test_a_file_that_a_client_would_not_read_is_left_alone(tmp_path: Path, text:
     path = tmp_path / "settings.json"
     content = text.encode(errors="surrogatepass")
     path.write_bytes(content)
-    for change in (lambda: install(path, WANTED), lambda: uninstall(path)):
+    for change in (partial(install, path, WANTED), partial(uninstall, path)):
         with pytest.raises(ValueError, match=str(path)):
             change()
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [content]

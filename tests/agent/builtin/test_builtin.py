@@ -143,9 +143,13 @@ def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
     ran: list[int] = []
     over = threading.Event()
 
+    def look(*_: object) -> bool:
+        ran.append(len(ran))
+        return over.wait(0.05)
+
     def agent(task: str, session: Session) -> str:
         while session.exhausted is None:
-            session.call("look", {"n": len(ran)}, lambda *_: ran.append(len(ran)) or over.wait(0.05))
+            session.call("look", {"n": len(ran)}, look)
         over.set()
         return "late"
 

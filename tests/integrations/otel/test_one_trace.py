@@ -128,8 +128,8 @@ def test_one_trace_goes_through_the_loop_the_proxy_and_the_hook(tmp_path: Path, 
     assert told == (proxied["traceId"], proxied["spanId"]), "the server is told of the span of the proxy"
 
     for name, own in (("run", (echo, code)), ("mcp", (proxied,)), ("hook", (hooked,))):
-        told = [one for one in lines(records[name]) if one["event"] == "call"]
-        assert [(one["trace"]["trace_id"], one["trace"]["span_id"]) for one in told] == [
+        decided = [one for one in lines(records[name]) if one["event"] == "call"]
+        assert [(one["trace"]["trace_id"], one["trace"]["span_id"]) for one in decided] == [
             (one["traceId"], one["spanId"]) for one in own
         ]
 
