@@ -194,7 +194,16 @@ class Moment:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        return marks(self.state, self.scopes) if self.engine.life is not None else None
+        shares = self.scopes or self.state.family is not None
+        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
+
+    def plan(self, plan: Plan) -> None:
+        """
+        Let *plan*, the session's of a tool, hold in the session, and in each scope what its chain has for that tool.
+        """
+        self.own.plan = plan
+        for scope in self.scopes:
+            scope.plan = scope.chain.plan(plan.tool.name)
 
     def answer(self, made: Decision, found: Found | None = None) -> Decision:
         """
@@ -204,8 +213,7 @@ class Moment:
             made.observed, made.errors = tuple(found.observed), tuple(found.errors)
         if self.expired:
             made.expired = self.expired
-        if self.scopes or self.state.family is not None:
-            made.marks = self.marks()
+        made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> int:
@@ -233,16 +241,17 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
         if twin is not None and _is_no_event(twin, call, time_of(state, now_ms), claims=claims):
             # It waits for a person, or for its host, and nothing has happened.
             return Decision.again(call, twin, at.engine.id, state.run)
-    now = at.own.now_ms = touch(state, now_ms)
+    now = at.pass_time(now_ms)
     if state.pending:
         at.expired = tuple((at.give_up(one), one) for one in overdue(state, now))
         twin = _open_twin(state, call) if stop is None else None
         if twin is not None:
             return _again(at, call, plan, twin, claims=claims)
+    at.plan(plan)
     facts = Facts(now, plan.tool, plan.cost, plan.tokens, state.present.number)
     if facts.turn == 0 and stop is None and not goes_on(state, call.sig):
         begin_implied_turn(at.own, facts)
-    found = _verdicts(at, call, plan, facts) if stop is None else Found([stop])
+    found = _verdicts(at, call, facts) if stop is None else Found([stop])
     if found is not None and found.questions:
         claims_now = False
         if call.sig is None and not found.denials:
@@ -252,13 +261,13 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
         claims_now = claims
     if found is None or not found.denials:
         facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if claims_now else 0)
-        found = _count(at, call, plan, facts, found)
+        found = _count(at, call, facts, found)
     if found is not None and found.denials:
         return _refuse(at, call, plan, found, claims=claims)
     return _open(at, call, plan, facts, found, claims=claims_now)
 
 
-def _verdicts(at: Moment, call: ToolCall, plan: Plan, facts: Facts) -> Found | None:
+def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
     """
@@ -272,7 +281,7 @@ def _verdicts(at: Moment, call: ToolCall, plan: Plan, facts: Facts) -> Found | N
             facts.failed = last
     facts.models = at.chain.models.loaded
     for place in at.places:
-        its, own = place.state, place.chain.plan(call.tool) if place.name else plan
+        its, own = place.state, place.plan
         facts.now_ms, facts.holder, facts.known, mine = place.now_ms, place.holder, place.chain.known, its.own.get
         checks = own.unfit_checks if call.problems else own.fresh_checks if fresh else own.checks
         for name, key, enforced, check in checks:
@@ -293,13 +302,13 @@ def _verdicts(at: Moment, call: ToolCall, plan: Plan, facts: Facts) -> Found | N
     return found
 
 
-def _count(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | None) -> Found | None:
+def _count(at: Moment, call: ToolCall, facts: Facts, found: Found | None) -> Found | None:
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
     before = []
     for place in at.places:
-        its, own = place.state, place.chain.plan(call.tool) if place.name else plan
+        its, own = place.state, place.plan
         before.append(its.own.copy())
         facts.now_ms, facts.holder = place.now_ms, place.holder
         hooks = own.family_admits if its.reserved or its.family is not None else own.admits
@@ -504,8 +513,7 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
     state, chain = own.state, own.chain
     turn = state.present
     facts.turn_over = True
-    if "turn" in chain.on:
-        tell(state, chain.on, "turn", _IMPLIED, facts)
+    tell(state, chain.on, "turn", _IMPLIED, facts)
     turn.implied += 1
     turn.refused, turn.since_ms = [], state.now_ms
     cause = first_cause(own, chain.turn_spenders, facts)
@@ -521,18 +529,18 @@ def _complete(
     at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
     chain, state, own = at.chain, at.state, end.own
-    now = at.own.now_ms = touch(state, now_ms)
-    failed, at_ms = end.error_type is not None, decision.at_ms
+    failed, now, at_ms = end.error_type is not None, at.pass_time(now_ms), decision.at_ms
     took = now - at_ms if now > at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
+    at.plan(plan)
     pending = _running(state, decision)
     unknown = _settle(at, plan, pending, end, decision, facts)
     envelope = Envelope.of(end, end.rendered) if own is None else own.shown(end.rendered)
     code = envelope.code
-    envelope = _shape(at, plan, envelope, decision.call, end, facts)
+    envelope = _shape(at, envelope, decision.call, end, facts)
     for _, hint in facts.hints:
         envelope.nudge(hint)
     # A guard withholds a retry by a code.
@@ -547,8 +555,7 @@ def _complete(
     envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    if at.scopes or state.family is not None:
-        made.marks = at.marks()
+    made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
     if at.errors:
@@ -589,7 +596,7 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
         if unknown:
             note_uncertain(state, pending)
     for place in at.places:
-        its, own = place.state, place.chain.plan(call.tool) if place.name else plan
+        its, own = place.state, place.plan
         its.n += 1
         if place.name:
             if pending is None:
@@ -602,13 +609,13 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
     return unknown
 
 
-def _shape(at: Moment, plan: Plan, envelope: Envelope, call: ToolCall, outcome: Outcome, facts: Facts) -> Envelope:
+def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, facts: Facts) -> Envelope:
     """
     Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
     failed = outcome.error_type is not None
     for place in at.places:
-        its, own, code = place.state, place.chain.plan(call.tool) if place.name else plan, envelope.code
+        its, own, code = place.state, place.plan, envelope.code
         facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
         for name, key, _, shape in own.shapes if failed else own.success_shapes:
             try:
@@ -623,7 +630,7 @@ def _shape(at: Moment, plan: Plan, envelope: Envelope, call: ToolCall, outcome: 
     for place in at.places if failed and envelope.retryable else ():
         facts.now_ms, facts.holder = place.now_ms, place.holder
         values = {"tool": call.tool, "sig": call.sig}
-        tell(place.state, (place.chain.plan(call.tool) if place.name else plan).on, "advised", values, facts)
+        tell(place.state, place.plan.on, "advised", values, facts)
     return envelope
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
-from guardrails.core.chain import FAR_MS, Chain, Hook
+from guardrails.core.chain import FAR_MS, Chain, Hook, Plan
 from guardrails.core.guards.base import Edge, Facts
 from guardrails.core.guards.budget import NO_LIMITS
 from guardrails.core.refusals import broken
@@ -42,6 +42,8 @@ class Place:
     """Its own time: each state's is clamped by itself."""
     holder: str = ""
     """In a scope: the session that the call is of."""
+    plan: Plan = field(init=False)
+    """All that applies here to the tool of a call, once there is one."""
 
     def says(self, denial: Denial) -> Denial:
         """
