@@ -32,7 +32,6 @@ from guardrails.core.refusals import (
     unbound,
     uncertain,
 )
-from guardrails.core.result import End
 from guardrails.core.retries.serving import Advised
 from guardrails.core.scopes import Place, first_cause, hold_in, marks, move_in, opened, progress, settle_in, time_left
 from guardrails.core.state import (
@@ -57,7 +56,7 @@ from guardrails.core.state import (
     time_of,
     touch,
 )
-from guardrails.core.values.types import Denial, Outcome, ToolCall
+from guardrails.core.values.types import Denial, End, Outcome, ToolCall
 
 
 T = TypeVar("T")

@@ -15,12 +15,12 @@ import orjson
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.refusals import STOPPED
-from guardrails.core.result import End, evidence_of
+from guardrails.core.result import evidence_of
 from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import render
-from guardrails.core.values.types import MICRO, ToolCall
+from guardrails.core.values.types import MICRO, End, ToolCall
 
 
 SCHEMA_VERSION: Final = 1

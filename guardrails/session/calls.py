@@ -23,7 +23,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import prepare
 from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
-from guardrails.core.result import Reading, reading_of
+from guardrails.core.result import Reading, Terms, reading_of
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Tool
@@ -267,8 +267,8 @@ class Calls:
         try:
             outcome = Envelope.spoken(result) if plan.tool.returns_envelope else result
             if not isinstance(outcome, Outcome):
-                now_ms = now if now >= 0 else None
-                outcome = reading_of(outcome, plan.source, call.arguments, now_ms, plan.max_bytes, self.passes)
+                terms = Terms(now if now >= 0 else None, plan.max_bytes, self.passes)
+                outcome = reading_of(outcome, plan.source, call.arguments, terms)
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.
             if reading.raised:

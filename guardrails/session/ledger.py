@@ -27,14 +27,13 @@ from guardrails.core.guards.budget import LIMITS, NO_LIMITS, TIME, Limits, unpri
 from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.refusals import unreachable, unreadable
-from guardrails.core.result import End
 from guardrails.core.scopes import Place, progress
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.plain_json import exact
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
-from guardrails.core.values.types import MICRO, NO_TIME, ToolCall
+from guardrails.core.values.types import MICRO, NO_TIME, End, ToolCall
 
 
 if TYPE_CHECKING:

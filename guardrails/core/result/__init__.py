@@ -14,12 +14,12 @@ blocks and the structured content of MCP, a library's result types. So a word th
 """
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, NamedTuple
 
 from guardrails.core.text.collect import LIMIT_BYTES, taken
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
-from guardrails.core.values.types import ERROR_TYPES, NO_TIME, Failed, Outcome, Success, claimed
+from guardrails.core.values.types import ERROR_TYPES, End, Failed, Outcome, Success, claimed
 
 from .content import Carried, content_of, given_by, news_in
 from .failures import Source, failure_in, may_fail
@@ -27,42 +27,23 @@ from .kinds import passing
 from .names import NAMELESS, Form, form_of
 
 
-if TYPE_CHECKING:
-    from guardrails.core.envelope.envelope import Envelope
-
 NOBODY: Final = Source()
 
 
-class End(Outcome):
+class Terms(NamedTuple):
     """
-    An outcome with all that costs time already done, outside of any lock.
+    Terms on which a result is read.
     """
 
-    rendered: Rendered | None = None
-    """The value as the model reads it, once that is made."""
-    hash: int = 0
-    """Evidence: 64 bits of it, once it is rendered; of a failure without its digits."""
-    steady: int = 0
-    """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
-    came: int = 0
-    """What it brought, a place in `state.CAME`."""
-    own: "Envelope | None" = None
-    """The envelope that the tool itself made."""
-    unknown: bool = False
-    """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
-    unread: bool = False
-    """The call was answered before: no model reads this."""
-    at_ms: int = NO_TIME
-    """When it was read, by the clock of its session."""
+    now_ms: int | None = None
+    """Milliseconds since 1970, by which dates of a wait are understood."""
+    limit: int = LIMIT_BYTES
+    """About the most bytes that are taken of an iterator."""
+    passes: tuple[type[BaseException], ...] = ()
+    """Types of the exceptions of an iterator that are raised on."""
 
-    @classmethod
-    def of(cls, outcome: Outcome, **known: Any) -> Self:
-        """
-        Returns *outcome* as the end of a call, with what else is *known* of it.
-        """
-        made = cls.__new__(cls)
-        made.__dict__.update(vars(outcome), **known)
-        return made
+
+TERMS: Final = Terms()
 
 
 class Reading(End):
@@ -119,18 +100,9 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     return failure.encode(errors="replace") if rendered is None else rendered.payload
 
 
-def reading_of(
-    result: Any,
-    source: Source = NOBODY,
-    arguments: Any = None,
-    now_ms: int | None = None,
-    limit: int = LIMIT_BYTES,
-    passes: tuple[type[BaseException], ...] = (),
-) -> Reading:
+def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, terms: Terms = TERMS) -> Reading:
     """
-    Returns the reading of a value that an executor returned or raised: *now_ms*, milliseconds since 1970, by which dates of a wait are
-    understood; *limit*, about the most bytes that are taken of an iterator; *passes*, the types of the exceptions of an iterator that are
-    raised on.
+    Returns the reading of a value that an executor returned or raised, on these *terms*.
 
     *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list, bytes
     become text or `{"base64": "...", "bytes": n}`. After an exception the value is None. A result that is a failure keeps its value if the
@@ -145,35 +117,28 @@ def reading_of(
         # MCP has a form for just this, which whatever is declared of the tool reads.
         blocks = [{"type": "text", "text": text}] if (text := str(result.message).strip()) else []
         given = {"isError": True, "content": blocks, "structuredContent": result.value}
-        read = _read(given, source, arguments, now_ms, limit, passes)
+        read = _read(given, source, arguments, terms)
         read.error_type = result.error_type if result.error_type in ERROR_TYPES else read.error_type
         read.value = result.value
     else:
         value = result.value if issubclass(kind, Success) else result
-        read = _read(value, source, arguments, now_ms, limit, passes)
+        read = _read(value, source, arguments, terms)
     if issubclass(kind, Success | Failed):
         read.cost, read.tokens = claimed(result.cost_usd, result.tokens)
     return read
 
 
-def _read(
-    value: Any,
-    source: Source,
-    arguments: Any,
-    now_ms: int | None,
-    limit: int,
-    passes: tuple[type[BaseException], ...],
-) -> Reading:
+def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
     if issubclass(type(value), BaseException):
-        return _raised(value, source, arguments, now_ms)
+        return _raised(value, source, arguments, terms)
     if hasattr(type(value), "__guardrails_envelope__"):
         return Reading(value, source, arguments, None)
     try:
-        value, complete = taken(value, limit)
+        value, complete = taken(value, terms.limit)
     except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
-        if isinstance(problem, passes):
+        if isinstance(problem, terms.passes):
             raise
-        return _raised(problem, source, arguments, now_ms)
+        return _raised(problem, source, arguments, terms)
     carried, failure = Carried(value), None
     with suppress(Exception):  # an object that cannot be looked at is still a result
         if source.sign is not None or may_fail(value):
@@ -182,7 +147,7 @@ def _read(
             named = arguments if hasattr(arguments, "keys") else ()
             runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(named)
             by = source._replace(words="program") if runs else source
-            failure = failure_in(value, carried, by, given_by(arguments), now_ms)
+            failure = failure_in(value, carried, by, given_by(arguments), terms.now_ms)
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
     if failure is not None:
@@ -190,10 +155,10 @@ def _read(
     return read
 
 
-def _raised(problem: BaseException, source: Source, arguments: Any, now_ms: int | None) -> Reading:
+def _raised(problem: BaseException, source: Source, arguments: Any, terms: Terms) -> Reading:
     from .exceptions import failure_of
 
-    read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, now_ms)
+    read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, terms.now_ms)
     read.raised = True
     _fails(read, failure, failure.error_message)
     return read

@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, get_args
 
+
+if TYPE_CHECKING:
+    from guardrails.core.envelope.envelope import Envelope
+    from guardrails.core.text.truncation import Rendered
 
 Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
@@ -210,3 +214,35 @@ class Outcome:
         The call worked.
         """
         return self.error_type is None
+
+
+class End(Outcome):
+    """
+    An outcome with all that costs time already done, outside of any lock.
+    """
+
+    rendered: "Rendered | None" = None
+    """The value as the model reads it, once that is made."""
+    hash: int = 0
+    """Evidence: 64 bits of it, once it is rendered; of a failure without its digits."""
+    steady: int = 0
+    """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
+    came: int = 0
+    """What it brought, a place in `state.CAME`."""
+    own: "Envelope | None" = None
+    """The envelope that the tool itself made."""
+    unknown: bool = False
+    """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
+    unread: bool = False
+    """The call was answered before: no model reads this."""
+    at_ms: int = NO_TIME
+    """When it was read, by the clock of its session."""
+
+    @classmethod
+    def of(cls, outcome: Outcome, **known: Any) -> Self:
+        """
+        Returns *outcome* as the end of a call, with what else is *known* of it.
+        """
+        made = cls.__new__(cls)
+        made.__dict__.update(vars(outcome), **known)
+        return made

@@ -8,12 +8,12 @@ from typing import Final, Literal
 from guardrails.core.chain import Plan
 from guardrails.core.guards.similarity import news_hash
 from guardrails.core.prepare import CLOSE, says
-from guardrails.core.result import End, Reading, reading_of
+from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import data_in
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool, source_of
-from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.values.types import End, Outcome, ToolCall
 from guardrails.offline.transcripts.calls import RecordedCall
 
 

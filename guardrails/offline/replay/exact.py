@@ -19,12 +19,11 @@ from guardrails.core.guards.amounts import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.record import newer_records, newer_version
 from guardrails.core.refusals import stopped
-from guardrails.core.result import End
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import Outcome, Problem, ToolCall
+from guardrails.core.values.types import End, Outcome, Problem, ToolCall
 
 
 Record = Mapping[str, Any]

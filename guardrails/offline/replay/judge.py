@@ -13,11 +13,10 @@ from typing import Any, Final
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.events import event, lose
-from guardrails.core.result import End
 from guardrails.core.state import SessionState
 from guardrails.core.text.signature import sign
 from guardrails.core.tools.tool_call import tool_call, unlabelled
-from guardrails.core.values.types import Denial, ToolCall, micro_dollars
+from guardrails.core.values.types import Denial, End, ToolCall, micro_dollars
 from guardrails.core.values.usage import Usage, cost_of, own_price
 from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.policy.policy import Policy

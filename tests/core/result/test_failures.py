@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from guardrails import Envelope, Failed, Policy, Retryable, Success, Tool
-from guardrails.core.result import reading_of
+from guardrails.core.result import Terms, reading_of
 from guardrails.core.result.failures import Source
 from guardrails.core.tools.tool import source_of, speaker
 from tests.core.result.carriers import block, carried
@@ -192,7 +192,7 @@ def test_an_iterator_that_fails_half_way_has_failed_unless_its_exception_is_pass
 
     assert reading_of(rows()).error_type == "timeout"
     with pytest.raises(TimeoutError):
-        reading_of(rows(), passes=(TimeoutError,))
+        reading_of(rows(), terms=Terms(passes=(TimeoutError,)))
 
 
 @table(("text", "fails"), [("429 Too Many Requests", True), ("HTTP/1.1 502 Bad Gateway", True), ("Error: it broke", False), ("404 not found is a page of this site", False)])  # fmt: skip
