@@ -13,7 +13,7 @@ import time
 import zlib
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 from urllib.parse import quote
@@ -153,11 +153,7 @@ class Web(ToolSet):
                 _alarm(deadline) as trace,
             ):
                 for _ in range(MAX_REDIRECTS + 1 if headers is None else 1):
-                    address = address_of(url.host, url.port or (443 if url.scheme == "https" else 80), allow)
-                    # The very address that was judged, whatever the name means later.
-                    to, named = url.copy_with(host=address, fragment=None), {**own, "Host": url.netloc.decode("ascii")}
-                    extensions = {"sni_hostname": url.host, "trace": trace}
-                    with client.stream("GET", to, headers=named, extensions=extensions) as response:
+                    with closing(self._sent(client, url, allow, own, trace)) as response:
                         if not response.has_redirect_location:
                             return _read(response, url, deadline)
                         onward = _checked(url.join(response.headers["Location"]))
@@ -173,6 +169,29 @@ class Web(ToolSet):
             why = "its certificate is not valid" if "CERTIFICATE" in str(error) else type(error).__name__
             raise ToolFailure("connection", f"the page could not be read: {why}") from None
         raise ToolFailure("other", "too many redirects", retryable=False)
+
+    def _sent(
+        self, client: "httpx2.Client", url: "httpx2.URL", allow: Collection[str] | None, own: dict[str, str], trace: Any
+    ) -> "httpx2.Response":
+        """
+        Returns the answer, to be read, of the first address of *url* that takes a connection.
+        """
+        import httpx2
+
+        *others, last = addresses_of(url.host, url.port or (443 if url.scheme == "https" else 80), allow)
+        more: dict[str, Any] = {"headers": {**own, "Host": url.netloc.decode("ascii")}}
+        more["timeout"] = httpx2.Timeout(self._timeout, connect=self._timeout / (len(others) + 1))
+        more["extensions"] = {"sni_hostname": url.host, "trace": trace}
+
+        def sent(address: str) -> "httpx2.Response":
+            # The very address that was judged, whatever the name means later.
+            asked = client.build_request("GET", url.copy_with(host=address, fragment=None), **more)
+            return client.send(asked, stream=True)
+
+        for address in others:
+            with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
+                return sent(address)
+        return sent(last)
 
 
 @contextmanager
@@ -208,9 +227,9 @@ def _checked(url: "httpx2.URL") -> "httpx2.URL":
     return url
 
 
-def address_of(host: str, port: int, allow: Collection[str] | None) -> str:
+def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[str]:
     """
-    Returns the address to connect to for *host*: public, or one that *allow* names; None: any.
+    Returns the addresses of *host*: public, or ones that *allow* names; None: any.
 
     Raises ToolFailure: `permission` if one of its addresses may not be reached, `not_found` if there is no such name.
     """
@@ -220,7 +239,7 @@ def address_of(host: str, port: int, allow: Collection[str] | None) -> str:
         raise ToolFailure("not_found", f"there is no host `{host[:200]}`") from None
     # One private address among public ones is enough to be tricked.
     if allow is None or host in allow or all(_may(ipaddress.ip_address(one), allow) for one in found):
-        return found[0]
+        return found
     raise ToolFailure(
         "permission",
         f"`{host[:200]}` is not on the public internet",

@@ -186,6 +186,23 @@ def test_a_name_is_resolved_once_and_its_address_pinned(server: Any, monkeypatch
     assert f"Host: name.example:{server.port}".encode() in server.asked[0]
 
 
+def test_an_address_that_takes_no_connection_is_passed_over(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.pages["/"] = server.page(b"there")
+    system = socket.getaddrinfo
+    both = [
+        *system("127.0.0.2", server.port, type=socket.SOCK_STREAM),
+        *system("127.0.0.1", server.port, type=socket.SOCK_STREAM),
+    ]
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *more, **named: both if host == "two.example" else system(host, *more, **named),
+    )
+    assert fetch(server.url("/", "two.example"), allow=["two.example"]).value["text"] == "there"
+    both.pop()
+    assert fetch(server.url("/", "two.example"), allow=["two.example"]).error_type == "connection"
+
+
 def test_proxies_of_the_environment_are_not_asked(
     server: Any, other_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
