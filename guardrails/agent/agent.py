@@ -7,6 +7,7 @@ import os
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -80,7 +81,7 @@ def prepare(settings: Settings) -> Prepared:
 
 class Agent:
     """
-    The conversation *chat* with its session, tools and view; made by `started` or `resumed`.
+    The conversation *chat* with its session, tools and view; made by `started`, or of one that was resumed.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Agent:
         settings, commands, refusal = self.settings, "", None
         if settings.builtins and not any("exec_shell" in registry for registry in self._given):
             try:
-                name = Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network).sandbox
+                name = self._shell.sandbox
                 commands = f", commands in {'no sandbox' if name == 'none' else name}"
             except SandboxUnavailable as error:
                 commands, refusal = ", no commands", f"{error.code}: {error}"
@@ -213,6 +214,14 @@ class Agent:
             **more,
         )
 
+    @cached_property
+    def _shell(self) -> Shell:
+        """
+        One for sub-agents too: what confines commands is found before any of them runs.
+        """
+        settings = self.settings
+        return Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network)
+
     def _tools_of(self, session: Session) -> tuple[Registry, ...]:
         if not self.settings.builtins:
             return replaced(self._given)
@@ -222,11 +231,10 @@ class Agent:
             built_in = builtin_tools(
                 settings.workspace,
                 memory=self._memory,
+                shell=self._shell,
                 web=Web(allow=settings.allow_hosts, search=search),
                 spawn=Spawn(session, self._sub_agent),
                 message=self._message,
-                sandbox=settings.sandbox,
-                network=settings.network,
             )
         except OSError as error:
             raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}") from None
