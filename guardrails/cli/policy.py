@@ -250,7 +250,7 @@ class Checked(NamedTuple):
     """In its chain; None where there is none."""
     mistakes: list[str]
     hints: list[str]
-    """Older words that still work, and what stands for them now."""
+    """Older words that still work, and what stands for them now; the values of other files that it overrides."""
 
 
 def _to_dict(one: Checked) -> dict[str, Any]:
@@ -271,12 +271,16 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.document import Document
+    from guardrails.policy.file import find, shipped
     from guardrails.policy.policy import Policy
 
     try:
         document = Document(file, own)
         count = len(Policy(**document.arguments()).chain)
-        return Checked(file, count, list(_not_held(document.root, host)), list(document.older_words()))
+        # What a shipped policy says is not written by whoever checks it.
+        own_words = () if find(file).parent == shipped() else document.overridden()
+        hints = [*document.older_words(), *own_words]
+        return Checked(file, count, list(_not_held(document.root, host)), hints)
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         mistakes = [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]

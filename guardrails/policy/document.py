@@ -24,6 +24,7 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
+from guardrails.core.values.units import matcher
 
 from .check import VERSION, Head, file_type, unusable
 from .file import PATH, Mistake, Node, Position, Source, find, got, inner, items, lines_of, mistakes_at, parse, plain
@@ -84,6 +85,20 @@ class Document:
             if (entry := inner(rule, old)) is not None and entry.value is True
         ]
 
+    def overridden(self) -> Iterator[str]:
+        """
+        Returns the values of the named file that stand in place of others, of files that it extends. Globs of two rules
+        are compared as texts, so that not all that overlap are seen.
+        """
+        *parents, own = self._parts
+        below = reduce(self._merged, parents) if parents else replace(own, value={})
+        yield from _differing("", own, below)
+        for number, rule in enumerate(items(own, "tools")):
+            for other in items(below, "tools"):
+                ours, theirs = _globs(rule), _globs(other)
+                if any(map(matcher(theirs), ours)) or any(map(matcher(ours), theirs)):
+                    yield from _differing(f"tools.{number}.", rule, other)
+
     def _of_rules(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
         """
         Returns the settings of rules that do not go together with those of the policy.
@@ -132,7 +147,9 @@ class Document:
             # All of its rules are comments.
             del own["tools"]
         self._anchor(root, chain[-1].parent)
-        return reduce(self._merged, (*parents, replace(root, value=own)))
+        # In the end those of the named file.
+        self._parts = (*parents, replace(root, value=own))
+        return reduce(self._merged, self._parts)
 
     def _parent(self, item: Node, chain: tuple[Path, ...]) -> Node:
         written = str(item.value)
@@ -181,6 +198,27 @@ class Document:
         for name, node in over.value.items():
             merged[name] = self._merged(merged[name], node, (*path, name)) if name in merged else node
         return replace(over, value=merged)
+
+
+def _globs(rule: Node) -> tuple[str, ...]:
+    written = plain(rule)["match"]
+    return tuple(written) if isinstance(written, list) else (written,)
+
+
+def _differing(where: str, own: Node, below: Node) -> Iterator[str]:
+    """
+    Returns each setting that two maps have with different values, at *where*. Rules add up, unless they replace others.
+    """
+    for key, node in own.value.items() if isinstance(own.value, dict) else ():
+        other = inner(below, key)
+        if other is None or key == "match" or (key == "tools" and not node.replaces):
+            continue
+        if isinstance(node.value, dict) and isinstance(other.value, dict):
+            yield from _differing(f"{where}{key}.", node, other)
+        elif plain(node) != plain(other):
+            place = f"{Path(other.named.source.name).name}:{other.named.line}"
+            said = f"{where}{key}: {got(node)} overrides {got(other)} of {place}"
+            yield str(Mistake(node.named, said)).partition("\n")[0]
 
 
 def _unreadable(path: Path, error: OSError) -> str:

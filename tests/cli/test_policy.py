@@ -106,6 +106,46 @@ def test_an_older_word_still_works_and_the_new_one_is_told(write: Any) -> None:
     assert json.loads(guardrails("policy", "check", path, "--json").stdout)["files"][0]["hints"][0]["line"] == 3
 
 
+BASE = """\
+version: 1
+mode: enforce
+shell: {deny: [sudo, reboot]}
+budget: {max_calls: 9, max_turns: 5}
+tools:
+  - {match: refund, idempotent: false, budget: {max_calls: 3}}
+  - match: "get_*"
+    read_only: true
+"""
+
+
+def test_what_a_file_overrides_is_named(write: Any) -> None:
+    write("base.yaml", BASE)
+    for text, told in {
+        "tools: [{match: lookup, timeout: 5s}]": [],
+        "budget: {max_calls: 9, max_tokens: 7}": [],
+        "mode: observe\nbudget:\n  max_calls: 40": [
+            "3:1: mode: `observe` overrides `enforce` of base.yaml:2",
+            "5:3: budget.max_calls: `40` overrides `9` of base.yaml:4",
+        ],
+        "shell: {deny: [halt]}": ["3:9: shell.deny: a list overrides a list of base.yaml:3"],
+        "tools:\n  - {match: x, timeout: 5s}\n  - {match: [ref*], budget: {max_calls: 40, max_tokens: 7}}": [
+            "5:30: tools.1.budget.max_calls: `40` overrides `3` of base.yaml:6"
+        ],
+        "tools: [{match: get_mail, read_only: false, timeout: 5s}]": [
+            "3:27: tools.0.read_only: `false` overrides `true` of base.yaml:8"
+        ],
+        "tools: !replace [{match: lookup, budget: {max_calls: 40}}]": [
+            "3:1: tools: a list overrides a list of base.yaml:5"
+        ],
+    }.items():
+        file = write("own.yaml", f"version: 1\nextends: ./base.yaml\n{text}")
+        head, *shown = guardrails("policy", "check", file).stdout.splitlines()
+        assert head.startswith(f"{file}: ok, "), text
+        assert shown == [f"{file}:{one}" for one in told], text
+        hints = json.loads(guardrails("policy", "check", "--json", file).stdout)["files"][0]["hints"]
+        assert [f"{one['file']}:{one['line']}:{one['column']}: {one['message']}" for one in hints] == shown
+
+
 def test_the_schema_beside_the_policies_is_current() -> None:
     current = guardrails("policy", "schema").stdout == (POLICIES / "policy.schema.json").read_text()
     assert current, "run: guardrails policy schema -o policies/policy.schema.json"

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from typer.testing import CliRunner
+
 from guardrails import Policy, PolicyError
-from guardrails.cli.policy import check_file
+from guardrails.cli import app
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, Map
 from tests.tables import table
@@ -50,7 +52,7 @@ def told(section: str, language: str, text: str, capsys: pytest.CaptureFixture[s
     if language == "yaml":
         Path("policy.yaml").write_text(text)
         if section != "Bad input":
-            return str(check_file("policy.yaml"))
+            return CliRunner().invoke(app, ["policy", "check", "policy.yaml"]).stdout
         with pytest.raises(PolicyError) as mistakes:
             Policy.load("policy.yaml")
         return str(mistakes.value)
