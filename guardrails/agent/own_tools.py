@@ -3,15 +3,14 @@ Tools that a person defines in a Python file.
 """
 
 import asyncio
-import importlib.util
 import inspect
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from guardrails.core.values.errors import PolicyError
+from guardrails.policy.own_file import run_file
 from guardrails.policy.tools import Registry
 
 from .settings import AgentError
@@ -23,7 +22,10 @@ def load_tools(file: str) -> Registry:
 
     Raises AgentError if it cannot be run or defines no tools.
     """
-    module = _run(file)
+    try:
+        module = run_file(file, "tools")
+    except ImportError as error:
+        raise AgentError(str(error)) from error
     own = getattr(module, "registry", None)
     if isinstance(own, Registry):
         return _waited_for(own)
@@ -69,21 +71,6 @@ def _to_its_end(run: Callable[[str, Any], Any], *, asynchronous: bool) -> Callab
             raise RuntimeError(f"`{tool}` ended itself: {error!r}") from None
 
     return ended
-
-
-def _run(file: str) -> ModuleType:
-    path = Path(file)
-    if not path.is_file():
-        raise AgentError(f"no file `{file}` with tools")
-    spec = importlib.util.spec_from_file_location(f"guardrails_tools_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise AgentError(f"`{file}` is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise AgentError(f"`{file}` cannot be run: {type(error).__name__}: {error}") from error
-    return module
 
 
 def _public(module: ModuleType) -> list[Callable[..., Any]]:

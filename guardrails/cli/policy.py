@@ -2,10 +2,8 @@
 The commands about policy files: check, schema, show, test. Other commands load a policy as these do.
 """
 
-import importlib.util
 import json
 import re
-import sys
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -222,18 +220,13 @@ def _guards_in(file: str) -> "Iterable[type[Guard]]":
     The guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
     """
     from guardrails.core.guards.base import Guard
+    from guardrails.policy.own_file import run_file
 
-    name = f"guardrails_own_{Path(file).stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None or not Path(file).is_file():
-        fail(f"`{file}` is no Python file with guards")
-    # The types of its settings are looked up there.
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001  whatever a person's own file raises
-        fail(f"`{file}` cannot be run: {type(error).__name__}: {error}")
-    found = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name]
+        module = run_file(file, "guards")
+    except ImportError as error:
+        fail(str(error))
+    found = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
     guards = [each for each in found if issubclass(each, Guard)]
     if not guards:
         fail(f"`{file}` defines no guard: write `@guard` above a `class Mine(Guard)`")

@@ -34,6 +34,13 @@ def test_a_file_offers_its_registry_its_list_or_its_public_functions(
     assert list(load_tools(str(file)).entries) == names
 
 
+def test_the_types_of_a_file_are_found_where_its_annotations_are_texts(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    code = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    file.write_text(f"{code}@dataclass\nclass Place:\n    x: int\ndef look(at: Place) -> int:\n    return at.x\n")
+    assert load_tools(str(file)).execute("look", {"at": {"x": "7"}}) == 7
+
+
 def test_a_file_that_fails_is_named_with_its_error(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text("raise ValueError('no key')")
