@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.integrations.openai.loop import MAX_TOOL_ITERATIONS
+from guardrails.processes.sandbox import Name
 
 
 class AgentError(GuardrailsError):
@@ -40,7 +41,7 @@ class Settings:
     """A file that configures MCP servers."""
     builtins: bool = True
     """The library's own tools: files, a shell, memory, the web, sub-agents, messages."""
-    sandbox: Literal["auto", "bwrap", "read-only", "none"] = "auto"
+    sandbox: Name = "auto"
     """The sandbox of commands: all but `none` are bubblewrap, and `read-only` leaves the workspace as it is."""
     network: bool = False
     """Commands may use the network."""
