@@ -181,8 +181,9 @@ class Conversations:
         if wire not in WIRES:
             raise ConversationError(f"unknown wire `{wire}`: use {' or '.join(WIRES)}")
         head, texts = {"wire": wire, "settings": dict(settings or {})}, [text_of(item) for item in messages]
+        made = Conversation(self, name, head, texts)
         self.add(name, -1, [text_of(head), *texts])
-        return Conversation(self, name, head, texts)
+        return made
 
     def resume(self, id: str) -> Conversation:
         """
@@ -275,16 +276,14 @@ class Conversations:
 
 def text_of(item: Any) -> str:
     """
-    Returns the JSON of *item*: a mapping, an object of the openai client, or JSON text, which stays as it is.
-
-    Raises ConversationError for what is no JSON object.
+    Returns the text of *item*, to be `parsed`: a mapping, an object of the openai client, or JSON text, which stays as
+    it is. Raises ConversationError for what JSON cannot say.
     """
     if hasattr(item, "model_dump"):
         # Fields that the server did not send are not sent back: some servers refuse the nulls.
         item = item.model_dump(mode="json", exclude_unset=True)
     try:
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
-        parsed(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConversationError(f"a message that is not JSON cannot be kept: {error}") from None
     # SQLite holds no halves of characters; JSON reads their escapes back as they were.
