@@ -176,8 +176,8 @@ class Web(ToolSet):
         """
         Returns the answer, to be read, of the first address of *url* that takes a connection.
         """
-        import httpx2
-
+        with needs("openai", "`web_fetch`"):
+            import httpx2
         *others, last = addresses_of(url.host, url.port or (443 if url.scheme == "https" else 80), allow)
         more: dict[str, Any] = {"headers": {**own, "Host": url.netloc.decode("ascii")}}
         more["timeout"] = httpx2.Timeout(self._timeout, connect=self._timeout / (len(others) + 1))
