@@ -13,7 +13,7 @@ from guardrails.core.text.redaction import REDACTED, without_secrets
 from guardrails.core.values.errors import ResponseFailed
 from guardrails.core.values.usage import public
 
-from .reading import Cut, Unreadable, line_of, reason_of
+from .reading import Cut, line_of, reason_of
 
 
 SHOWN_BYTES: Final = 200
@@ -35,12 +35,9 @@ class Body:
     def __init__(self, client: Any, made: Any) -> None:
         self.closed = False
         """A stream has been closed by the mark that chat.completions has for its end."""
-        key = getattr(client, "api_key", None)
-        self._key = key if isinstance(key, str) else None
-        self._response = response = getattr(made, "http_response", None)
-        self._url = getattr(response, "url", None) or getattr(client, "base_url", "")
-        self._begins = b""
-        self._last = b"\n"
+        self._client = client
+        self._response = getattr(made, "http_response", None)
+        self._begins, self._last = b"", b"\n"
 
     def whole(self, made: Any) -> Any:
         """
@@ -64,14 +61,11 @@ class Body:
         each, aeach = self._response.iter_bytes, self._response.aiter_bytes
 
         def seen(*given: Any, **options: Any) -> Iterator[bytes]:
-            for piece in each(*given, **options):
-                self._see(piece)
-                yield piece
+            return map(self._seen, each(*given, **options))
 
         async def aseen(*given: Any, **options: Any) -> AsyncIterator[bytes]:
             async for piece in aeach(*given, **options):
-                self._see(piece)
-                yield piece
+                yield self._seen(piece)
 
         self._response.iter_bytes, self._response.aiter_bytes = seen, aseen
         return made.parse()
@@ -80,40 +74,37 @@ class Body:
         """
         *error* as the loop raises it: a reply that is no response says where it came from and how it begins.
         """
+        openai: Any = sys.modules.get("openai")
         kind = str(getattr(self._response, "headers", {}).get("content-type", ""))
+        message, code = str(error), getattr(error, "code", None)
         if isinstance(error, Cut) and kind and "event-stream" not in kind:
-            return self._failed("the reply is no event stream", NO_STREAM, shown=True)
-        if isinstance(error, ResponseFailed):
-            return self._failed(str(error), error.code, shown=isinstance(error, (Unreadable, Cut)))
-        if isinstance(error, (ValueError, RecursionError)):
-            return self._failed("the reply is no JSON; check the base URL", shown=True)
-        openai = sys.modules.get("openai")
-        others = () if openai is None else (openai.APIStatusError, openai.APIConnectionError)
-        if openai is None or isinstance(error, others) or not isinstance(error, openai.APIError):
+            message, code = "the reply is no event stream", NO_STREAM
+        elif isinstance(error, (ValueError, RecursionError)):
+            message = "the reply is no JSON; check the base URL"
+        elif openai is not None and type(error) is openai.APIError:
+            # The client's word for an error that the server reports in place of a response.
+            message, code = reason_of(getattr(error, "body", None) or message)
+            message = f"{code}: {message}" if code else message
+        elif not isinstance(error, ResponseFailed):
             return error
-        # The client's word for an error that the server reports in place of a response.
-        said, code = reason_of(str(error) if error.body is None else error.body)
-        return self._failed(said if code is None else f"{code}: {said}", code, shown=True)
-
-    def _failed(self, message: str, code: str | None = None, *, shown: bool = False) -> ResponseFailed:
-        url, status = public(str(self._url) or None), getattr(self._response, "status_code", None)
-        body = in_one_line(self._begins.decode("utf-8", "replace"), self._key)
-        if shown:
-            http = "the server" if status is None else f"HTTP {status}"
-            message += f" ({http}{f' from `{url}`' if url else ''}: {f'`{body}`' if body else 'an empty body'})"
-        failed = ResponseFailed(_without_key(message, self._key))
+        key = getattr(self._client, "api_key", None)
+        url = public(str(getattr(self._response, "url", None) or getattr(self._client, "base_url", "")) or None)
+        status = getattr(self._response, "status_code", None)
+        body = in_one_line(self._begins.decode("utf-8", "replace"), key)
+        source = ("the server" if status is None else f"HTTP {status}") + (f" from `{url}`" if url else "")
+        failed = ResponseFailed(_without_key(f"{message} ({source}: {f'`{body}`' if body else 'an empty body'})", key))
         failed.code, failed.url, failed.status, failed.body = code, url, status, body
         return failed
 
-    def _see(self, piece: bytes) -> None:
-        if len(self._begins) < _KEPT_BYTES:
-            self._begins += piece[:_KEPT_BYTES]
+    def _seen(self, piece: bytes) -> bytes:
+        self._begins = (self._begins + piece)[:_KEPT_BYTES]
         seen = self._last + piece
         self.closed = self.closed or _DONE.search(seen) is not None
         self._last = seen[-_CARRIED:]
+        return piece
 
 
-def in_one_line(said: str, key: str | None, most: int = SHOWN_BYTES) -> str:
+def in_one_line(said: str, key: Any, most: int = SHOWN_BYTES) -> str:
     """
     The first *most* bytes of what a server *said*, without control characters, secrets, and the client's *key*.
     """
@@ -131,8 +122,8 @@ def is_cut(error: BaseException) -> bool:
     return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
 
 
-def _without_key(said: str, key: str | None) -> str:
+def _without_key(said: str, key: Any) -> str:
     """
     *said* without the client's *key*, which a server may say again; a short one is a placeholder, as `none`.
     """
-    return said.replace(key, REDACTED) if key and len(key) >= _KEY_CHARS else said
+    return said.replace(key, REDACTED) if isinstance(key, str) and len(key) >= _KEY_CHARS else said

@@ -9,13 +9,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.refusals import ended
 from guardrails.core.text.control import sanitise
-from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import LoopLimitExceeded
 from guardrails.core.values.logs import log
@@ -28,9 +27,10 @@ from guardrails.session.steps import Execute
 
 from .body import Body, is_cut
 from .chat_completions import ChatCompletions
+from .chat_completions import Response as ChatResponse
 from .messages import cleaned, compacted, mend
-from .reading import Message, Reply, RequestedCall, Turn, check_sendable, part
-from .responses import Responses
+from .reading import RequestedCall, Turn, check_sendable, part
+from .responses import Response, Responses
 from .tools import Offered, Tools
 
 
@@ -40,67 +40,8 @@ CUT_ASKS: Final = 2
 LIMIT_CODE: Final = "loop.max_tool_iterations"
 
 
-class Wire(Protocol):
-    """
-    One API of the client.
-    """
-
-    @property
-    def form(self) -> Form:
-        """
-        The form in which tools are listed.
-        """
-        ...
-
-    def api(self, client: Any) -> Any:
-        """
-        Returns the part of *client* whose `create` sends a request.
-        """
-        ...
-
-    def reply(self) -> Reply:
-        """
-        A response, still empty.
-        """
-        ...
-
-    def request(self, messages: Sequence[Any], *, stream: bool) -> dict[str, Any]:
-        """
-        The parts of a request that are the wire's own.
-        """
-        ...
-
-    def listed(self, tool: Mapping[str, Any]) -> dict[str, Any]:
-        """
-        An entry of the `tools` of either wire as this one has it.
-        """
-        ...
-
-    def choice(self, choice: ToolChoice) -> ToolChoice:
-        """
-        A tool choice of either wire as this one says it.
-        """
-        ...
-
-    def result(self, call: RequestedCall, text: str) -> Message:
-        """
-        Returns the message that answers *call*, without control characters.
-        """
-        ...
-
-    def calls_of(self, message: Any) -> Iterable[RequestedCall]:
-        """
-        The calls that *message* of a conversation makes.
-        """
-        ...
-
-    def answers(self, message: Any) -> str | None:
-        """
-        Returns the id of the call that *message* answers, None if it answers no call.
-        """
-        ...
-
-
+Wire = ChatCompletions | Responses
+"""One API of the client."""
 WIRES: Final[Mapping[str, Wire]] = {"chat": ChatCompletions(), "responses": Responses()}
 
 
@@ -159,7 +100,7 @@ class Loop:
         self.messages: list[Any] = said if isinstance(said, list) else list(said)
         self._client, self._session, self._blocking = client, session, blocking
         self._wire = WIRES[wire]
-        self._tools = Tools(session, self._wire, tools, execute)
+        self._tools = Tools(session, self._wire, tools, execute, blocking=blocking)
         # An `omit` of the client is falsy.
         self._requested, self._strategy = self._wire.choice(tool_choice or None), strategy
         self._stream, self._on_text = stream, on_text
@@ -176,7 +117,6 @@ class Loop:
         self._requests = self._iterations = self._cut = 0
         self._finish_reason: str | None = None
         self._text_error: Exception | None = None
-        self._refuse_asynchronous()
 
     async def result(self) -> LoopResult:
         """
@@ -212,7 +152,6 @@ class Loop:
         The next request; tells the session that it starts.
         """
         self._tools.refresh()
-        self._refuse_asynchronous()
         messages = self.messages
         if self._compact is not None:
             kept = await awaited(self._compact(list(messages)))
@@ -255,7 +194,7 @@ class Loop:
         self._cut = 0
         return turn
 
-    async def _read(self, reply: Reply, body: Body, made: Any) -> None:
+    async def _read(self, reply: ChatResponse | Response, body: Body, made: Any) -> None:
         """
         Let *reply* take in what came, and tell its text.
         """
@@ -330,10 +269,6 @@ class Loop:
     def _check_listener(self) -> None:
         if self._text_error is not None:
             raise self._text_error
-
-    def _refuse_asynchronous(self) -> None:
-        if self._blocking and self._tools.asynchronous:
-            raise TypeError(f"`{self._tools.asynchronous[0]}` is asynchronous: use `arun`")
 
     def _charged(self, usage: Any) -> dict[str, Any]:
         return {"model": self._options["model"], "usage": usage, "provider": self._endpoint}

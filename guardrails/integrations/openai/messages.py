@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.text.control import sanitise
 from guardrails.integrations.hosting import BROKEN_OFF
 
-from .reading import Message, RequestedCall, part
+from .reading import RequestedCall, part
 
 
 if TYPE_CHECKING:
@@ -36,13 +36,9 @@ def mend(wire: "Wire", messages: list[Any]) -> None:
     """
     Answer the calls in *messages* that nobody answered, as a process leaves them behind that was killed, as broken off.
     """
-    waiting, _ = _paired(wire, messages)
-    for behind, call in reversed(waiting):
-        place = behind
-        # Behind the answers of its turn, and in Responses behind its other calls.
-        while place < len(messages) and _of_turn(wire, messages[place]):
-            place += 1
-        messages.insert(place, wire.result(call, BROKEN_OFF.to_json()))
+    whole = _answered(wire, messages, strays=True)
+    if len(whole) > len(messages):
+        messages[:] = whole
 
 
 def compacted(wire: "Wire", messages: list[Any], kept: Sequence[Any], digest: Callable[[], str] | None) -> list[Any]:
@@ -52,9 +48,7 @@ def compacted(wire: "Wire", messages: list[Any], kept: Sequence[Any], digest: Ca
     """
     if len(kept) == len(messages) and all(a is b or a == b for a, b in zip(kept, messages, strict=True)):
         return messages
-    answered = {id(message) for message in _paired(wire, kept)[1]}
-    made = [message for message in kept if wire.answers(message) is None or id(message) in answered]
-    mend(wire, made)
+    made = _answered(wire, kept, strays=False)
     if digest is not None:
         roles = [part(message, "role") in ("system", "developer") for message in made]
         head = roles.index(False) if False in roles else len(roles)
@@ -62,26 +56,30 @@ def compacted(wire: "Wire", messages: list[Any], kept: Sequence[Any], digest: Ca
     return made
 
 
-def _of_turn(wire: "Wire", message: Message) -> bool:
-    return wire.answers(message) is not None or (wire.form == "responses" and any(wire.calls_of(message)))
-
-
-def _paired(wire: "Wire", messages: Sequence[Any]) -> tuple[list[tuple[int, RequestedCall]], list[Any]]:
+def _answered(wire: "Wire", messages: Sequence[Any], *, strays: bool) -> list[Any]:
     """
-    The calls that nobody answered, with the place behind their message, and the messages that answer a call.
+    Returns *messages* with a result of each call, which says of a lost one that it was broken off. Results without a call are
+    kept as *strays*, or dropped.
     """
-    waiting: list[tuple[int, RequestedCall]] = []
-    answers, since = [], 0
-    for place, message in enumerate(messages, 1):
+    made, waiting = list[Any](), list[RequestedCall]()
+
+    def give_up() -> None:
+        made.extend(wire.result(lost, BROKEN_OFF.to_json()) for lost in waiting)
+        waiting.clear()
+
+    for message in messages:
         answered = wire.answers(message)
-        if answered is None:
-            # In chat.completions an answer follows its call at once.
-            since = len(waiting) if wire.form == "chat" else 0
-            waiting += [(place, call) for call in wire.calls_of(message)]
-            continue
         # Servers use the same ids again: the latest call of an id is meant.
-        found = next((one for one in reversed(waiting[since:]) if one[1].id == answered), None)
-        if found is not None:
-            waiting.remove(found)
-            answers.append(message)
-    return waiting, answers
+        call = next((one for one in reversed(waiting) if one.id == answered), None)
+        if call is not None:
+            waiting.remove(call)
+        elif answered is None:
+            # In chat.completions an answer follows its call at once, in Responses it may come later.
+            if wire.form == "chat":
+                give_up()
+            waiting += wire.calls_of(message)
+        elif not strays:
+            continue
+        made.append(message)
+    give_up()
+    return made

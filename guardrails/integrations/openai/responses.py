@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from guardrails.core.text.control import cleaned, sanitise
+from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import ResponseFailed
@@ -16,15 +16,13 @@ from .reading import (
     Message,
     RequestedCall,
     Turn,
-    Unreadable,
+    as_cut,
+    calls_of_turn,
     check_error,
-    encodable,
-    ids_of,
     part,
     plain,
     reason_of,
     rows,
-    said_once,
     text_in,
     written_in,
 )
@@ -33,7 +31,6 @@ from .reading import (
 _CALL: Final = "function_call"
 _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 _TEXT: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
-_CUT: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _CLIENTS: Final = ("created_by", "parsed_arguments")
 """Fields of an item that only a response has, or that the client adds."""
 
@@ -93,8 +90,8 @@ class Response:
 
     usage: Any = None
     _items: list[Message] = field(default_factory=list)
-    _done: dict[int, Message] = field(default_factory=dict)
-    """Items of a stream by their place: some servers leave the output of the last event empty."""
+    _done: list[Message] = field(default_factory=list)
+    """Items of a stream: some servers leave the output of the last event empty."""
     _status: str | None = None
     _reason: str | None = None
 
@@ -106,10 +103,9 @@ class Response:
             raise ResponseFailed(*reason_of(error or f"the response is `{status}`"))
         check_error(reply)
         self._status, self._reason = status or "completed", part(reply.get("incomplete_details"), "reason")
-        self._items = [_item(item) for item in rows(reply, "output", "an item of `output`")]
-        self._items = self._items or [self._done[place] for place in sorted(self._done)]
+        self._items = [_item(item) for item in rows(reply, "output", "an item of `output`")] or self._done
         if not self._items and (status not in ("completed", "incomplete") or reply.get("output") is None):
-            raise Unreadable("the reply has no `output`")
+            raise ResponseFailed("the reply has no `output`")
         return _text(self._items)
 
     def add(self, event: Any) -> str:
@@ -118,9 +114,7 @@ class Response:
         if kind in _TEXT:
             return text_in(came, "delta")
         if kind == "response.output_item.done":
-            place = came.get("output_index")
-            place = place if isinstance(place, int) else max(self._done, default=-1) + 1
-            self._done[place] = _item(plain(came.get("item"), "an item of `output`"))
+            self._done.append(_item(plain(came.get("item"), "an item of `output`")))
         elif kind in _ENDS:
             self.read(came.get("response"))
         elif kind == "error":
@@ -133,33 +127,25 @@ class Response:
         if self._status is None:
             # The event that holds the whole response ends a stream.
             raise Cut
-        self._items = said_once(self._items, _identity)
         made = [item for item in self._items if item["type"] == _CALL]
-        for item, id_ in zip(made, ids_of([item.get("call_id") or "" for item in made], n), strict=True):
-            item |= {"call_id": id_, "arguments": cleaned(item["arguments"])}
-        calls = [RequestedCall(item["call_id"], item["name"], item["arguments"]) for item in made]
-        if calls and self._status == "incomplete" and not calls[-1].arguments.strip():
-            # Cut before its first character, where no text would mean no arguments.
-            calls[-1] = RequestedCall(calls[-1].id, calls[-1].tool, "{")
-        text = _text(self._items)
-        finish = _CUT.get(self._reason or "", "length") if self._status == "incomplete" else None
-        finish = finish or ("tool_calls" if calls else "stop")
+        written = [RequestedCall(item.get("call_id") or "", item["name"], item["arguments"], item) for item in made]
+        calls = calls_of_turn(written, n)
+        for call in calls:
+            call.written |= {"call_id": call.id, "arguments": call.arguments}
+        own = {id(call.written) for call in calls}
+        kept = [item for item in self._items if item["type"] != _CALL or id(item) in own]
+        text, finish = _text(kept), "tool_calls" if calls else "stop"
+        if self._status == "incomplete":
+            finish = "content_filter" if self._reason == "content_filter" else "length"
         # The API would not take reasoning alone.
-        alone = all(item["type"] in ("reasoning", "message") for item in self._items)
-        kept = () if alone and not text.strip() else tuple(self._items)
-        return Turn(text, tuple(calls), kept, self.usage, finish)
+        alone = all(item["type"] in ("reasoning", "message") for item in kept)
+        asked = as_cut(calls) if self._status == "incomplete" else calls
+        return Turn(text, asked, () if alone and not text.strip() else kept, self.usage, finish)
 
 
 def _text(items: Sequence[Message]) -> str:
     pieces = [piece for item in items if item["type"] == "message" for piece in item["content"]]
     return "".join(piece.get("text") or piece.get("refusal") or "" for piece in pieces)
-
-
-def _identity(item: Message) -> tuple[str, ...]:
-    """
-    All that *item* says if it is a call, its id first.
-    """
-    return (item.get("call_id") or "", item["name"], item["arguments"]) if item["type"] == _CALL else ("",)
 
 
 def _item(came: dict[str, Any]) -> Message:
@@ -174,16 +160,14 @@ def _item(came: dict[str, Any]) -> Message:
         text_in(came, name)
     kind = came["type"] = text_in(came, "type") or ("message" if "content" in came else "")
     if not kind:
-        raise Unreadable("an item of `output` has no `type`")
+        raise ResponseFailed("an item of `output` has no `type`")
     if kind == "message":
         came |= {"role": "assistant", "content": _pieces(came)}
     elif kind == "reasoning":
         came["summary"] = rows(came, "summary", "a piece of reasoning")
         rows(came, "content", "a piece of reasoning")
     elif kind == _CALL:
-        came |= {"name": text_in(came, "name"), "arguments": encodable(written_in(came, "arguments"))}
-        if not came["name"]:
-            raise Unreadable("a tool call has no `name`")
+        came |= {"name": text_in(came, "name"), "arguments": written_in(came, "arguments")}
     return came
 
 

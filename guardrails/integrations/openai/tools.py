@@ -29,17 +29,22 @@ class Tools:
     The tools *offered* in their order, and how to run each: a function runs itself, the others go to *execute*.
 
     A call in `session` of this object has its parameters checked at the boundary. The policy's parameters count if it
-    declares them. A tool that is not listed is refused. Raises TypeError if nothing can run a tool, or its name is unfit
-    or given twice, PolicyError if a tool is not valid.
+    declares them. A tool that is not listed is refused. Raises TypeError if nothing can run a tool, also because nothing
+    can be awaited (*blocking*), or its name is unfit or given twice, PolicyError if a tool is not valid.
     """
 
     def __init__(
-        self, session: Session, wire: "Wire", offered: Registry | Iterable[Offered], execute: Execute | None
+        self,
+        session: Session,
+        wire: "Wire",
+        offered: Registry | Iterable[Offered],
+        execute: Execute | None,
+        *,
+        blocking: bool,
     ) -> None:
-        self._own = session
-        self._wire = wire
-        self._execute = execute
-        self._offered = [offered] if isinstance(offered, Registry) else list(offered)
+        self._own, self._wire, self._execute, self._blocking = session, wire, execute, blocking
+        given = [offered] if isinstance(offered, Registry) else offered
+        self._offered = [one if isinstance(one, Mapping) else self._registry(one) for one in given]
         self._seen: list[Mapping[str, Registered]] | None = None
         self.refresh()
 
@@ -59,20 +64,13 @@ class Tools:
             if isinstance(offered, Mapping):
                 self._list(offered)
                 continue
-            for entry in self._registry(offered).entries.values():
+            for entry in offered.entries.values():
                 if begun and entry.tool.name in self._tools:
                     # Whoever registers a name that another registry has must not end a loop that is under way.
                     log.warning("two tools are named `%s`: the earlier one in `tools` stays", entry.tool.name)
                 else:
                     self._register(entry)
         self.session = scoped(self._own, self._specs, self._tools.values())
-
-    @property
-    def asynchronous(self) -> list[str]:
-        """
-        The names of the tools that only an asynchronous loop can run.
-        """
-        return [name for name, execute in self._executors.items() if is_async(execute)]
 
     def executor(self, name: str) -> Execute:
         """
@@ -83,10 +81,9 @@ class Tools:
     def _registry(self, offered: Any) -> Registry:
         if isinstance(offered, Registry):
             return offered
-        if not isinstance(offered, Tool):
-            return Registry([offered])
-        made = Registry()
-        made.add(offered, self._runs(offered.name))
+        made = Registry(() if isinstance(offered, Tool) else [offered])
+        if isinstance(offered, Tool):
+            made.add(offered, self._runs(offered.name))
         return made
 
     def _runs(self, name: str) -> Execute:
@@ -117,8 +114,11 @@ class Tools:
     def _take(self, tool: Tool, spec: Arguments | None, run: Execute, *, asynchronous: bool | None = None) -> None:
         if tool.name in self._tools:
             raise TypeError(f"two tools are named `{tool.name}`")
+        asynchronous = is_async(run) if asynchronous is None else asynchronous
+        if asynchronous and self._blocking:
+            raise TypeError(f"`{tool.name}` is asynchronous: use `arun`")
         self._tools[tool.name] = replace(tool, parameters=None)
-        self._executors[tool.name] = _checked(run, asynchronous=is_async(run) if asynchronous is None else asynchronous)
+        self._executors[tool.name] = _checked(run, asynchronous=asynchronous)
         if spec is not None and not self._own.calls.defines(tool.name):
             self._specs[tool.name] = spec
 

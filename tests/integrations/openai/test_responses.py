@@ -121,7 +121,7 @@ def test_a_response_that_failed_is_raised_and_adds_nothing(way: Any, serve: Any)
         return "ok"
 
     with Policy().session("failed") as session:
-        with pytest.raises(ResponseFailed, match=r"^server_error: out of order$") as raised:
+        with pytest.raises(ResponseFailed, match=r"^server_error: out of order \(HTTP 200 from ") as raised:
             way(server, session, messages=messages, tools=[look])
         assert (raised.value.code, len(messages), session.ledger.unpriced) == ("server_error", 3, 2)
         assert way(server, session, messages=messages, tools=[look]).answer == "done"
