@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from xxhash import xxh3_64_hexdigest
-
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
@@ -23,7 +21,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.core.values.types import Failed
-from guardrails.hooks.results import beside
+from guardrails.hooks.results import beside, mark_of
 from guardrails.session.final_answer import FinalAnswer, Meaning
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import NO_DIGEST, scoped
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from guardrails.session.session import Requested, Session
 
 T = TypeVar("T")
-remark = beside
 Read = Callable[[Any], tuple[str | None, int, dict[str, Any]]]
 """Of a response: its text, the number of its calls, and what else to charge."""
 
@@ -157,6 +154,7 @@ class Asking:
             if self._user and self.final.first and current_session() is None:
                 # Where a tool asks a model of its own, no user has sent a message.
                 self.session.ledger.go_on()
+            self._user = False
             self._asked = self.session.request()
             self.final.force(self._asked.code)
             choice = self.final.tool_choice(requested, strategy=strategy)
@@ -207,13 +205,6 @@ class Asking:
         """
         unknown = Envelope("limit_reached", code=self.final.code, message=NO_DIGEST)
         return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
-
-    @property
-    def digest(self) -> str:
-        """
-        The calls and their results as text: the answer if the model gives none.
-        """
-        return self.session.digest()
 
     @property
     def answer(self) -> str | None:
@@ -281,13 +272,6 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
             child.ledger.forget()
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("store failed: %s", error, extra={"session": child.id})
-
-
-async def ashare_of(session: "Session", **amounts: Any) -> "Session | None":
-    """
-    The same without a name, awaited.
-    """
-    return await session.ledger.off_loop(partial(share_of, session, **amounts))
 
 
 def opened(
@@ -375,7 +359,4 @@ def _line(piece: Any) -> str:
     kind = piece.get("type") if isinstance(piece, Mapping) else None
     if kind == "text":
         return str(piece.get("text", ""))
-    whole = json.dumps(piece, sort_keys=True, ensure_ascii=False, default=str)
-    if kind is None:
-        return whole
-    return json.dumps({"type": kind, "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole.encode())})
+    return json.dumps(piece if kind is None else mark_of(kind, piece), sort_keys=True, ensure_ascii=False, default=str)

@@ -99,7 +99,7 @@ class ScriptedModel(Model):
     async def stream_response(
         self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
     ) -> AsyncIterator[Any]:
-        said = self.says(input, model_settings, tools, more[1])
+        said = self.says(input, model_settings, tools, named["handoffs"])
         items = _items(said)
         at: dict[str, Any] = {"output_index": 0, "sequence_number": 0}
         for n, word in enumerate(said.text.split(" ") if said.text else ()):

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import awaited, opened
+from guardrails.integrations.hosting import awaited, missing, opened
 from guardrails.policy.sessions import SessionOptions, Sessions
 
 from .model import GuardedModel, GuardedProvider
@@ -99,10 +99,10 @@ class GuardedRunner:
         config: RunConfig = RunConfig(**given) if isinstance(given, Mapping) else given
         name = options.get("conversation_id") or getattr(options.get("session"), "session_id", None) or config.group_id
         outer = running.get()
-        around = outer.session if outer is not None and outer.owner is self and not name else None
+        around = outer.session if outer is not None and outer.sessions is self._sessions and not name else None
         session, end = opened(self._sessions, name, around)
         fit(agent, set())
-        run = Run(session, owner=self, user=not isinstance(input, RunState))
+        run = Run(session, self._sessions, user=not isinstance(input, RunState))
         config = _configured(run, config)
         handlers = {"max_turns": _last_word(run, config), **(options.get("error_handlers") or {})}
         return run, end, {**options, "run_config": config, "error_handlers": handlers}, running.set(run)
@@ -113,7 +113,8 @@ def _configured(run: Run, config: RunConfig) -> RunConfig:
 
     async def told(asked: Any) -> str | None:
         if asked.kind == "tool_not_found":
-            return (await run.unknown(asked.tool_name, asked.call_id)).to_json()
+            envelope = await run.session.acall(asked.tool_name, {}, missing, id=asked.call_id)
+            return envelope.to_json()
         return None if formatter is None else await awaited(formatter(asked))
 
     return replace(

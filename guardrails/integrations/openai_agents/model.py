@@ -2,6 +2,8 @@
 Models of the host, asked as the session of the run says.
 """
 
+import inspect
+
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,7 +17,7 @@ from .tools import guard
 
 
 with needs("openai-agents", "`GuardedRunner`"):
-    from agents import ItemHelpers, ModelResponse
+    from agents import ItemHelpers, Model, ModelResponse
     from agents.models.fake_id import FAKE_RESPONSES_ID
     from openai.types.responses import (
         ResponseCompletedEvent,
@@ -26,6 +28,7 @@ with needs("openai-agents", "`GuardedRunner`"):
     )
 
 
+_PARAMETERS: Final = inspect.signature(Model.get_response)
 _PROVIDERS_OWN: Final = frozenset(
     {
         *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
@@ -64,36 +67,32 @@ class GuardedModel(Behind):
         """
         return model if type(model) is cls else cls(model)
 
-    async def get_response(
-        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
-    ) -> ModelResponse:
-        run = running.get()
+    async def get_response(self, *given: Any, **named: Any) -> ModelResponse:
+        run, asked = running.get(), _by_name(given, named)
 
         async def send(choice: Any) -> Any:
-            settings = _settings(model_settings, choice, tools)
-            return await self.inner.get_response(system_instructions, input, settings, tools, *more, **named)
+            return await self.inner.get_response(**_chosen(asked, choice))
 
         if run is None:
-            response: ModelResponse = await send(model_settings.tool_choice)
+            response: ModelResponse = await self.inner.get_response(**asked)
             return response
-        requested = await _begun(run, model_settings, tools, more, named)
-        response, digest = await run.asking.respond(requested, send, self._read, again=_again(named))
+        response, digest = await run.asking.respond(_begun(run, asked), send, self._read, again=_again(asked))
         return response if digest is None else replace(response, output=[_message(digest)])
 
-    async def stream_response(
-        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
-    ) -> AsyncIterator[Any]:
-        run = running.get()
+    def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[Any]:
+        run, asked = running.get(), _by_name(given, named)
+        stream: AsyncIterator[Any]
+        stream = self.inner.stream_response(**asked) if run is None else self._streamed(run, asked)
+        return stream
 
+    async def _streamed(self, run: Run, asked: dict[str, Any]) -> AsyncGenerator[Any, None]:
         async def send(choice: Any) -> AsyncGenerator[Any, None]:
-            settings = _settings(model_settings, choice, tools)
             done, late, last = [], [], None
-            stream = self.inner.stream_response(system_instructions, input, settings, tools, *more, **named)
-            async with aclosing(stream) as events:
+            async with aclosing(self.inner.stream_response(**_chosen(asked, choice))) as events:
                 async for event in events:
-                    if isinstance(event, ResponseCompletedEvent) and run is not None:
+                    if isinstance(event, ResponseCompletedEvent):
                         last = event
-                    elif run is not None and run.asking.off and event.type not in _SPEAKS:
+                    elif run.asking.off and event.type not in _SPEAKS:
                         # It may have to be asked anew: what it calls is not passed on before.
                         late.append(event)
                     else:
@@ -105,15 +104,9 @@ class GuardedModel(Behind):
                 last.response.output = last.response.output or done
                 yield Last((last, late))
 
-        if run is None:
-            async with aclosing(send(model_settings.tool_choice)) as events:
-                async for event in events:
-                    yield event
-            return
-        requested = await _begun(run, model_settings, tools, more, named)
         read = lambda said: self._read(said[0].response)  # noqa: E731
         end: list[Any] = []
-        async with aclosing(run.asking.stream(requested, send, read, again=_again(named))) as events:
+        async with aclosing(run.asking.stream(_begun(run, asked), send, read, again=_again(asked))) as events:
             async for event in events:
                 if isinstance(event, Last):
                     (last, late), digest = event.response
@@ -135,27 +128,35 @@ class GuardedModel(Behind):
         return text, len(calls), {"model": name if isinstance(name, str) else "", "usage": used}
 
 
-async def _begun(run: Run, settings: Any, tools: Any, more: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    for tool in tools:
+def _by_name(given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """
+    The arguments of a request, which the host says by place in one way of asking and by name in the other.
+    """
+    asked = _PARAMETERS.bind(None, *given, **named).arguments
+    return {name: value for name, value in asked.items() if name != "self"}
+
+
+def _begun(run: Run, asked: dict[str, Any]) -> str | None:
+    for tool in asked["tools"]:
         guard(tool)
-    # The host says some by place in one way of asking and all by name in the other.
-    return await run.ask(settings, tools, more[1] if len(more) > 1 else named["handoffs"])
+    return run.requested(asked)
 
 
-def _again(named: dict[str, Any]) -> bool:
+def _again(asked: dict[str, Any]) -> bool:
     """
     Whether a response may be thrown away. Of a conversation that the server keeps, each of its calls is to be answered.
     """
-    return not (named.get("conversation_id") or named.get("previous_response_id"))
+    return not (asked.get("conversation_id") or asked.get("previous_response_id"))
 
 
-def _settings(settings: Any, choice: Any, tools: Any) -> Any:
+def _chosen(asked: dict[str, Any], choice: Any) -> dict[str, Any]:
     """
-    *settings* with the *choice* that the session makes of their own. Without tools an endpoint refuses the key.
+    The request that is *asked*, with the *choice* that the session makes. Without tools an endpoint refuses the key.
     """
+    settings = asked["model_settings"]
     own = settings.tool_choice
-    kept = own == choice or not tools or (choice == "required" and own is not None)
-    return settings if kept else replace(settings, tool_choice=choice)
+    kept = own == choice or not asked["tools"] or (choice == "required" and own is not None)
+    return asked if kept else {**asked, "model_settings": replace(settings, tool_choice=choice)}
 
 
 def _is_call(item: Any) -> bool:

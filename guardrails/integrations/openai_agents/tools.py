@@ -4,13 +4,14 @@ Function tools of the host, and agents as tools, behind the session of the run t
 
 import json
 
+from contextlib import suppress
 from copy import copy
 from typing import Any, Final
 
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import calling, content, declared, give_back, lines, share_of
+from guardrails.integrations.hosting import calling, content, declared, lines, opened
 
 from .run import Behind, Run, running
 
@@ -102,7 +103,13 @@ class _Call:
 
         async def execute(_: str, arguments: Any) -> Any:
             self._native = self._raised = None
-            return await self._executed(_sent(text, arguments))
+            try:
+                self._native = await self._invoked(_sent(text, arguments))
+            except _Parked:
+                raise
+            except Exception as error:  # noqa: BLE001  the model reads it as data
+                return await self._failed(error)
+            return lines(_parts(self._native)) or self._native
 
         try:
             session = calling(self._run.session, known, (_Parked,))
@@ -120,39 +127,37 @@ class _Call:
             return envelope.to_json()
         return content(parts, envelope, lambda said: {"type": "text", "text": said}, _is_text)
 
-    async def _executed(self, text: str) -> Any:
-        try:
-            self._native = await self._invoked(text)
-        except _Parked:
-            raise
-        except Exception as error:
-            if isinstance(error.__cause__, _ServerError):
-                raise error.__cause__ from None
-            said = await maybe_invoke_function_tool_failure_error_function(
-                function_tool=self._tool, context=self._context, error=error
-            )
-            # Its author wants it raised, if there are no words for it.
-            self._raised = error if said is None else None
-            if said is None or said == default_tool_error_function(self._context, error):
-                raise
-            return Failed(said, error_type=failure_of(error).error_type)
-        return lines(_parts(self._native)) or self._native
+    async def _failed(self, error: Exception) -> Any:
+        """
+        The outcome of a call that raised *error*: the words of the tool's own author, if there are some.
+        """
+        if isinstance(error.__cause__, _ServerError):
+            return error.__cause__
+        said = await maybe_invoke_function_tool_failure_error_function(
+            function_tool=self._tool, context=self._context, error=error
+        )
+        if said is None:
+            # Its author wants it raised.
+            self._raised = error
+        if said is None or said == default_tool_error_function(self._context, error):
+            return error
+        return Failed(said, error_type=failure_of(error).error_type)
 
     async def _invoked(self, text: str) -> Any:
         context, run = self._context, self._run
         if getattr(self._tool, "_agent_instance", None) is None:
             return await invoke_function_tool(function_tool=self._bare, context=context, arguments=text)
         off_loop, name = run.session.ledger.off_loop, f"{self._tool.qualified_name}-{context.tool_call_id}"
-        child = await off_loop(share_of, run.session, name)
-        token = running.set(Run(child or run.session, owner=run.owner))
+        session, end = await off_loop(opened, run.sessions, name, run.session)
+        token = running.set(Run(session, run.sessions))
         try:
             value = await invoke_function_tool(function_tool=self._bare, context=context, arguments=text)
         finally:
             running.reset(token)
-            if child is not None:
-                await off_loop(give_back, child)
-        scope = get_agent_tool_state_scope(context)
-        result = context.tool_call and peek_agent_tool_run_result(context.tool_call, scope_id=scope)
+            await off_loop(end)
+        result = context.tool_call and peek_agent_tool_run_result(
+            context.tool_call, scope_id=get_agent_tool_state_scope(context)
+        )
         if getattr(result, "interruptions", None):
             raise _Parked(value)
         return value
@@ -171,11 +176,10 @@ def _sent(text: str, arguments: Any) -> str:
     """
     *arguments* as the host takes them: the model's own *text* unless they were changed.
     """
-    try:
-        same = json.loads(text or "{}") == arguments
-    except ValueError:
-        same = False
-    return text if same else json.dumps(arguments, ensure_ascii=False)
+    with suppress(ValueError):
+        if json.loads(text or "{}") == arguments:
+            return text
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def _parts(value: Any) -> list[dict[str, Any]]:
