@@ -6,10 +6,11 @@ its value.
 import inspect
 import json
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sized
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sized
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -286,7 +287,7 @@ def opened(
         session = sessions.of(name)
         return session, nothing if name is not None else partial(sessions.end, session)
     child = share_of(around, None if name is None else str(name), **amounts)
-    return (around, nothing) if child is None else (child, partial(give_back, child))
+    return (around, nothing) if child is None else (child, partial(give_back, child, forget=name is None))
 
 
 def nothing() -> None:
@@ -333,16 +334,31 @@ def missing(tool: str, _: Any = None) -> Failed:
 
 
 def content(
-    blocks: Iterable[Any], envelope: Envelope, text: Callable[[str], Any], is_text: Callable[[Any], bool]
-) -> list[Any]:
+    blocks: Collection[Any], envelope: Envelope, text: Callable[[str], Any], is_text: Callable[[Any], bool]
+) -> list[Any] | None:
     """
     Returns the *blocks* of a result of several kinds as a model reads them: with the notes of *envelope* beside, or with
-    *envelope* in place of their texts if those were cut. The function *text* makes a block.
+    *envelope* in place of their texts if those were cut. The function *text* makes a block. None: *envelope* alone is read.
     """
+    if not envelope.ok or all(map(is_text, blocks)):
+        return None
     if envelope.cut is not None:
         return [text(envelope.to_json()), *(block for block in blocks if not is_text(block))]
     said = beside(envelope)
     return [*blocks] if said is None else [*blocks, text(said)]
+
+
+def value_of(text: str, function: Any) -> Any:
+    """
+    Returns the value that a tool's *function* returned as *text*: hosts write what is no text as JSON.
+    """
+    try:
+        made = get_type_hints(getattr(function, "func", function)).get("return", str)
+        kinds = get_args(made) if get_origin(made) in (Union, UnionType) else (made,)
+        written = all(isinstance(kind := get_origin(one) or one, type) and not issubclass(kind, str) for one in kinds)
+        return json.loads(text) if written else text
+    except Exception:  # noqa: BLE001  an annotation that names what is not there, or a text that is no JSON
+        return text
 
 
 def lines(pieces: Iterable[Any]) -> str:

@@ -59,7 +59,7 @@ class Sessions:
         self._only = guarded if isinstance(guarded, Session) else None
         if self._only and options:
             raise TypeError(f"a session is made already: give `{next(iter(options))}` to `policy.session`")
-        self._policy: Any = guarded
+        self._policy: Any = guarded if self._only is None else self._only.ledger.policy
         self._options = options
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._runs: dict[str, weakref.ref[Any]] = {}
@@ -94,11 +94,21 @@ class Sessions:
         return session
 
     @property
+    def around(self) -> "Session | None":
+        """
+        The session of the call that this thread or task runs, if its policy is the one of these sessions.
+        """
+        from guardrails.session.steps import current_session
+
+        running = current_session()
+        return running if running is not None and running.ledger.policy is self._policy else None
+
+    @property
     def denies_on_error(self) -> bool:
         """
         Whether a guard that fails refuses its call, by the policy's `on_error`.
         """
-        return bool(getattr(self._policy, "ledger", self._policy).chain.on_error == "deny")
+        return bool(self._policy.chain.on_error == "deny")
 
     def end(self, session: "Session") -> None:
         """

@@ -144,6 +144,5 @@ def _content(result: Any, envelope: Envelope, tool: Any) -> list[Any]:
     if envelope.ok and envelope.cut is None and getattr(tool, "delegate", False):
         # It is the user who reads it.
         return list(blocks)
-    if not rich or not envelope.ok:
-        return [{"text": envelope.to_json()}]
-    return content(blocks, envelope, lambda text: {"text": text}, lambda block: block not in rich)
+    said = content(blocks, envelope, lambda text: {"text": text}, lambda block: block not in rich)
+    return said or [{"text": envelope.to_json()}]

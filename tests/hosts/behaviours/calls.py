@@ -9,7 +9,7 @@ import threading
 from guardrails import Budget, Duplicates, Policy, Rule, Truncate
 from tests.hosts.driver import Asked, Call, Say
 
-from .base import Behaviours, asearching, envelope, in_turn, search, searching
+from .base import Behaviours, asearching, envelope, in_turn, search, searching, statuses
 
 
 HANGS = Rule(match="hang", declared={"timeout": 0.05})
@@ -54,6 +54,10 @@ class Calls(Behaviours):
         assert envelope(done.results[0])["status"] == "validation_error"
         assert ran == ["x"]
         assert done.answer == "Done."
+        beside = Say(calls=(search("y"), *broken.calls))
+        done = self.go(Policy.load("default"), [searching(ran)], in_turn(beside))
+        assert sorted(statuses(done)) == ["success", "validation_error"]
+        assert ran == ["x", "y"]
 
     def test_a_tool_that_is_not_there_is_told_of_and_the_run_goes_on(self) -> None:
         ran: list[str] = []
