@@ -24,20 +24,37 @@ _NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
 @dataclass(slots=True)
-class Ending:
+class FinalAnswer:
     """
-    Whether a loop is to end, and how it did.
+    The end of one loop of a *session*.
+
+        final = FinalAnswer(session)
+        while True:
+            response = ask the model; with tools off if final.forced
+            match final.take(response.text, response.calls):
+                case "run": run its calls through the session
+                case "again": answer each of its calls with final.refusal(...), run none
+                case "answered" | "digest": return final.answer
     """
 
+    session: "Session"
     code: str | None = field(default=None, init=False)
     """Why the final answer is forced; None while it is not."""
     ended: Ended | None = field(default=None, init=False)
     """answered: of its own accord; forced: with tools off; digest: not at all. None while the loop goes on."""
     text: str | None = field(default=None, init=False)
-    """What the model answered."""
+    """The model's answer."""
     first: bool = field(default=True, init=False)
     """No response was taken yet: a choice that forces a tool still holds."""
     _wasted: int = field(default=0, init=False)
+
+    @property
+    def forced(self) -> bool:
+        """
+        Whether tools are to be off for the request that is made now: the session is exhausted, or the model was silent.
+        Read it before each request. Once they are off they stay off.
+        """
+        return self.code is not None or self.force(self.session.exhausted)
 
     def force(self, code: str | None) -> bool:
         """
@@ -45,12 +62,6 @@ class Ending:
         """
         self.code = self.code or code
         return self.code is not None
-
-    def over(self) -> Denial:
-        """
-        Returns the refusal of a call that came although the final answer was asked for.
-        """
-        return Denial(code=self.code or SILENT_CODE, status="limit_reached", message=_NOT_MADE, hint=FINISH)
 
     def take(self, text: str | None, calls: int | Sized = 0) -> Meaning:
         """
@@ -72,31 +83,6 @@ class Ending:
         self.ended = "digest"
         return "digest"
 
-
-@dataclass(slots=True)
-class FinalAnswer(Ending):
-    """
-    The end of one loop of a *session*.
-
-        final = FinalAnswer(session)
-        while True:
-            response = ask the model; with tools off if final.forced
-            match final.take(response.text, response.calls):
-                case "run": run its calls through the session
-                case "again": answer each of its calls with final.refusal(...), run none
-                case "answered" | "digest": return final.answer
-    """
-
-    session: "Session"
-
-    @property
-    def forced(self) -> bool:
-        """
-        Whether tools are to be off for the request that is made now: the session is exhausted, or the model said nothing.
-        Read it before each request. Once they are off they stay off.
-        """
-        return self.force(None if self.code is not None else self.session.exhausted)
-
     @property
     def answer(self) -> str | None:
         """
@@ -115,21 +101,15 @@ class FinalAnswer(Ending):
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """
-        Returns the envelope that answers a call which came although the final answer was asked for.
+        Returns the envelope that answers a call which came although the final answer was asked for. An exhausted session refuses it
+        by its own code, and records it.
         """
-        return refusal(self.session, self, tool, arguments, id)
-
-
-def refusal(session: "Session", ending: Ending, tool: str, arguments: Any, id: str | None) -> Envelope:
-    """
-    Returns the answer to a call that came too late. It is the word of the exhausted *session* itself, which records it,
-    else that of the *ending* of its loop.
-    """
-    if session.exhausted is not None:
-        # Asked for the record's sake; an exhausted session denies everything.
-        decision = session.decide(tool, arguments, id=id)
-        if decision.envelope is not None:
-            return decision.envelope
-        # It was extended meanwhile.
-        session.ledger.release(decision)
-    return Envelope.refusal(ending.over())
+        session = self.session
+        if session.exhausted is not None:
+            decision = session.decide(tool, arguments, id=id)
+            if decision.envelope is not None:
+                return decision.envelope
+            # It was extended meanwhile.
+            session.ledger.release(decision)
+        code = self.code or SILENT_CODE
+        return Envelope.refusal(Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH))
