@@ -10,9 +10,11 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.guards.budget import ToolBudget
 from guardrails.core.guards.tool_filter import Held
 
+from .nav import page_of
 
-OTHERS: dict[type[Guard], str] = {ToolBudget: "guards/budget.md", Held: "guards/README.md"}
-"""Guards without a page of their own, and the page that tells of them."""
+
+OTHERS: dict[type[Guard], str] = {ToolBudget: "guards/limits.md#budget", Held: "guards/access.md#tool_filter"}
+"""Guards without a section of their own, and the section about them."""
 HEAD = """# Codes
 
 The `code` of an envelope or a record, its `error_type`, its `status`. `guardrails explain CODE` tells more of each: what decided it, what
@@ -31,7 +33,7 @@ def codes() -> str:
     for cls in everyone:
         if not cls.codes:
             continue
-        page = OTHERS.get(cls, f"guards/{cls.name}.md")
+        page = OTHERS.get(cls) or page_of(cls.name)
         text += f"\n## {cls.name}\n\n[Its page](../{built(page)}).\n\n| code | when | numbers |\n|---|---|---|\n"
         for code, values in cls.codes.items():
             numbers = ", ".join(f"`${value}`" for value in values)

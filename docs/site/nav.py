@@ -71,6 +71,17 @@ def written() -> dict[str, Path]:
     return found | {place: ROOT / name for name, place in OF_THE_PROJECT.items() if (ROOT / name).is_file()}
 
 
+def page_of(guard: str) -> str:
+    """
+    The page that has a section about *guard*, with the section.
+    """
+    pages = sorted((DOCS / "guards").glob("*.md"))
+    [page] = [page for page in pages if f"\n## {guard}\n" in page.read_text(encoding="utf-8")] or [
+        page for page in pages if page.stem == guard
+    ]
+    return f"guards/{page.name}" if page.stem == guard else f"guards/{page.name}#{guard}"
+
+
 def built(page: str) -> str:
     """
     The name of *page* in the built site, without an ending: a `README.md` is the index of its folder.

@@ -12,6 +12,7 @@ import guardrails
 
 from guardrails.core.guards import GUARDS
 
+from .nav import page_of
 from .sources import Member, constants, fields, methods, signature
 
 
@@ -92,7 +93,7 @@ def members(cls: type) -> str:
         text += f"\n{block(chr(10).join(plain(one.written) for one in declared))}"
         text += listed(one for one in declared if one.says)
     if cls in GUARDS:
-        return f"{text}\n[The page of this guard](../guards/{cls.name}.md) has examples.\n"
+        return f"{text}\n[Its section](../{page_of(cls.name)}) has examples.\n"
     for one in methods(cls):
         text += f"\n### {cls.__name__}.{one.name}\n\n{block(one.written)}\n{one.says}\n"
     return text

@@ -9,7 +9,7 @@ from typing import Any
 from guardrails import Policy, Tool
 from guardrails.core.guards import GUARDS
 
-from .nav import DOCS
+from .nav import DOCS, page_of
 from .sources import fields
 
 
@@ -60,8 +60,11 @@ def guard(name: str, kinds: dict[str, Any]) -> str:
     The part of the page about one guard.
     """
     own = kinds["".join(part.title() for part in name.split("_"))]
-    page = (DOCS / "guards" / f"{name}.md").read_text(encoding="utf-8")
-    text = f"\n## {name}\n\n{own['description']}\n\n[The page of this guard](../guards/{name}.md) has examples.\n"
+    place = page_of(name)
+    file, _, section = place.partition("#")
+    page = (DOCS / file).read_text(encoding="utf-8")
+    page = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0] if section else page
+    text = f"\n## {name}\n\n{own['description']}\n\n[Its section](../{place}) has examples.\n"
     text += "\n| setting | type | default | meaning |\n|---|---|---|---|\n"
     for key, of in own["properties"].items():
         if of.get("deprecated"):
@@ -72,18 +75,18 @@ def guard(name: str, kinds: dict[str, Any]) -> str:
             if row
             else ("`enforce`", "`observe` changes nothing and records; `off` is as if it were not there.")
         )
-        text += f"| `{key}` | {kind(of, kinds)} | {default} | {linked(meaning, name)} |\n"
+        text += f"| `{key}` | {kind(of, kinds)} | {default} | {linked(meaning, file)} |\n"
     return text
 
 
-def linked(meaning: str, name: str) -> str:
+def linked(meaning: str, file: str) -> str:
     """
-    *meaning* with its links as they are from the reference: it stands on the page of the guard *name*.
+    *meaning* with its links as they are from the reference: it stands on the page *file*.
     """
 
     def moved(link: re.Match[str]) -> str:
-        target = f"{name}.md{link[1]}" if link[1].startswith("#") else link[1]
-        return f"](../guards/{target})".replace("guards/../", "").replace("guards/README.md", "guards/index.md")
+        target = f"{file}{link[1]}" if link[1].startswith("#") else f"guards/{link[1]}"
+        return f"](../{target})".replace("guards/../", "").replace("guards/README.md", "guards/index.md")
 
     return re.sub(r"\]\((?!https?:)([^)]+)\)", moved, meaning)
 

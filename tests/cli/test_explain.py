@@ -41,7 +41,7 @@ def test_a_code_is_explained_whole() -> None:
         "loosen tools: [{match: the_tool, repeats: allow}]",
         "off duplicates: {mode: off}",
         '`"decision":"deny","code":"duplicates.evidence"`',
-        "docs/guards/duplicates.md",
+        "docs/guards/repeats.md#duplicates",
     ):
         assert part in said
 

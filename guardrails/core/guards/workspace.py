@@ -23,7 +23,7 @@ class Workspace(Guard):
     link.
 
     A relative path is taken from *root*, so tools must work there. A link that is changed between check and use is not
-    seen; the built-in tools open files in a way that closes this. See docs/guards/workspace.md.
+    seen; the built-in tools open files in a way that closes this. See docs/guards/access.md#workspace.
     """
 
     codes: ClassVar[Codes] = {"workspace.root": ("path", "root"), "workspace.path": ("path", "reason")}
