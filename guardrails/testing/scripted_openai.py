@@ -11,122 +11,191 @@ A scripted OpenAI-compatible server on loopback, chat.completions and Responses,
 import json
 import threading
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import SHUT_RDWR
-from types import ModuleType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from guardrails.core.values.errors import needs
 
-from . import chat_completions, responses
-from .replies import (
-    Body,
-    BrokenStream,
-    Calls,
-    Delayed,
-    Fail,
-    Failed,
-    Raw,
-    Reply,
-    Script,
-    ScriptedCall,
-    Text,
-    Usage,
-    as_script,
-    call,
-    obeying,
-    reasoning,
-)
+from .wires import WIRES
 
 
-__all__ = [
-    "Body",
-    "BrokenStream",
-    "Calls",
-    "Delayed",
-    "Fail",
-    "Failed",
-    "Raw",
-    "Reply",
-    "Script",
-    "ScriptedCall",
-    "ScriptedOpenAI",
-    "Text",
-    "Usage",
-    "call",
-    "obeying",
-    "reasoning",
-]
+Body = dict[str, Any]
+"""The parsed JSON of a request."""
 
-_JSON: Final = {"Content-Type": "application/json"}
-_APIS: Final[dict[str, ModuleType]] = {api.PATH: api for api in (chat_completions, responses)}
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """
+    Tokens that a reply reports; *cached* of the *prompt* tokens came from the cache.
+    """
+
+    prompt: int
+    completion: int
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCall:
+    """
+    One tool call of a reply; *arguments* is sent as it is, JSON or not, and without *id* the server makes a unique one.
+    """
+
+    name: str
+    arguments: str
+    id: str | None = None
+
+
+def call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str | None = None) -> ScriptedCall:
+    """
+    A tool call for `Calls`; *arguments* as a mapping, or as text to send malformed JSON.
+    """
+    text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments or {}), ensure_ascii=False)
+    return ScriptedCall(name, text, id)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """
+    An answer in text. Empty text is a model that answers nothing.
+
+    *usage*: `True` reports an estimate (a token for every four characters), `False` none, as some servers do.
+    """
+
+    text: str = ""
+    usage: Usage | bool = True
+    finish_reason: str | None = "stop"
+    refusal: str | None = None
+    items: tuple[Body, ...] = ()
+    """Over Responses, further output items that come first, as they are: reasoning, say."""
+    calls: tuple[ScriptedCall, ...] = ()
+
+    def used(self, *read: object) -> Usage | None:
+        """
+        Returns the usage that it reports as the reply to a request of *read*.
+        """
+        if isinstance(self.usage, Usage):
+            return self.usage
+        written = [self.text, *(call.name + call.arguments for call in self.calls)]
+        prompt, completion = len(json.dumps(read, ensure_ascii=False)), len("".join(written))
+        return Usage(-(-prompt // 4), -(-completion // 4)) if self.usage else None
+
+
+class Calls(Text):
+    """
+    One assistant turn with one or more tool calls: `Calls(call("grep", {"pattern": "error"}), call("ls"))`.
+
+    `finish_reason="length"` with arguments cut in the middle is a model that ran out of tokens. *others* as for `Text`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *calls: ScriptedCall, finish_reason: str | None = "tool_calls", **others: Any) -> None:
+        super().__init__(finish_reason=finish_reason, calls=calls, **others)
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """
+    A body sent as it is, whole or streamed: `Raw("<html>...", "text/html")` is a server that lies.
+    """
+
+    body: str | bytes = b""
+    content_type: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    broken: bool = False
+    """The connection is lost behind it."""
+
+    @property
+    def data(self) -> bytes:
+        """
+        The bytes of the body.
+        """
+        return self.body.encode() if isinstance(self.body, str) else self.body
+
+
+class Fail(Raw):
+    """
+    An HTTP error in the API's shape: `Fail(429, {"Retry-After": "2"})`, `Fail(500)`.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, status: int, headers: Mapping[str, str] | None = None, message: str = "scripted failure"
+    ) -> None:
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        error = {"message": message, "type": kind, "param": None, "code": None}
+        super().__init__(json.dumps({"error": error}), status=status, headers=headers or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """
+    *reply*, *seconds* late.
+    """
+
+    reply: "Reply"
+    seconds: float
+
+
+Reply = Text | Raw | Delayed
+Script = Callable[[Body, int], Reply]
+"""Of a request and its number, counted from 0, what the model says."""
+
+
+def _as_script(script: Script | Sequence[Reply]) -> Script:
+    """
+    *script* as a function; a list is played in order, and a request beyond its end fails.
+    """
+    if callable(script):
+        return script
+    beyond = Fail(400, message=f"the script has only {len(script)} replies")
+    return lambda body, n: script[n] if n < len(script) else beyond
+
+
+def obeying(script: Script | Sequence[Reply], answer: str) -> Script:
+    """
+    *script* as a model that obeys: where `tool_choice` is `none`, or no tools are listed, it says *answer*.
+    """
+    play, final = _as_script(script), Text(answer)
+    return lambda body, n: final if body.get("tool_choice") == "none" or not body.get("tools") else play(body, n)
 
 
 class ScriptedOpenAI:
     """
     The server: a context manager that answers as *script* says, on a port that the system picks.
 
-    *script* is a list of replies, or a function of the request and its number. Invalid requests are refused as the real
-    API does, before the script is asked. A script that raises is answered with HTTP 400, which no client retries.
+    *script* is a list of replies, or a function of the request and its number. A script that raises is answered with
+    HTTP 400, which no client retries.
     """
 
+    base_url: str
+    """For an OpenAI client, while the server runs."""
+
     def __init__(self, script: Script | Sequence[Reply]) -> None:
-        self._script = as_script(script)
+        self.requests: list[Body] = []
+        """The bodies of all requests so far, in order of arrival."""
+        self._script = _as_script(script)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
-        self._bodies: list[Body] = []
-        self._refused: list[str] = []
-        self._stored: dict[str, list[Body]] = {}
-        self._valid = 0
-        self._server: _Server | None = None
 
     def __enter__(self) -> Self:
         self._stopping.clear()
-        self._server = _Server(("127.0.0.1", 0), _Requests)
-        self._server.scripted, self._server.connections = self, set()
+        self._server = _Server(("127.0.0.1", 0), partial(_Requests, self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
+        self.base_url = f"http://127.0.0.1:{self._server.server_port}/v1"
         return self
 
     def __exit__(self, *_: object) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            self._stopping.set()
-            server.shutdown()
-            self._thread.join()
-            # Idle connections end, so that their threads can be waited for.
-            for connection in tuple(server.connections):
-                with suppress(OSError):
-                    connection.shutdown(SHUT_RDWR)
-            server.server_close()
-
-    @property
-    def base_url(self) -> str:
-        """
-        The `base_url` for an OpenAI client. RuntimeError while the server does not run.
-        """
-        if self._server is None:
-            raise RuntimeError("the scripted server is not running")
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    @property
-    def requests(self) -> list[Body]:
-        """
-        The bodies of all requests so far, refused ones too, in order of arrival.
-        """
-        with self._lock:
-            return list(self._bodies)
-
-    @property
-    def refused(self) -> list[str]:
-        """
-        Why requests were refused as invalid, in order.
-        """
-        with self._lock:
-            return list(self._refused)
+        self._stopping.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
 
     @property
     def transport(self) -> Any:
@@ -136,96 +205,45 @@ class ScriptedOpenAI:
         with needs("openai", "a transport"):
             import httpx2
 
+        def body(answer: Raw) -> Iterator[bytes]:
+            yield answer.data
+            if answer.broken:
+                raise httpx2.RemoteProtocolError("the connection is lost")
+
         def handle(request: httpx2.Request) -> httpx2.Response:
             answer = self.answer(request.url.path, request.read())
-            return httpx2.Response(answer.status, headers=dict(answer.headers), content=_body(answer, httpx2))
+            headers = {"Content-Type": answer.content_type, **answer.headers}
+            return httpx2.Response(answer.status, headers=headers, content=body(answer))
 
         return httpx2.MockTransport(handle)
 
-    def answer(self, path: str, text: bytes) -> "Answer":
+    def answer(self, path: str, text: bytes) -> Raw:
         """
         Returns the answer to a request of *text* to *path*.
         """
-        api = _APIS.get(path.partition("?")[0])
-        if api is None:
-            return _failure(Fail(404, message=f"Invalid URL (POST {path})"))
+        wire, body = WIRES.get(path), json.loads(text)
+        if wire is None:
+            return Fail(404, message=f"Invalid URL (POST {path})")
+        with self._lock:
+            n = len(self.requests)
+            self.requests.append(body)
         try:
-            body = json.loads(text)
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            return _failure(Fail(400, message="We could not parse the JSON body of your request."))
-        reply, n = self._reply(api, body)
+            reply = self._script(body, n)
+        except Exception as error:  # noqa: BLE001 (a failing script must reach the test that wrote it)
+            reply = Fail(400, message=f"the script failed: {error!r}")
         while isinstance(reply, Delayed):
             self._stopping.wait(reply.seconds)
             reply = reply.reply
         if isinstance(reply, Raw):
-            return Answer(reply.status, {"Content-Type": reply.content_type}, [reply.data])
-        broken, said = isinstance(reply, BrokenStream), reply.reply if isinstance(reply, BrokenStream) else reply
-        made = said if isinstance(said, Fail) or body.get("stream") else api.whole(body, said, n)
-        if isinstance(made, Fail):
-            return _failure(made)
+            return reply
         if body.get("stream"):
-            frames = [frame.encode() for frame in api.frames(body, said, n)]
-            kept = frames[: reply.after] if isinstance(reply, BrokenStream) else frames
-            return Answer(200, {"Content-Type": "text/event-stream"}, kept, broken)
-        whole = json.dumps(made).encode()
-        return Answer(200, _JSON, [whole[: len(whole) // 2] if broken else whole], broken)
-
-    def _reply(self, api: ModuleType, body: Body) -> tuple[Reply, int]:
-        with self._lock:
-            refusal: Fail | None = api.problem(body, self._stored)
-            self._bodies.append(body)
-            if refusal is not None:
-                self._refused.append(refusal.message)
-                return refusal, self._valid
-            n = self._valid
-            self._valid += 1
-        try:
-            reply = self._script(body, n)
-        except Exception as error:  # noqa: BLE001 (a failing script must reach the test that wrote it)
-            return Fail(400, message=f"the script failed: {error!r}"), n
-        if isinstance(reply, (Text, Calls)):
-            with self._lock:
-                self._stored |= api.stored_as(body, reply, n, self._stored)
-        return reply, n
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """
-    An HTTP response; *broken*: the connection is lost after its pieces.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    pieces: list[bytes]
-    broken: bool = False
-
-
-def _failure(failure: Fail) -> Answer:
-    return Answer(failure.status, {**_JSON, **failure.headers}, [json.dumps(failure.body).encode()])
-
-
-def _body(answer: Answer, httpx2: Any) -> Iterator[bytes]:
-    yield from answer.pieces
-    if answer.broken:
-        raise httpx2.RemoteProtocolError("the connection is lost")
+            return Raw("".join(wire.frames(body, reply, n)), "text/event-stream")
+        return Raw(json.dumps(wire.whole(body, reply, n)))
 
 
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128
-    daemon_threads = False
-    scripted: ScriptedOpenAI
-    connections: set[Any]
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self.connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
-        super().shutdown_request(request)
+    daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """
@@ -234,23 +252,21 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Requests(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
+    def __init__(self, scripted: ScriptedOpenAI, *connection: Any) -> None:
+        self._scripted = scripted
+        super().__init__(*connection)
 
     def do_POST(self) -> None:
         """
         Answer one request; each has a connection of its own.
         """
-        text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        answer = self.server.scripted.answer(self.path, text)
+        answer = self._scripted.answer(self.path, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         self.send_response(answer.status)
-        for name, value in {**answer.headers, "Connection": "close", "Transfer-Encoding": "chunked"}.items():
+        own = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.data) + answer.broken)}
+        for name, value in {**own, **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        for piece in filter(None, answer.pieces):
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-        if not answer.broken:
-            self.wfile.write(b"0\r\n\r\n")
+        self.wfile.write(answer.data)
 
     def log_message(self, format: str, *args: Any) -> None:
         """

@@ -34,6 +34,7 @@ from guardrails.testing.scripted_openai import (
     obeying,
 )
 from tests.children import child
+from tests.openai_api import problems
 
 
 pytestmark = pytest.mark.system
@@ -106,7 +107,7 @@ def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire
     with ScriptedOpenAI([*cities("Kyoto"), Text("It rains.", Usage(1_000, 100))]) as server:
         shown = run("weather?", *options(server, files, "--wire", wire))
         assert (shown.exit_code, shown.stdout) == (0, "It rains.\n"), shown.output
-    assert server.refused == []
+    assert problems(server.requests) == []
     said = shown.stderr.splitlines()
     assert said[0].endswith(": gpt-5-mini, policy agent, 1 tool")
     assert '-> look_up {"city": "Kyoto"}' in said
@@ -148,7 +149,7 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
         second = run("--resume", told["id"], "--extend", "max_calls=20")
         assert (second.exit_code, second.stdout) == (0, "All three.\n"), second.output
         assert "limits raised: max_calls by 20; 2 calls (20 left)" in second.stderr
-    assert server.refused == []
+    assert problems(server.requests) == []
     assert looked_up(files) == ["Kyoto", "Nara", "Osaka"]
     sent = server.requests[-1].get("messages") or server.requests[-1]["input"]
     users = [message["content"] for message in sent if message.get("role") == "user"]
@@ -217,7 +218,7 @@ def test_every_budget_can_be_extended(files: Path, given: str, internal: dict[st
         (["task", "--model", "m", "--wire", "grpc"], "'chat', 'responses'"),
         (["task", "--model", "m", "--workspace", "/no/such"], "cannot work in `/no/such`"),
         (["task", "--model", "m", "--policy", "no-such"], "no-such"),
-        (["task", "--model", "m", "--tools", "no-such.py"], "no-such.py` with tools"),
+        (["task", "--model", "m", "--tools", "no-such.py"], "no-such.py` is no Python file with tools"),
     ],
 )
 def test_what_cannot_work_is_said_and_leaves_nothing_behind(arguments: list[str], why: str) -> None:
@@ -298,7 +299,7 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
         mended.append(True)
         again = run("--resume", kept_id(shown))
         assert (again.exit_code, again.stdout) == (0, "now\n")
-    assert server.refused == []
+    assert problems(server.requests) == []
     assert looked_up(files) == ["Kyoto"]
 
 
@@ -406,7 +407,7 @@ def test_b4_a_run_that_is_killed_in_mid_turn_is_resumed_and_no_call_runs_twice(f
         [told] = json.loads(run("--list", "--json").stdout)["conversations"]
         shown = run("--resume", told["id"], "--json")
         assert shown.exit_code == 0, shown.output
-    assert server.refused == []
+    assert problems(server.requests) == []
     done = json.loads(shown.stdout)
     assert done["interrupted"] == [
         {"id": "call_slow", "tool": "look_up", "admitted": True},
@@ -458,7 +459,7 @@ def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(fi
             command = [*command[:4], "--resume", told["id"]]
         assert out == "done\n"
         assert killed >= 2
-    assert server.refused == []
+    assert problems(server.requests) == []
     ran = looked_up(files)
     assert len(ran) == len(set(ran)) <= 24
     with Conversations(files / "state" / "guardrails" / "conversations.db") as kept:
@@ -486,7 +487,7 @@ def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Sig
         assert "nothing is lost" in hint
         shown = run(*command.split()[2:])
         assert (shown.exit_code, shown.stdout) == (0, "All told.\n"), shown.output
-    assert server.refused == []
+    assert problems(server.requests) == []
     assert looked_up(files) == ["fast", "slow"]
 
 

@@ -35,6 +35,7 @@ from pydantic import Field
 from guardrails import Budget, MemorySink, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+from tests.openai_api import problems
 
 from .behaviours.base import in_turn, roaming, searching, stuck
 from .behaviours.pauses import Bank, once
@@ -313,7 +314,7 @@ def test_the_programs_of_the_page_print_what_it_says(
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
         exec(compile(program, str(PAGE), "exec"), {})
-        assert server.refused == []
+        assert problems(server.requests) == []
         assert "tool_choice" not in server.requests[0]
         assert server.requests[-1]["tools"]
     assert capsys.readouterr().out == printed
@@ -329,7 +330,7 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
         guard = GuardrailsMiddleware(policy)
         agent = create_agent(model, [tool(searching([]))], middleware=[guard])
         done = agent.invoke(asked_by(), in_thread())
-        assert server.refused == []
+        assert problems(server.requests) == []
         assert len(server.requests) == 3
     session = policy.session("t")
     assert done["messages"][-1].text == session.digest()

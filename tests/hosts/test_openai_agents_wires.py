@@ -19,6 +19,7 @@ from openai import AsyncOpenAI
 from guardrails import Budget, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+from tests.openai_api import problems
 
 from .test_openai_agents import own_loop  # noqa: F401
 
@@ -40,7 +41,7 @@ def test_the_program_of_the_page_prints_what_it_says(
         monkeypatch.setenv("OPENAI_API_KEY", "-")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         exec(compile(program, str(PAGE), "exec"), {})
-        assert server.refused == []
+        assert problems(server.requests) == []
         assert server.requests[-1]["tools"]
     assert capsys.readouterr().out == printed
 
@@ -82,7 +83,7 @@ def test_a_model_that_calls_on_sends_nothing_that_the_api_refuses(wire: Any, str
     script = lambda body, n: Calls(call("search", {"query": f"q{n}"}), call("search", {"query": f"r{n}"}))  # noqa: E731
     with ScriptedOpenAI(script) as server:
         told = asyncio.run(twice(server))
-        assert server.refused == []
+        assert problems(server.requests) == []
         assert [body.get("tool_choice") for body in server.requests] == [None, *["none"] * 4]
     assert ran == ["q0", "r0"]
     assert all("2 tool calls were made" in each for each in told)

@@ -16,6 +16,7 @@ from guardrails import Session
 from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.loop import LoopResult
 from guardrails.testing.scripted_openai import Reply, Script, ScriptedOpenAI
+from tests.openai_api import problems
 
 
 class Way:
@@ -134,4 +135,4 @@ def serve() -> Iterator[Callable[..., ScriptedOpenAI]]:
     yield start
     for server in servers:
         server.__exit__(None, None, None)
-    assert [server.refused for server in servers] == [[] for _ in servers]
+    assert [problems(server.requests) for server in servers] == [[] for _ in servers]

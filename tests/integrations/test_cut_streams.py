@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from guardrails import Policy, Registry, ResponseFailed, Validation
-from guardrails.testing import chat_completions, responses
-from guardrails.testing.scripted_openai import Calls, Failed, Raw, Text, call
+from guardrails.testing.scripted_openai import Calls, Raw, Text, call
+from tests.openai_api import CHAT, RESPONSES, SSE, failed
 from tests.tables import table
 
 
@@ -22,7 +22,6 @@ CALL = Calls(
     call("search", {"path": "notes/a.md"}, id="a"), call("search", {"path": "b"}, id="b"), text="Let me look at both."
 )
 ANSWER = Text("It rains in Kyoto, and it will rain tomorrow.")
-SSE = "text/event-stream"
 
 
 class Tool:
@@ -43,7 +42,7 @@ def frames(way: Any, reply: Any) -> list[str]:
     """
     The events of *reply* as its server streams them.
     """
-    api: Any = chat_completions if way.chat else responses
+    api: Any = CHAT if way.chat else RESPONSES
     made: list[str] = api.frames({"model": "m", "stream_options": {"include_usage": True}}, reply, 0)
     return made
 
@@ -123,7 +122,7 @@ def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, 
 
 
 def test_an_error_in_a_stream_is_told_at_once(stream: Any, serve: Any) -> None:
-    server, tool = serve([Failed("out of order"), Text("done")]), Tool()
+    server, tool = serve([failed(chat=stream.chat, stream=True), Text("done")]), Tool()
     messages = [stream.user()]
     with Policy().session("failed") as session:
         with pytest.raises(ResponseFailed, match=r"^server_error: out of order") as raised:

@@ -14,7 +14,8 @@ from openai import APIConnectionError, APIError, AsyncOpenAI, DefaultAsyncHttpxC
 
 from guardrails import Budget, MemorySink, Policy, Registry, Validation
 from guardrails.integrations.openai import arun
-from guardrails.testing.scripted_openai import BrokenStream, Calls, Fail, Reply, Text, call
+from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, Text, call
+from tests.openai_api import CHAT, RESPONSES, SSE
 from tests.tables import table
 
 
@@ -73,7 +74,10 @@ def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
 
 @table("after", [0, 1, 3, 6])
 def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: Any, after: int) -> None:
-    broken = BrokenStream(Calls(search("a"), search("b"), text="Let me look."), after=after)
+    reply, body = Calls(search("a"), search("b"), text="Let me look."), {"model": "m"}
+    api: Any = CHAT if way.chat else RESPONSES
+    begun = "".join(api.frames(body, reply, 0)[:after]) if way.stream else json.dumps(api.whole(body, reply, 0))[:40]
+    broken = Raw(begun, SSE if way.stream else "application/json", broken=True)
     # A stream that is cut is asked for once more.
     asked = 2 if way.stream else 1
     server, tool = serve([*[broken] * asked, Calls(search("a")), Text("done")]), Tool()

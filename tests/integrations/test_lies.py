@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import pytest
 
 from guardrails import Policy, Registry, ResponseFailed
-from guardrails.testing import chat_completions, responses
 from guardrails.testing.scripted_openai import Calls, Raw, Reply, Text, Usage, call
+from tests.openai_api import CHAT, RESPONSES
 from tests.tables import table
 
 
@@ -175,7 +175,7 @@ def sent(wire: str, fault: Fault, *, stream: bool) -> Raw:
     """
     What a server with *fault* sends.
     """
-    api: Any = chat_completions if wire == "chat" else responses
+    api: Any = CHAT if wire == "chat" else RESPONSES
     edit = fault.chat if wire == "chat" else fault.responses
     assert edit is not None
     made = edit(api.whole({"model": "m"}, fault.reply, 0))

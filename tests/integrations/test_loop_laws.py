@@ -16,8 +16,8 @@ from openai.types.responses import Response, ResponseStreamEvent
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
 from guardrails.integrations.openai import run
-from guardrails.testing import chat_completions, responses
-from guardrails.testing.replies import Calls, Reply, Text, call, reasoning
+from guardrails.testing.scripted_openai import Calls, Reply, Text, call
+from tests.openai_api import CHAT, RESPONSES, problems, reasoning
 from tests.tables import table
 
 
@@ -30,11 +30,10 @@ class Client:
 
     def __init__(self, script: list[Reply]) -> None:
         self.script = iter(script)
-        self.stored: dict[str, Any] = {}
         self.bodies: list[Any] = []
-        self.chat = self.completions = Api(self, chat_completions, ChatCompletion, ChatCompletionChunk)
+        self.chat = self.completions = Api(self, CHAT, ChatCompletion, ChatCompletionChunk)
         self.chat.completions = self.chat
-        self.responses = Api(self, responses, Response, ResponseStreamEvent)
+        self.responses = Api(self, RESPONSES, Response, ResponseStreamEvent)
 
 
 class Api:
@@ -45,11 +44,10 @@ class Api:
     def create(self, **body: Any) -> Any:
         client = self.client
         body = json.loads(json.dumps(body))
-        assert self.api.problem(body, client.stored) is None, self.api.problem(body, client.stored)
+        assert problems([body]) == []
         n = len(client.bodies)
         client.bodies.append(body)
         reply: Any = next(client.script, Text("done"))
-        client.stored |= self.api.stored_as(body, reply, n, client.stored)
         if not body.get("stream"):
             return self.whole.construct(**self.api.whole(body, reply, n))
         data = [frame.split("data: ", 1)[1] for frame in self.api.frames(body, reply, n)]

@@ -5,7 +5,7 @@ A stuck agent, as a script: a model that repeats a search which finds nothing, a
 from typing import Any, Final
 
 from guardrails.core.values.usage import Price
-from guardrails.testing.replies import Body, Calls, Delayed, Reply, Text, call
+from guardrails.testing.scripted_openai import Body, Calls, Delayed, Reply, Text, call
 
 
 MODEL: Final = "demo-model"

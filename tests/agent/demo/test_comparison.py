@@ -9,8 +9,7 @@ import pytest
 from guardrails import Budget, MemorySink, Policy, Rule
 from guardrails.agent.demo.comparison import compare
 from guardrails.agent.demo.stuck_agent import ANSWER, MODEL, HotelSite, stuck
-from guardrails.testing.replies import Calls, Delayed, Reply, Text
-from guardrails.testing.scripted_openai import ScriptedOpenAI, call
+from guardrails.testing.scripted_openai import Calls, Delayed, Reply, ScriptedOpenAI, Text, call
 
 
 pytestmark = pytest.mark.system

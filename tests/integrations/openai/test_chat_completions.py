@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from guardrails.integrations.openai.chat_completions import Response
-from guardrails.testing.chat_completions import frames, whole
-from guardrails.testing.replies import Calls, Text, Usage, call
+from guardrails.testing.scripted_openai import Calls, Text, Usage, call
+from tests.openai_api import CHAT
 from tests.tables import table
 
 
@@ -45,11 +45,11 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
 
     body = {"model": "m", "stream_options": {"include_usage": True}}
     one, many = Response(), Response()
-    made: Any = whole(body, reply, 0)
+    made: Any = CHAT.whole(body, reply, 0)
     text = one.read(ChatCompletion.construct(**made))
     said = [
         many.add(ChatCompletionChunk.construct(**json.loads(frame.removeprefix("data: "))))
-        for frame in frames(body, reply, 0)[:-1]
+        for frame in CHAT.frames(body, reply, 0)[:-1]
     ]
 
     assert "".join(said) == text == reply.text

@@ -18,6 +18,7 @@ from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.loop import LoopResult
 from guardrails.session.final_answer import SILENT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Script, ScriptedOpenAI, Text, Usage, call, obeying
+from tests.openai_api import problems
 from tests.tables import table
 
 
@@ -98,7 +99,7 @@ def serve() -> Iterator[Callable[..., ScriptedOpenAI]]:
     yield start
     for server in servers:
         server.__exit__(None, None, None)
-    assert [server.refused for server in servers] == [[] for _ in servers]
+    assert [problems(server.requests) for server in servers] == [[] for _ in servers]
 
 
 Serve = Callable[..., ScriptedOpenAI]

@@ -14,13 +14,13 @@ from openai.types.responses import Response as Whole
 
 from guardrails import Policy, ResponseFailed
 from guardrails.integrations.openai.responses import Response
-from guardrails.testing.replies import Calls, Failed, Text, Usage, call, reasoning
-from guardrails.testing.responses import frames, whole
+from guardrails.testing.scripted_openai import Calls, Text, Usage, call
+from tests.openai_api import RESPONSES, failed, reasoning
 
 
 def read(reply: Any, n: int = 0) -> Response:
     response = Response()
-    response.read(Whole.construct(**whole({"model": "m"}, reply, n)))
+    response.read(Whole.construct(**RESPONSES.whole({"model": "m"}, reply, n)))
     return response
 
 
@@ -28,7 +28,7 @@ def events(reply: Any) -> list[Any]:
     from openai._models import construct_type
     from openai.types.responses import ResponseStreamEvent
 
-    data = [json.loads(frame.split("data: ", 1)[1]) for frame in frames({"model": "m"}, reply, 0)]
+    data = [json.loads(frame.split("data: ", 1)[1]) for frame in RESPONSES.frames({"model": "m"}, reply, 0)]
     return [construct_type(type_=ResponseStreamEvent, value=event) for event in data]
 
 
@@ -114,7 +114,7 @@ def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without() -> None
 def test_a_response_that_failed_is_raised_and_adds_nothing(way: Any, serve: Any) -> None:
     if way.chat:
         return
-    server = serve([Calls(call("look", {})), Failed("out of order", "server_error"), Text("done")])
+    server = serve([Calls(call("look", {})), failed(chat=False, stream=way.stream), Text("done")])
     messages = [way.user()]
 
     def look() -> str:

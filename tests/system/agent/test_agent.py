@@ -19,8 +19,7 @@ from typer.testing import CliRunner, Result
 from guardrails import Conversations, Policy
 from guardrails.cli import app
 from guardrails.core.values.types import STATUSES
-from guardrails.testing.replies import Body
-from guardrails.testing.scripted_openai import Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
+from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
 from tests.children import child
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
 
-from guardrails.testing import responses
-from guardrails.testing.replies import Body, Calls, Delayed, Text
+from guardrails.testing.scripted_openai import Body, Calls, Delayed, Text
+from guardrails.testing.wires import WIRES
 
 from .wires import generate, items, messages
 from .wires.asked import Asked
@@ -175,7 +175,7 @@ class _Requests(BaseHTTPRequestHandler):
             self._send(stream, messages.whole, messages.frames, body, said, n)
         elif path == items.PATH:
             said, n = model.reply(items.read(body))
-            self._send(stream, responses.whole, responses.frames, body, said, n)
+            self._send(stream, WIRES[items.PATH].whole, WIRES[items.PATH].frames, body, said, n)
         elif path.endswith(("enerateContent",)):
             said, n = model.reply(generate.read(body))
             self._send("alt=sse" in query, generate.whole, generate.frames, body, said, n)

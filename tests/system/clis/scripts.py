@@ -6,7 +6,7 @@ import re
 
 from collections.abc import Callable
 
-from guardrails.testing.replies import Calls, ScriptedCall, Text
+from guardrails.testing.scripted_openai import Calls, ScriptedCall, Text
 
 from .model import ANSWER, Script
 from .wires.asked import Asked

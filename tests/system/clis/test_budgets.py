@@ -2,7 +2,7 @@
 Budgets with the real CLIs: spent and answered, over parallel calls, sub-agents and a second process.
 """
 
-from guardrails.testing.replies import Calls, Text, Usage
+from guardrails.testing.scripted_openai import Calls, Text, Usage
 from tests.tables import table
 
 from .clients.base import Client

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from guardrails.testing.replies import Calls, ScriptedCall, Text
+from guardrails.testing.scripted_openai import Calls, ScriptedCall, Text
 
 from ..model import Model
 from ..wires.asked import Asked

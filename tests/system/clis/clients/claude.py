@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from guardrails.testing.replies import Body, Calls, ScriptedCall, call
+from guardrails.testing.scripted_openai import Body, Calls, ScriptedCall, call
 
 from .base import Client, Ran, lines, write_hooks
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from guardrails.testing.replies import Body, Calls, ScriptedCall, call
+from guardrails.testing.scripted_openai import Body, Calls, ScriptedCall, call
 
 from ..wires.asked import Asked
 from .base import Client, Ran, lines, write_hooks

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from guardrails.testing.replies import Calls, ScriptedCall, Text, call
+from guardrails.testing.scripted_openai import Calls, ScriptedCall, Text, call
 
 from ..wires.asked import Asked
 from .base import Client, Ran, write_hooks

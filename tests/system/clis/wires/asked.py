@@ -4,7 +4,7 @@ A request to the model, read alike on each wire.
 
 from dataclasses import dataclass
 
-from guardrails.testing.replies import Body
+from guardrails.testing.scripted_openai import Body
 
 
 @dataclass(frozen=True, slots=True)

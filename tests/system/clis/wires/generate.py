@@ -6,7 +6,7 @@ import json
 
 from typing import Any
 
-from guardrails.testing.replies import Body, Calls, Text, Usage, used
+from guardrails.testing.scripted_openai import Body, Calls, Text, Usage
 
 from .asked import Asked
 
@@ -45,7 +45,7 @@ def whole(body: Body, reply: Text | Calls, n: int) -> Body:
         {"functionCall": {"id": call.id or f"call_{n}_{i}", "name": call.name, "args": json.loads(call.arguments)}}
         for i, call in enumerate(calls)
     ]
-    spent = used(reply, body.get("contents")) or Usage(0, 0)
+    spent = reply.used(body.get("contents")) or Usage(0, 0)
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
         "modelVersion": "gemini-2.5-flash",

@@ -4,7 +4,7 @@ The wire of OpenAI Responses: how a request is read. Replies are written as the 
 
 from typing import Any, Final
 
-from guardrails.testing.replies import Body
+from guardrails.testing.scripted_openai import Body
 
 from .asked import Asked
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from guardrails.testing.replies import Body, Calls, Text, Usage, used
+from guardrails.testing.scripted_openai import Body, Calls, Text, Usage
 
 from .asked import Asked
 
@@ -50,7 +50,7 @@ def whole(body: Body, reply: Text | Calls, n: int) -> Body:
     return _head(body, n) | {
         "content": [*said, *made],
         "stop_reason": "tool_use" if calls else "end_turn",
-        "usage": _usage(used(reply, body.get("messages"))),
+        "usage": _usage(reply.used(body.get("messages"))),
     }
 
 
