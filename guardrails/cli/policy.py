@@ -188,9 +188,9 @@ def _suite(name: str, guards: "tuple[type[Guard], ...]", path: Path, only: str) 
     except PolicyError as error:
         fail(str(error), FOUND)
     if file.policy is not None and file.policy != Path(name).stem:
-        typer.echo(printable(f"{file.name}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
+        typer.echo(printable(f"{file.file}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
     chosen = [case for case in file.cases if only.casefold() in case.name.casefold()]
-    return Suite(name, file.name, [run_case(policy, case) for case in chosen])
+    return Suite(name, file.file, [run_case(policy, case) for case in chosen])
 
 
 def load_policy(name: str, own: "tuple[type[Guard], ...]" = ()) -> "Policy":

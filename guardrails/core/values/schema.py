@@ -247,13 +247,16 @@ def _map(keys: MapType, value: Any, path: Path, faults: list[Fault]) -> Any:
         if key in keys.types:
             made[key] = _fit(keys.types[key], one, (*path, key), faults)
         else:
-            faults.append(Fault((*path, key), value, _unknown(str(key), keys), kind="key"))
+            faults.append(Fault((*path, key), value, unknown(str(key), keys), kind="key"))
     lacking = (key for key in keys.types if key in keys.required and key not in value)
     faults += [Fault(path, value, f"{_MISSING}{quoted(key)}", kind="missing") for key in lacking]
     return value if len(faults) > before else keys.make(**made)
 
 
-def _unknown(key: str, keys: MapType) -> str:
+def unknown(key: str, keys: MapType) -> str:
+    """
+    Returns that *keys* have no such *key*, and which it may have been meant for.
+    """
     known = [*keys.types]
     near = suggestion(key, known)
     below = [quoted(f"{name}.{key}") for name, kind in keys.types.items() if key in _keys_below(kind)][:3]

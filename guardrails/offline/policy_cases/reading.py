@@ -2,46 +2,25 @@
 A file of cases read into values, with every mistake of it at once.
 """
 
-from dataclasses import dataclass
+import re
+
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
+from guardrails.core.envelope.envelope import FIELDS
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.schema import fit, quoted
+from guardrails.core.values.schema import Fault, MapType, fit, quoted, suggestion, unknown
 from guardrails.policy.file import Mistake, Node, find, inner, items, lines_of, mistakes_at, parse, plain, shipped
 from guardrails.policy.reload import is_name
 
-from .steps import Repeat, Step, cases_type
+from .steps import KINDS, PARTS, CaseFile, tool_type
 
 
 SUFFIX: Final = ".cases.yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """
-    One session from its start, and the decision expected of each of its calls.
-    """
-
-    name: str
-    file: str
-    line: int
-    tools: tuple[Tool, ...]
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseFile:
-    """
-    The cases of one file.
-    """
-
-    name: str
-    policy: str | None
-    """The policy that the cases were written for."""
-    cases: tuple[Case, ...]
 
 
 def find_cases(policy: str) -> Path:
@@ -87,40 +66,73 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
     Raises PolicyError with every mistake as `file:line:column: message`, the source line and a caret.
     """
     parsed = parse(text, name)
-    mistakes, root, made = list(parsed.mistakes), parsed.root, CaseFile(name=name, policy=None, cases=())
+    mistakes, root, made = list(parsed.mistakes), parsed.root, None
     if root is not None:
-        data, faults = fit(cases_type(), plain(root))
-        mistakes += mistakes_at(faults, root)
-        if not faults:
-            cases = [_case(*one, name, mistakes) for one in zip(data["cases"], items(root, "cases"), strict=True)]
-            made = CaseFile(name=name, policy=data.get("policy"), cases=tuple(cases))
+        try:
+            made = CaseFile.model_validate(plain(root))
+            made.place(root)
+        except ValidationError as error:
+            mistakes += mistakes_at((_fault(each, root) for each in error.errors()), root)
         lines: dict[Any, int] = {}
-        for node in filter(None, (inner(case, "name") for case in items(root, "cases"))):
-            if (first := lines.setdefault(node.value, node.position.line)) != node.position.line:
-                mistakes.append(Mistake(node.position, f"name: another case has this name, on line {first}"))
-    if mistakes or root is None:
+        for number, node in enumerate(items(root, "cases")):
+            named, tools = inner(node, "name"), _tools(node, ("cases", number), root, mistakes)
+            if made is not None and not mistakes:
+                made.cases[number].tools = tools
+            if named and (first := lines.setdefault(named.value, named.position.line)) != named.position.line:
+                mistakes.append(Mistake(named.position, f"name: another case has this name, on line {first}"))
+    if mistakes or made is None:
         raise PolicyError(lines_of(mistakes, [parsed.source]))
     return made
 
 
-def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) -> Case:
+def _tools(case: Node, path: tuple[str | int, ...], root: Node, mistakes: list[Mistake]) -> list[Tool]:
+    """
+    Returns the tools that a *case* declares.
+    """
     tools = []
-    for declared, place in zip(data.get("tools", []), items(node, "tools"), strict=True):
-        tools.append(Tool(name=declared["name"]).override(declared))
-        try:
-            tools[-1].arguments()
-        except PolicyError as error:
-            at = inner(place, "parameters") or place
-            mistakes.append(Mistake(at.position, f"parameters: {error}"))
-    _place(data["steps"], items(node, "steps"))
-    return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data["steps"]))
+    for place, declared in enumerate(items(case, "tools")):
+        settings, faults = fit(tool_type(), plain(declared), (*path, "tools", place))
+        mistakes += mistakes_at(faults, root)
+        if not faults:
+            tools.append(Tool(name=settings["name"]).override(settings))
+            try:
+                tools[-1].arguments()
+            except PolicyError as error:
+                at = inner(declared, "parameters") or declared
+                mistakes.append(Mistake(at.position, f"parameters: {error}"))
+    return tools
 
 
-def _place(steps: list[Step], nodes: list[Node]) -> None:
+_EXPECTED: Final = {
+    **dict.fromkeys(("dict_type", "model_type", "union_tag_not_found"), "a map of keys"),
+    "list_type": "a list",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+"""The kind of value that was wanted, by the type of pydantic's error."""
+
+
+def _fault(error: Any, root: Node) -> Fault:
     """
-    Give each step its line.
+    Returns an *error* of pydantic's as a fault in the data of *root*. Its way there has also names of types, which are no keys.
     """
-    for step, node in zip(steps, nodes, strict=True):
-        step.line = node.position.line
-        if isinstance(step, Repeat):
-            _place(step.steps, items(node, "steps"))
+    loc, value, kind, path, node = error["loc"], error["input"], error["type"], tuple[str | int, ...](), root
+    for part in loc:
+        if (below := inner(node, part)) is not None:
+            path, node = (*path, part), below
+    last = str(loc[-1]) if loc else ""
+    if kind == "extra_forbidden" or last == "[key]":
+        model = next((PARTS[part] for part in reversed(loc[:-1]) if part in PARTS), CaseFile)
+        known = FIELDS if last == "[key]" else model.model_fields
+        return Fault(path, value, unknown(str(path[-1]), MapType("", dict.fromkeys(known))), kind="key")
+    if kind == "missing" or (kind == "union_tag_not_found" and isinstance(value, dict)):
+        names = [last] if kind == "missing" else KINDS
+        return Fault(path, value, f"missing key {' or '.join(map(quoted, names))}", kind="missing")
+    if kind == "literal_error":
+        words = re.split(", | or ", error["ctx"]["expected"].replace("'", "").replace("True", "true"))
+        expected = "one of " * (len(words) > 1) + ", ".join(map(quoted, words))
+        return Fault(path, value, "", (expected,), suggestion(value, words) if isinstance(value, str) else "")
+    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should", "must")
+    return Fault(path, value, said, (_EXPECTED[kind],) if kind in _EXPECTED else ())

@@ -6,7 +6,6 @@ import json
 import re
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,8 +17,7 @@ from guardrails.policy.policy import Policy
 from guardrails.stores.memory import MemoryStore
 
 from . import steps as kinds
-from .reading import Case
-from .steps import Call, End, Failed, Step
+from .steps import Call, Case, End, Part, Step
 
 
 Difference = tuple[str, str]
@@ -115,28 +113,20 @@ class _Run:
 
     def _step(self, step: Step) -> None:
         self.result.steps += 1
-        self.now_ms += step.at or 0
-        match step:
-            case Call():
-                self._call(step)
-            case kinds.Settle():
-                self._settle(step)
-            case kinds.Wait():
-                self.now_ms += round(step.wait * 1000)
-            case kinds.Exhausted():
-                code = self.session.exhausted or "nothing"
-                if code != (wanted := step.exhausted or "nothing"):
-                    self._note(step, "session", [(f"exhausted by {wanted}", f"by {code}")])
-            case _:
-                self._tell(step)
-
-    def _tell(self, step: Step) -> None:
-        """
-        Tell the session of what its host does.
-        """
+        self.now_ms += step.at
         session = self.session
         try:
             match step:
+                case Call():
+                    self._call(step)
+                case kinds.Settle():
+                    self._settle(step)
+                case kinds.Wait():
+                    self.now_ms += step.wait
+                case kinds.Exhausted():
+                    code = session.exhausted or "nothing"
+                    if code != (wanted := step.exhausted or "nothing"):
+                        self._note(step, "session", [(f"exhausted by {wanted}", f"by {code}")])
                 case kinds.Turn():
                     session.begin_turn(step.turn)
                 case kinds.Request():
@@ -149,7 +139,7 @@ class _Run:
                     told = {"cost": cost, "tokens": said.tokens or 0, "untold": said.tokens is None}
                     session.ledger.event("charge", told)
                 case kinds.Extend():
-                    session.extend(**step.extend)
+                    session.extend(**step.extend.model_dump(exclude_unset=True))
                 case kinds.Approve():
                     session.approve(step.approve)
                 case kinds.Refuse():
@@ -184,20 +174,18 @@ class _Run:
         """
         Let the call end, and give what the model reads.
         """
-        limit, takes = self.session.ledger.plan(decision.call.tool).timeout_ms, round(ran.takes * 1000)
-        if limit is not None and takes >= limit:
+        limit = self.session.ledger.plan(decision.call.tool).timeout_ms
+        if limit is not None and ran.takes >= limit:
             self.now_ms += limit
             return self.session.complete(decision, TimeoutError(f"no result within {limit / 1000:g} s"))
-        self.now_ms += takes
-        failed = Failed(type=ran.error) if isinstance(ran.error, str) else ran.error
-        if failed is None:
+        self.now_ms += ran.takes
+        if (failed := ran.error) is None:
             value = ran.result if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
             return self.session.complete(decision, Success(value, ran.cost_usd, ran.tokens))
         message = str(failed.message) or f"the call failed: {failed.type}"
-        outcome = Outcome(None, failed.type, message, failed.http_status, tokens=ran.tokens)
-        outcome.retry_after_ms = None if failed.retry_after is None else round(failed.retry_after * 1000)
-        outcome.cost = None if ran.cost_usd is None else micro_dollars(ran.cost_usd)
-        return self.session.complete(decision, outcome)
+        cost = None if ran.cost_usd is None else micro_dollars(ran.cost_usd)
+        failure = Outcome(None, failed.type, message, failed.http_status, failed.retry_after, cost, ran.tokens)
+        return self.session.complete(decision, failure)
 
     def _note(self, step: Step, what: str, found: list[Difference]) -> None:
         self.result.failed_steps += bool(found)
@@ -218,11 +206,8 @@ def filled(value: Any, n: int) -> Any:
         return n if value == "$n" else _REPETITION.sub(lambda found: "$n" if found[1] else str(n), value)
     if isinstance(value, dict):
         return {filled(key, n) if key != "$n" else str(n): filled(each, n) for key, each in value.items()}
-    if isinstance(value, Step | Failed):
-        made = copy(value)
-        for name, each in vars(value).items():
-            setattr(made, name, filled(each, n))
-        return made
+    if isinstance(value, Part):
+        return value.model_copy(update={name: filled(each, n) for name, each in value})
     return [filled(each, n) for each in value] if isinstance(value, list) else value
 
 
@@ -233,12 +218,11 @@ def decision_differs(step: Call, decision: Decision) -> list[Difference]:
     """
     nudges, codes = [code for code, _ in decision.nudges], _codes(decision.denials)
     said = "pending" if decision.pending else "deny" if codes else "nudge" if nudges else "allow"
-    observed = [step.observed] if isinstance(step.observed, str) else step.observed
     wanted = []
     if said != step.expect or step.code not in (None, *([decision.code] if decision.denials else nudges)):
         wanted.append(" ".join(filter(None, (step.expect, step.code))))
-    if {denial.code for denial in decision.observed} != set(observed):
-        wanted.append(f"observed {' + '.join(sorted(set(observed))) or 'nothing'}")
+    if {denial.code for denial in decision.observed} != set(step.observed):
+        wanted.append(f"observed {' + '.join(sorted(set(step.observed))) or 'nothing'}")
     decided = [" ".join(filter(None, (said, " + ".join(codes or nudges))))]
     if decision.observed:
         decided.append(f"observed {' + '.join(_codes(decision.observed))}")
@@ -258,7 +242,7 @@ def envelope_differs(step: End, envelope: Envelope) -> list[Difference]:
     for key in {"result", "results"} & read.keys():
         read[key] = json.loads(envelope.render().payload)
     wrong = [] if step.status in (None, read["status"]) else [(f"status {step.status}", f"status {read['status']}")]
-    found = differing(step.envelope or {}, read, "envelope")
+    found = differing(step.envelope, read, "envelope")
     return wrong + [(f"{path} {_shown(wanted)}", f"{path} {_shown(got)}") for path, wanted, got in found]
 
 

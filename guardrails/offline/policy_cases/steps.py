@@ -1,29 +1,26 @@
 """
-The steps of a case and their types: the key that names the kind of a step says which others go with it.
+The steps of a case: a union of models, of which the key that names the kind of a step says which one it is.
 """
 
-import dataclasses
+from typing import Annotated, Any, Final, Literal, Self, Union, get_args
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Annotated, Any, Final, Literal, TypedDict, Union
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from guardrails.core.envelope.envelope import FIELDS
 from guardrails.core.tools.tool import REPEATS, Tool
-from guardrails.core.values.schema import FromText, Ge, Le, MapType, MinLen, Schema, json_schema, map_type, quoted
+from guardrails.core.values.schema import MapType, Schema, json_schema, map_type, quoted
 from guardrails.core.values.types import ErrorType, Status
-from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, duration_ms
+from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, byte_size, duration_ms, duration_s
+from guardrails.policy.file import Node, Position, Source, items
 
 
-DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 MAX_TIMES: Final = 100_000
 """Repetitions of a block, and requests of a step."""
 MAX_RESULT: Final = 16 << 20
 """Bytes of a result that is only described by its size."""
 
 
-def after(value: object) -> float:
+def after(value: object) -> int:
     """
     Returns the milliseconds of a time after the step before, written as `+5s`.
 
@@ -34,45 +31,86 @@ def after(value: object) -> float:
     return duration_ms(value[1:])
 
 
-At = Annotated[Any, FromText(after, {"type": "string", "pattern": DURATION_PATTERN.replace("^", r"^\+", 1)})]
-Whole = Annotated[int, Ge(0)]
-Times = Annotated[int, Ge(1), Le(MAX_TIMES)]
-Dollars = Annotated[float, Ge(0), Le(1e9)]
-Text = Annotated[str, MinLen(1)]
+def _either(value: object) -> object:
+    if not isinstance(value, dict | str):
+        raise ValueError("not a map of keys or text")
+    return value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _failed(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
+_DURATION, _SIZE = get_args(Duration)[1], get_args(ByteSize)[1]
+_AFTER: Final = {"type": "string", "pattern": DURATION_PATTERN.replace("^", r"^\+", 1)}
+At = Annotated[int, BeforeValidator(after), WithJsonSchema(_AFTER)]
+Milliseconds = Annotated[int, BeforeValidator(duration_ms), WithJsonSchema(_DURATION.schema)]
+Seconds = Annotated[float, BeforeValidator(duration_s), WithJsonSchema(_DURATION.schema)]
+Bytes = Annotated[int, BeforeValidator(byte_size), Field(ge=2, le=MAX_RESULT), WithJsonSchema(_SIZE.schema)]
+Whole = Annotated[int, Field(ge=0)]
+Times = Annotated[int, Field(ge=1, le=MAX_TIMES)]
+Dollars = Annotated[float, Field(ge=0, le=1e9)]
+Text = Annotated[str, Field(min_length=1)]
 Said = Literal["allow", "nudge", "pending", "deny"]
 
 
-@dataclass(kw_only=True)
-class Failed:
+class Part(BaseModel):
+    """
+    A map of a file of cases.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
+    _position: Position = Position(Source("", ()), 0, 0)
+
+    def place(self, node: Node) -> None:
+        """
+        Note where it stands in its file, it and all below.
+        """
+        self._position = node.position
+        for name in {"cases", "steps"} & self.model_fields_set:
+            for part, below in zip(getattr(self, name), items(node, name), strict=True):
+                part.place(below)
+
+    @property
+    def file(self) -> str:
+        """
+        The name of its file.
+        """
+        return self._position.source.name
+
+    @property
+    def line(self) -> int:
+        """
+        Where it stands there, from 1.
+        """
+        return self._position.line
+
+
+class Failed(Part):
     """
     The failure of a call.
     """
 
     type: ErrorType
     message: str = ""
-    http_status: Annotated[int, Ge(100), Le(599)] | None = None
-    retry_after: Duration | None = None
+    http_status: Annotated[int, Field(ge=100, le=599)] | None = None
+    retry_after: Milliseconds | None = None
     """The wait that the server asked for."""
 
 
-@dataclass(kw_only=True)
-class Step:
+class Step(Part):
     """
     One step.
     """
 
-    at: At = None
+    at: At = 0
     """When: `+5s` after the step before. Absent: at its time."""
-    line: int = field(default=0, init=False, compare=False)
-    """Where it stands in its file, from 1."""
-
-    def check(self, given: Collection[str]) -> None:
-        """
-        Raise ValueError if the keys *given* do not go together.
-        """
 
 
-@dataclass(kw_only=True)
 class End(Step):
     """
     How a call ends, and the envelope that the model is to read.
@@ -80,35 +118,36 @@ class End(Step):
 
     result: Any = "ok"
     """The result that the tool gives back; `ok` if the key is left out."""
-    result_bytes: Annotated[ByteSize, Ge(2), Le(MAX_RESULT)] | None = None
+    result_bytes: Bytes | None = None
     """In place of a result: a text of that many bytes of JSON."""
-    error: ErrorType | Failed | None = None
+    error: Annotated[Failed, BeforeValidator(_failed, json_schema_input_type=ErrorType | Failed)] | None = None
     """In place of a result: the call fails."""
     cost_usd: Dollars | None = None
     """The real cost of the call. If the key is left out, the estimate counts."""
     tokens: Whole | None = None
     """The tokens that the call really used."""
-    takes: Duration = 0
+    takes: Milliseconds = 0
     """The time that the call runs."""
     status: Status | None = None
     """Of the envelope."""
-    envelope: dict[Literal[FIELDS], Any] | None = None  # type: ignore[valid-type]
+    envelope: dict[Literal[FIELDS], Any] = {}  # type: ignore[valid-type]
     """Fields of the envelope; maps are compared by the keys that are named here, null is a field that is not there."""
 
-    def check(self, given: Collection[str]) -> None:
-        ends = [key for key in ("result", "result_bytes", "error", "pending", "lost") if key in given]
+    @model_validator(mode="after")
+    def _ends_once(self) -> Self:
+        ends = [key for key in ("result", "result_bytes", "error", "pending", "lost") if key in self.model_fields_set]
         if len(ends) > 1:
             raise ValueError(f"a call ends in one way: {quoted(ends[0])} or {quoted(ends[1])}")
+        return self
 
 
-@dataclass(kw_only=True)
 class Call(End):
     """
     A tool is called.
     """
 
     call: Text
-    arguments: dict[str, Any] | str = field(default_factory=dict)
+    arguments: Annotated[dict[str, Any] | str, BeforeValidator(_either)] = {}
     """A map, or the text that the model wrote."""
     id: Text | None = None
     pending: Literal[True] | None = None
@@ -118,18 +157,18 @@ class Call(End):
     expect: Said = "allow"
     code: Text | None = None
     """Of the denial that the model reads, or of a nudge."""
-    observed: Text | list[Text] = ()  # type: ignore[assignment]
+    observed: Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=Text | list[Text])] = []
     """The codes of all that guards in observe mode would have said; absent: none."""
 
-    def check(self, given: Collection[str]) -> None:
-        super().check(given)
+    @model_validator(mode="after")
+    def _names_the_guard(self) -> Self:
         if self.expect != "allow" and self.code is None:
             raise ValueError(f"missing key `code`: which guard is to {self.expect}, and why")
         if self.expect == "allow" and self.code is not None:
             raise ValueError("`code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`")
+        return self
 
 
-@dataclass(kw_only=True)
 class Settle(End):
     """
     The pending call of that id ends.
@@ -138,7 +177,6 @@ class Settle(End):
     settle: Text
 
 
-@dataclass(kw_only=True)
 class Turn(Step):
     """
     A model response with so many tool calls came; 0: unknown how many.
@@ -147,8 +185,7 @@ class Turn(Step):
     turn: Whole
 
 
-@dataclass(kw_only=True)
-class Response:
+class Response(Part):
     """
     A model response that is charged; its turn begins.
     """
@@ -163,7 +200,6 @@ class Response:
     """False: more is charged for the same response."""
 
 
-@dataclass(kw_only=True)
 class Charge(Step):
     """
     A model response is charged.
@@ -172,7 +208,6 @@ class Charge(Step):
     charge: Response
 
 
-@dataclass(kw_only=True)
 class Request(Step):
     """
     So many model requests start.
@@ -181,28 +216,26 @@ class Request(Step):
     request: Times
 
 
-@dataclass(kw_only=True)
 class Wait(Step):
     """
     Nothing but time passes.
     """
 
-    wait: Duration
+    wait: Milliseconds
 
 
-class Amounts(TypedDict, total=False):
+class Amounts(Part):
     """
     The amounts by which the session may use more.
     """
 
-    max_calls: Whole
-    max_turns: Whole
-    max_cost_usd: Dollars
-    max_tokens: Whole
-    max_elapsed: Duration
+    max_calls: Whole = 0
+    max_turns: Whole = 0
+    max_cost_usd: Dollars = 0
+    max_tokens: Whole = 0
+    max_elapsed: Seconds = 0
 
 
-@dataclass(kw_only=True)
 class Extend(Step):
     """
     The session may use more.
@@ -211,7 +244,6 @@ class Extend(Step):
     extend: Amounts
 
 
-@dataclass(kw_only=True)
 class Approve(Step):
     """
     A person approves the call of that id, which waits: made again, it runs.
@@ -220,7 +252,6 @@ class Approve(Step):
     approve: Text
 
 
-@dataclass(kw_only=True)
 class Refuse(Step):
     """
     A person refuses the call of that id, which waits.
@@ -230,7 +261,6 @@ class Refuse(Step):
     reason: str = ""
 
 
-@dataclass(kw_only=True)
 class Exhausted(Step):
     """
     The code that ended the session, as a host reads it before its next model request. null if the session goes on.
@@ -239,52 +269,71 @@ class Exhausted(Step):
     exhausted: Text | None
 
 
-@dataclass(kw_only=True)
 class Repeat(Step):
     """
     Run *steps* so many times; `$n` in their texts is the number of the repetition, from 1.
     """
 
     repeat: Times
-    steps: Annotated[list[Step], MinLen(1)]
+    steps: "Steps"
 
 
 KINDS: Final[dict[str, type[Step]]] = {
     kind.__name__.lower(): kind
     for kind in (Call, Settle, Turn, Charge, Request, Wait, Extend, Approve, Refuse, Exhausted, Repeat)
 }
-"""By the key that names a kind of step."""
+"""By the key that names one."""
 
 
-def _step(kind: type[Step], **given: Any) -> Step:
-    made = kind(**given)
-    made.check(given)
-    return made
+def _kind_of(step: object) -> str | None:
+    return next((KINDS[key].__name__ for key in step if key in KINDS), None) if isinstance(step, dict) else None
 
 
-@cache
-def cases_type() -> MapType:
+_TAGGED: Final = tuple(Annotated[kind, Tag(kind.__name__)] for kind in KINDS.values())
+Steps: Any = Annotated[list[Annotated[Union[_TAGGED], Discriminator(_kind_of)]], Field(min_length=1)]  # type: ignore[valid-type] # noqa: UP007
+
+
+class Case(Part):
     """
-    Returns the type of a whole file.
+    One session, from its start. Where `tools` are named, any other is unknown.
     """
-    kinds = {key: dataclasses.replace(map_type(kind), make=partial(_step, kind)) for key, kind in KINDS.items()}
-    steps: Any = Annotated[list[Union[tuple(kinds.values())]], MinLen(1)]  # type: ignore[misc] # noqa: UP007
-    kinds["repeat"].types = {**kinds["repeat"].types, "steps": steps}
+
+    name: Text
+    tools: list[Any] = []
+    """Each a `Tool`."""
+    steps: Steps
+
+
+class CaseFile(Part):
+    """
+    What a policy is to decide: sequences of calls with the expected decision and code of each.
+    """
+
+    version: Literal[1]
+    policy: Text | None = None
+    """The policy that the cases were written for."""
+    cases: Annotated[list[Case], Field(min_length=1)]
+
+
+Repeat.model_rebuild()
+PARTS: dict[Any, type[Part]] = {kind.__name__: kind for kind in KINDS.values()}
+PARTS |= {"cases": Case, "error": Failed, "charge": Response, "extend": Amounts}
+"""The model of a map, by the last name on the way to it that is here."""
+
+
+def tool_type() -> MapType:
+    """
+    Returns the type of a declared tool.
+    """
     own = {**map_type(Tool).types, "name": Text, "parameters": dict[str, Any], "annotations": dict[str, Any]}
     doc = "A tool that there is, and what is declared of it."
-    tool = MapType("ToolDeclaration", {**own, **dict.fromkeys(REPEATS, bool)}, frozenset({"name"}), doc, of=Tool)
-    doc = "One session, from its start. Where `tools` are named, any other is unknown."
-    types = {"name": Text, "tools": list[tool], "steps": steps}  # type: ignore[valid-type]
-    case = MapType("Case", types, frozenset({"name", "steps"}), doc)
-    doc = "What a policy is to decide: sequences of calls with the expected decision and code of each."
-    types = {"version": Literal[1], "policy": Text, "cases": Annotated[list[case], MinLen(1)]}  # type: ignore[valid-type]
-    return MapType("Cases", types, frozenset({"version", "cases"}), doc)
+    return MapType("ToolDeclaration", {**own, **dict.fromkeys(REPEATS, bool)}, frozenset({"name"}), doc, of=Tool)
 
 
 def cases_schema() -> Schema:
     """
     Returns the JSON Schema (draft 2020-12) of case files, for editors.
     """
-    named: dict[str, Schema] = {}
-    json_schema(cases_type(), named)
-    return {"$schema": DIALECT, "$defs": named, **named.pop("Cases")}
+    made, named = CaseFile.model_json_schema(), dict[str, Schema]()
+    made["$defs"]["Case"]["properties"]["tools"]["items"] = json_schema(tool_type(), named)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "$defs": made["$defs"] | named}

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from guardrails import PolicyError
 from guardrails.cli import app
-from guardrails.core.values.schema import map_type
 from guardrails.offline.policy_cases import load_cases
 from guardrails.offline.policy_cases.steps import KINDS
 
@@ -52,5 +51,5 @@ def test_the_python_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_kind_of_step_and_every_key_is_told_of() -> None:
-    for key in (key for kind in KINDS.values() for key in map_type(kind).types):
+    for key in (key for kind in KINDS.values() for key in kind.model_fields):
         assert f"`{key}:" in GUIDE or f"`{key}`" in GUIDE, key

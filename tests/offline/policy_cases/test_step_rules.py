@@ -23,7 +23,7 @@ def mistakes(steps: str) -> list[str]:
     [
         (
             "at: +5s",
-            "f:5:5: missing key `call` or `settle` or `turn` or `charge` or `request` or `wait` or `extend` or `approve` or `refuse` or `exhausted`",
+            "f:5:5: missing key `call` or `settle` or `turn` or `charge` or `request` or `wait` or `extend` or `approve` or `refuse` or `exhausted` or `repeat`",
         ),
         ("call: a, turn: 1", "f:5:15: unknown key `turn`"),
         ("call: a, cod: x", "f:5:15: unknown key `cod`, did you mean `code`?"),
