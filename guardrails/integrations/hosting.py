@@ -7,12 +7,14 @@ import inspect
 import json
 
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sized
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
-from types import UnionType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import uuid4
 from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel
 
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
@@ -38,6 +40,7 @@ Read = Callable[[Any], tuple[str | None, int, dict[str, Any]]]
 """Of a response: its text, the number of its calls, and what else to charge."""
 
 BROKEN_OFF: Final = Envelope.error("cancelled", "this call was broken off before it gave a result")
+_AS_JSON: Final = (Mapping, list, tuple, int, float, NoneType, BaseModel)
 STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
@@ -226,11 +229,13 @@ _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
 
 
-def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]] = ()) -> "Session":
+def calling(session: "Session", tool: Tool | None, passes: Iterable[type[BaseException]] = ()) -> "Session":
     """
     Returns *session* for a call of *tool*, with the exceptions that it *passes*. Another agent of the session may have
-    another tool of that name at the same time.
+    another tool of that name at the same time. None: the host knows no such tool.
     """
+    if tool is None:
+        return scoped(session, {}, passes=passes)
     session.calls.declare(tool)
     spec = tool.arguments()
     return scoped(session, {} if spec is None else {tool.name: spec}, passes=passes)
@@ -350,15 +355,14 @@ def content(
 
 def value_of(text: str, function: Any) -> Any:
     """
-    Returns the value that a tool's *function* returned as *text*: hosts write what is no text as JSON.
+    Returns the value that a tool's *function* returned as *text*: by its annotation, since hosts write objects as JSON.
     """
-    try:
+    with suppress(Exception):  # an annotation may name what is not there, and the text may be no JSON
         made = get_type_hints(getattr(function, "func", function)).get("return", str)
         kinds = get_args(made) if get_origin(made) in (Union, UnionType) else (made,)
-        written = all(isinstance(kind := get_origin(one) or one, type) and not issubclass(kind, str) for one in kinds)
-        return json.loads(text) if written else text
-    except Exception:  # noqa: BLE001  an annotation that names what is not there, or a text that is no JSON
-        return text
+        if all(issubclass(get_origin(kind) or kind, _AS_JSON) for kind in kinds):
+            return json.loads(text)
+    return text
 
 
 def lines(pieces: Iterable[Any]) -> str:

@@ -17,7 +17,6 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.session import scoped
 
 from .hosting import BROKEN_OFF, Asking, calling, content, declared, finished, give_back, lines, share_of, value_of
 
@@ -75,6 +74,7 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
         self._shares: dict[str, tuple[Session, Session]] = {}
         """Of agents that a call runs, by their ids: the share, and the session of the call."""
         self._known: dict[int, tuple[Any, Tool]] = {}
+        """By the ids of tools, which are kept so that no other has them."""
         self._broken: dict[str, str] = {}
         """Of calls whose arguments were no JSON, by their ids: what the model wrote."""
 
@@ -124,12 +124,10 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
     def _called(self, request: ToolCallRequest) -> "tuple[_Call, Session, Any]":
         call, tool, session = _Call(request), request.tool, self.session(state=request.state)
         arguments = self._broken.pop(call.id or "", request.tool_call["args"])
-        if tool is None:
-            return call, scoped(session, {}, passes=(GraphBubbleUp,)), arguments
-        known = self._known.get(id(tool))
-        if known is None or known[0] is not tool:
-            known = self._known[id(tool)] = tool, _declared(tool)
-        return call, calling(session, known[1], (GraphBubbleUp,)), arguments
+        _, known = self._known.get(id(tool), (None, None))
+        if tool is not None and known is None:
+            _, known = self._known[id(tool)] = tool, _declared(tool)
+        return call, calling(session, known, (GraphBubbleUp,)), arguments
 
     def _end_shares(self, session: "Session") -> None:
         for run, (share, around) in [*self._shares.items()]:
