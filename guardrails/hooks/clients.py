@@ -1,5 +1,5 @@
 """
-The clients: how each tells its events, and how it is answered. Claude Code has the form of all; the others differ in part.
+The clients: how each tells its events, and how it is answered.
 """
 
 import re
@@ -52,8 +52,6 @@ class Event:
         self.answer = self.text("last_assistant_message") or self.text("prompt_response")
         """What the model said last."""
         self.cwd = self.text("cwd")
-        self.transcript = self.text("agent_transcript_path") or self.text("transcript_path")
-        """Path of the file of who tells it."""
 
     def text(self, name: str) -> str:
         """
@@ -77,16 +75,25 @@ class Used(NamedTuple):
 
 class Client:
     """
-    A coding CLI: its events, and the answers to it as it reads them; `{}`: no opinion.
+    A coding CLI: its events, and the answers to it as it reads them; `{}`: no opinion. This is Claude Code, whose form the others have in part.
     """
 
-    kinds: ClassVar[Mapping[str, Kind]]
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "SessionStart": "started",
+        "UserPromptSubmit": "prompt",
+        "PreToolUse": "before",
+        "PermissionDenied": "denied",
+        "PostToolUse": "after",
+        "PostToolUseFailure": "failed",
+        "SubagentStop": "agent_stopped",
+        "Stop": "stopped",
+    }
     """The events that are answered."""
-    tools: ClassVar[Mapping[str, Tool]]
+    tools: ClassVar[Mapping[str, Tool]] = CLAUDE
     """The tools that it brings along."""
-    marks: ClassVar[tuple[bytes, ...]] = ()
+    marks: ClassVar[tuple[bytes, ...]] = (b'"usage"', b'"tool_result"')
     """Of the lines of its transcript that tell what responses used."""
-    stops: ClassVar[bool] = False
+    stops: ClassVar[bool] = True
     """A run may be ended before a call; its person reads the digest."""
     hiding: ClassVar[frozenset[str]] = frozenset()
     """Tools that run a sub-agent whose events do not say that they are its."""
@@ -112,10 +119,14 @@ class Client:
         """
         Returns the outcome of a call that was made: a value, or `Failed`.
         """
-        if event.kind != "failed":
-            return read_response(event.response)
-        interrupted = bool(event.said.get("is_interrupt"))
-        return Failed(str(event.said.get("error") or "it failed"), error_type="cancelled" if interrupted else None)
+        if event.kind == "failed":
+            interrupted = bool(event.said.get("is_interrupt"))
+            return Failed(str(event.said.get("error") or "it failed"), error_type="cancelled" if interrupted else None)
+        content = mapping(event.response).get("content")
+        if event.tool in ("Agent", "Task") and isinstance(content, list):
+            # The words of a sub-agent, without the figures of its run.
+            return "\n".join(str(mapping(block).get("text", "")) for block in content)
+        return read_response(event.response)
 
     def refuse(self, reason: str) -> Answer:
         """
@@ -127,72 +138,36 @@ class Client:
         """
         Returns the answer before a call that a person may let run. A client that cannot ask refuses it.
         """
-        return self.refuse(reason)
+        return specific("PreToolUse", permissionDecision="ask", permissionDecisionReason=reason)
 
     def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
         """
-        Returns the answer after a call: what the model reads beside its result, or in place of one that was cut. With *envelopes* the texts
-        of a server's result read as an envelope.
+        Returns the answer after a call: what the model reads beside its result, or in place of one that was cut, in the shape of its tool.
+        With *envelopes* the texts of a server's result read as an envelope.
         """
-        note = beside(envelope)
-        return specific(event.name, additionalContext=note) if note else {}
+        blocks = blocks_of(event.response)
+        if envelopes and blocks and all(block.get("type") == "text" for block in blocks):
+            made = [{"type": "text", "text": envelope.to_json("nested")}]
+            whole = {"content": made} if isinstance(event.response, dict) else made
+            return specific(event.name, updatedToolOutput=whole)
+        if envelope.cut is None or envelope.rendered is None:
+            return context(event, envelope)
+        return context(event, envelope, updatedToolOutput=cut(event.response, envelope.rendered.size))
+
+    def transcript(self, event: Event) -> str:
+        """
+        Returns the path of the file of who tells *event*. The file of the agent above a sub-agent has responses that are not its own.
+        """
+        path, agent = event.text("agent_transcript_path") or event.text("transcript_path"), event.agent or ""
+        if not agent or event.text("agent_transcript_path"):
+            return path
+        plain = agent.replace("-", "").replace("_", "").isalnum() and path.endswith(".jsonl")
+        return f"{path.removesuffix('.jsonl')}/subagents/agent-{agent}.jsonl" if plain else ""
 
     def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
         """
         Returns the responses of the model that *event*, or the *lines* of its transcript, tell, oldest first: those that are whole.
         """
-        return []
-
-
-class Claude(Client):
-    """
-    Claude Code. A result is replaced in the shape of its tool.
-    """
-
-    kinds: ClassVar[Mapping[str, Kind]] = {
-        "SessionStart": "started",
-        "UserPromptSubmit": "prompt",
-        "PreToolUse": "before",
-        "PermissionDenied": "denied",
-        "PostToolUse": "after",
-        "PostToolUseFailure": "failed",
-        "SubagentStop": "agent_stopped",
-        "Stop": "stopped",
-    }
-    tools: ClassVar[Mapping[str, Tool]] = CLAUDE
-    marks = (b'"usage"', b'"tool_result"')
-    stops = True
-
-    def read(self, said: Mapping[str, Any]) -> Event | None:
-        event = super().read(said)
-        if event is not None and event.agent is not None and not said.get("agent_transcript_path"):
-            # Where it keeps the work of a sub-agent. The file of the agent above has responses that are not its own.
-            plain = event.agent.replace("-", "").replace("_", "").isalnum() and event.transcript.endswith(".jsonl")
-            folder = event.transcript.removesuffix(".jsonl")
-            event.transcript = f"{folder}/subagents/agent-{event.agent}.jsonl" if plain else ""
-        return event
-
-    def outcome(self, event: Event) -> Any:
-        content = mapping(event.response).get("content")
-        if event.tool in ("Agent", "Task") and isinstance(content, list):
-            # The words of a sub-agent, without the figures of its run.
-            return "\n".join(str(mapping(block).get("text", "")) for block in content)
-        return super().outcome(event)
-
-    def ask(self, reason: str) -> Answer:
-        return specific("PreToolUse", permissionDecision="ask", permissionDecisionReason=reason)
-
-    def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
-        blocks, note, rendered = blocks_of(event.response), beside(envelope), envelope.rendered
-        more: dict[str, Any] = {} if note is None else {"additionalContext": note}
-        if envelopes and blocks and all(block.get("type") == "text" for block in blocks):
-            made = [{"type": "text", "text": envelope.to_json("nested")}]
-            more = {"updatedToolOutput": {"content": made} if isinstance(event.response, dict) else made}
-        elif envelope.cut is not None and rendered is not None:
-            more["updatedToolOutput"] = cut(event.response, rendered.size)
-        return specific(event.name, **more) if more else {}
-
-    def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
         found: dict[str, Used] = {}
         calls: dict[str, set[Any]] = {}
         results: set[Any] = set()
@@ -222,15 +197,11 @@ class Codex(Client):
     """
 
     kinds: ClassVar[Mapping[str, Kind]] = {
-        "SessionStart": "started",
-        "UserPromptSubmit": "prompt",
-        "PreToolUse": "before",
-        "PostToolUse": "after",
-        "SubagentStop": "agent_stopped",
-        "Stop": "stopped",
+        name: kind for name, kind in Client.kinds.items() if kind not in ("denied", "failed")
     }
-    tools: ClassVar[Mapping[str, Tool]] = CODEX
+    tools = CODEX
     marks = (b"token_count", b'"turn_context"')
+    stops = False
 
     def read(self, said: Mapping[str, Any]) -> Event | None:
         event = super().read(said)
@@ -239,9 +210,15 @@ class Codex(Client):
             event.arguments = {"workdir": event.cwd, **event.arguments}
         return event
 
+    def ask(self, reason: str) -> Answer:
+        return self.refuse(reason)
+
     def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
         text = shortened(event.response, envelope)
-        return {"decision": "block", "reason": text} if text else super().result(event, envelope)
+        return {"decision": "block", "reason": text} if text else context(event, envelope)
+
+    def transcript(self, event: Event) -> str:
+        return event.text("agent_transcript_path") or event.text("transcript_path")
 
     def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
         # The same count is written again when something else has changed: its sum tells it.
@@ -278,6 +255,8 @@ class Gemini(Client):
         "AfterTool": "after",
         "AfterAgent": "stopped",
     }
+    marks = ()
+    stops = False
     hiding = frozenset({"invoke_agent"})
 
     def tool_of(self, name: str) -> Tool:
@@ -301,25 +280,20 @@ class Gemini(Client):
 
     def result(self, event: Event, envelope: Envelope, *, envelopes: bool = False) -> Answer:
         text = shortened(mapping(event.response).get("llmContent"), envelope)
-        return self.refuse(text) if text else super().result(event, envelope)
+        return self.refuse(text) if text else context(event, envelope)
 
     def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
-        """
-        See `Client.used`. The last piece of a response tells what it used.
-        """
+        # The last piece of a response tells what it used.
         response = mapping(event.said.get("llm_response"))
         usage, candidates = mapping(response.get("usageMetadata")), response.get("candidates")
-        if (
-            not usage
-            or not isinstance(candidates, list)
-            or not any(mapping(one).get("finishReason") for one in candidates)
-        ):
+        pieces = candidates if isinstance(candidates, list) else []
+        if not usage or not any(mapping(one).get("finishReason") for one in pieces):
             return []
         model = mapping(event.said.get("llm_request")).get("model")
         return [Used(f"gemini:{event.said.get('timestamp')}:{usage.get('totalTokenCount')}", str(model or ""), usage)]
 
 
-CLIENTS: Final[Mapping[str, Client]] = {"claude": Claude(), "codex": Codex(), "gemini": Gemini()}
+CLIENTS: Final[Mapping[str, Client]] = {"claude": Client(), "codex": Codex(), "gemini": Gemini()}
 
 
 def client_of(said: Mapping[str, Any]) -> Client:
@@ -337,6 +311,15 @@ def specific(event: str, **said: Any) -> Answer:
     Returns the answer to the *event* of that name.
     """
     return {"hookSpecificOutput": {"hookEventName": event, **said}}
+
+
+def context(event: Event, envelope: Envelope, **said: Any) -> Answer:
+    """
+    Returns the answer to the end of a call with the notes of *envelope*.
+    """
+    note = beside(envelope)
+    more = said if note is None else {"additionalContext": note, **said}
+    return specific(event.name, **more) if more else {}
 
 
 def plain_text(tool: str, text: str) -> str:

@@ -230,7 +230,7 @@ def charge(own: "Session", event: Event, client: Client) -> None:
     """
     Charge the responses of the model that were not charged yet, each once.
     """
-    found = client.used(tail(event.transcript, client.marks), event)[-LATEST:]
+    found = client.used(tail(client.transcript(event), client.marks), event)[-LATEST:]
 
     def look(state: SessionState, _: int) -> list[Any]:
         since = state.started_ms if state.started_ms >= 0 else own.ledger.time()

@@ -1,28 +1,4 @@
 """
-The commands `guardrails hook install`, `uninstall` and `status`. Exit code 0: done; 1: something was found; 2: it cannot be done.
-"""
-
-import json
-import os
-import shlex
-import subprocess
-import sys
-
-from collections.abc import Sequence
-from itertools import takewhile
-from pathlib import Path
-from typing import Any, Final
-
-from guardrails.core.values.errors import PolicyError, os_message
-from guardrails.policy.policy import Policy
-
-from .clients import CLIENTS
-from .door import FAILED
-from .options import Options
-from .settings import HOMES, START, entries, install, path_of, places, read, uninstall, with_ours, words_of
-
-
-HELP: Final = """
 Guards for coding CLIs: a hook sees each tool call, and refuses what the policy
 refuses. Clients start `guardrails hook --client NAME ...` by themselves: one
 event as JSON in, one answer out.
@@ -47,7 +23,30 @@ Examples:
   guardrails hook install claude    # write it into the client's settings
   guardrails hook status            # is it there, and does it answer?
   guardrails hook uninstall claude  # take it out again
+
+Exit code 0: done; 1: something was found; 2: it cannot be done.
 """
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final
+
+from guardrails.core.values.errors import PolicyError, os_message
+from guardrails.policy.policy import Policy
+
+from .clients import CLIENTS
+from .door import FAILED
+from .options import Options
+from .settings import HOMES, START, entries, install, path_of, places, read, uninstall, with_ours, words_of
+
+
 TIMEOUT_S: Final = 30
 """Seconds until a client goes on without an answer. A store that others lock is waited for up to 5."""
 _HINTS: Final = {
@@ -61,65 +60,59 @@ def main(words: Sequence[str]) -> int:
     Run the command of *words*; the exit code.
     """
     if not {"-h", "--help"}.isdisjoint(words):
-        _say(HELP.strip())
+        _say((__doc__ or "").strip())
         return 0
     flags = [word for word in words if word in ("--project", "--local", "--json")]
     rest = [word for word in words[1:] if word not in flags]
     clients = [*takewhile(HOMES.__contains__, rest)]
     options = rest[len(clients) :]
     try:
+        if options and words[0] != "install":
+            raise ValueError(f"unknown client or option `{options[0]}`")
         if words[0] == "status":
-            return _status(clients, options, as_json="--json" in flags)
+            return _status(clients, as_json="--json" in flags)
         if not clients or "--json" in flags or len(flags) > 1:
             raise ValueError("name a client: claude, codex, gemini; `guardrails hook --help` has all options")
         place = flags[0].removeprefix("--") if flags else "user"
-        return (_install if words[0] == "install" else _uninstall)(clients, place, options)
+        for client in clients:
+            if place not in places(client):
+                raise ValueError(f"{HOMES[client].title} has no settings that are kept out of git: use --project")
+            done = _install(client, place, options) if words[0] == "install" else _uninstall(client, place)
+            _say(f"{HOMES[client].title}: {done}")
     except (OSError, ValueError, PolicyError) as error:
         why = os_message(error) if isinstance(error, OSError) else error
         _say(f"guardrails hook {words[0]}: {why}", error=True)
         return 2
-
-
-def _install(clients: list[str], place: str, words: list[str]) -> int:
-    for client in clients:
-        options, path = Options.of([f"--client={client}", *words]), _path(client, place)
-        if options.wrong:
-            raise ValueError(options.wrong)
-        Policy.load(options.policy)
-        command = [sys.executable, *START, *options.words()]
-        answers, problems = _asked(command)
-        if not answers:
-            raise ValueError(f"{path}: nothing was changed, for the hook does not answer: {problems[0]}")
-        wanted = _wanted(client, command)
-        try:
-            install(path, wanted)
-        except ValueError as error:
-            text = json.dumps(with_ours({}, wanted), indent=2)
-            raise ValueError(f"{error}; nothing was changed. Put this in by hand:\n{text}") from None
-        _say(f"{HOMES[client].title}: installed, {path}\n  {_shown(command)}\n  records: {_records(options)}")
-        if place == "project":
-            problems.append("The command has a path of this machine in it: not for a repository that others use.")
-        for line in (*problems, *_HINTS.get(client, ())):
-            _say(f"  {line}")
     return 0
 
 
-def _uninstall(clients: list[str], place: str, words: list[str]) -> int:
-    if words:
-        raise ValueError(f"unknown option `{words[0]}`")
-    for client in clients:
-        path = _path(client, place)
-        there = bool(entries(read(path)))
-        if there:
-            uninstall(path)
-        _say(f"{HOMES[client].title}: {'taken out' if there else 'not installed'}, {path}")
-    return 0
+def _install(client: str, place: str, words: list[str]) -> str:
+    options, path = Options.of([f"--client={client}", *words]), path_of(client, place)
+    if options.wrong:
+        raise ValueError(options.wrong)
+    Policy.load(options.policy)
+    command = [sys.executable, *START, *options.words()]
+    answers, notes = _asked(command)
+    if not answers:
+        raise ValueError(f"{path}: nothing was changed, for the hook does not answer: {notes[0]}")
+    wanted = _wanted(client, command)
+    try:
+        install(path, wanted)
+    except ValueError as error:
+        text = json.dumps(with_ours({}, wanted), indent=2)
+        raise ValueError(f"{error}; nothing was changed. Put this in by hand:\n{text}") from None
+    if place == "project":
+        notes.append("The command has a path of this machine in it: not for a repository that others use.")
+    lines = [f"installed, {path}", _shown(command), f"records: {_records(options)}", *notes, *_HINTS.get(client, ())]
+    return "\n  ".join(lines)
 
 
-def _path(client: str, place: str) -> Path:
-    if place not in places(client):
-        raise ValueError(f"{HOMES[client].title} has no settings that are kept out of git: use --project, or neither")
-    return path_of(client, place)
+def _uninstall(client: str, place: str) -> str:
+    path = path_of(client, place)
+    if not entries(read(path)):
+        return f"not installed, {path}"
+    uninstall(path)
+    return f"taken out, {path}"
 
 
 def _wanted(client: str, command: Sequence[str]) -> dict[str, Any]:
@@ -158,9 +151,7 @@ def _asked(command: Sequence[str]) -> tuple[bool, list[str]]:
     return not broken, [message] if message else errors
 
 
-def _status(clients: list[str], words: list[str], *, as_json: bool) -> int:
-    if words:
-        raise ValueError(f"unknown client or option `{words[0]}`")
+def _status(clients: list[str], *, as_json: bool) -> int:
     rows = [_row(client, place) for client in clients or HOMES for place in places(client)]
     if as_json:
         _say(json.dumps(rows, indent=2))

@@ -45,15 +45,14 @@ class Options(NamedTuple):
         rest = iter(words)
         for word in rest:
             name, equals, value = word.removeprefix("--").partition("=")
-            value = value if equals or name not in _VALUES else next(rest, "")
+            known = word.startswith("--") and name in _VALUES
+            value = value if equals or not known else next(rest, "")
             if word == "--observe":
                 made["observe"] = True
-            elif not word.startswith("--") or name not in _VALUES:
-                made["wrong"] = f"unknown option `{word}`"
-            elif not value or (name == "client" and value not in CLIENTS):
-                made["wrong"] = f"--{name} needs {'one of ' + ', '.join(CLIENTS) if name == 'client' else 'a value'}"
-            else:
+            elif known and value and (name != "client" or value in CLIENTS):
                 made[name] = value
+            else:
+                made["wrong"] = f"unknown option, or one without a value that it may have: `{word}`"
         for name, complete in (("policy", whole), ("store", whole_place), ("records", whole_place)):
             if name in made:
                 made[name] = complete(made[name])

@@ -5,15 +5,13 @@ Reads a tool's result as an outcome, and writes it, or an envelope, as the text 
 import json
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
-
-import orjson
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result.content import read_mcp
+from guardrails.core.text.plain_json import dumps
 from guardrails.core.text.truncation import MIN_LIMIT, render
 
 
@@ -21,8 +19,9 @@ _BLOCKS: Final = frozenset({"text", "image", "audio", "resource", "resource_link
 """Kinds of content of an MCP server's result."""
 _RESULT: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
 """Fields of such a result: what has others is a built-in tool's."""
-MAX_JSON: Final = 1 << 20
-"""Characters of a text that is read as JSON."""
+MIN_ITEMS: Final = 16
+"""Elements of a list that are shown, each in part, however long they are."""
+SMALLEST_SHARE: Final = 1e-6
 
 
 def reason_of(envelope: Envelope) -> str:
@@ -50,12 +49,7 @@ def read_response(given: Any) -> Any:
     if blocks is None:
         return given
     shown = [block if block.get("type") == "text" else mark_of(block.get("type"), block) for block in blocks]
-    value = read_mcp({**given, "content": shown} if isinstance(given, Mapping) else {"content": shown})
-    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= MAX_JSON:
-        # As servers write what they have no schema for.
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
+    return read_mcp({**given, "content": shown} if isinstance(given, Mapping) else {"content": shown})
 
 
 def blocks_of(given: Any) -> list[Any] | None:
@@ -83,17 +77,26 @@ def shortened(given: Any, envelope: Envelope) -> str | None:
 
 def cut(given: Any, limit: int) -> Any:
     """
-    Returns *given* with its texts cut in proportion, so that it has about *limit* bytes of JSON. All else of it stays as it is.
+    Returns *given* in about *limit* bytes of JSON, in its own form: the same share of each long text and list, and all members of objects.
     """
-    return _cut(given, limit / len(orjson.dumps(given, default=str)))
+    if (blocks := blocks_of(given)) is not None:
+        # An image of which a part is missing is none.
+        shown = [{**one, "text": cut(one["text"], limit)} if one.get("type") == "text" else one for one in blocks]
+        return {**given, "content": shown} if isinstance(given, Mapping) else shown
+    made, size = given, len(dumps(given) or "")
+    share = 0.9 * limit / max(size, 1)
+    while size > limit and share > SMALLEST_SHARE:
+        made = _share_of(given, share)
+        size, share = len(dumps(made) or ""), share / 2
+    return made
 
 
-def _cut(value: Any, share: float) -> Any:
+def _share_of(value: Any, share: float) -> Any:
     if isinstance(value, str):
         return render(value, max(MIN_LIMIT, int(len(value) * share))).text or value
-    if isinstance(value, dict):
-        return {key: _cut(one, share) for key, one in value.items()}
-    return [_cut(one, share) for one in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_share_of(one, share) for one in value[: max(MIN_ITEMS, int(len(value) * share))]]
+    return {key: _share_of(one, share) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def mark_of(kind: Any, piece: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import shlex
 import stat
 
 from collections.abc import Mapping
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -92,28 +93,23 @@ def words_of(handler: object) -> list[str] | None:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:
         return None
-    return words if words[1:5] == START and not Options.of(words[5:]).wrong else None
+    return words if words[1:5] == START and Options.of(words[5:]).wrong is None else None
 
 
 def entries(settings: Settings) -> dict[str, Any]:
     """
     Our handlers by their events.
     """
-    return {
-        event: handler
-        for event, groups in settings.get(HOOKS, {}).items()
-        for group in groups
-        for handler in _handlers(group)
-        if words_of(handler)
-    }
+    hooks = settings.get(HOOKS, {}).items()
+    return {event: group[HOOKS][0] for event, groups in hooks for group in groups if _is_ours(group)}
 
 
 def without(settings: Settings) -> Settings:
     """
     *settings* without our entries, and without the containers that hold nothing else.
     """
-    hooks = {event: _theirs(groups) for event, groups in settings.get(HOOKS, {}).items()}
-    hooks = {event: groups for event, groups in hooks.items() if groups}
+    left = {event: [*filterfalse(_is_ours, groups)] for event, groups in settings.get(HOOKS, {}).items()}
+    hooks = {event: groups for event, groups in left.items() if groups}
     return {key: one for key, one in {**settings, HOOKS: hooks}.items() if key != HOOKS or hooks}
 
 
@@ -153,20 +149,9 @@ def uninstall(path: Path) -> None:
         path.unlink()
 
 
-def _handlers(group: object) -> list[Any]:
+def _is_ours(group: object) -> bool:
     handlers = group.get(HOOKS) if isinstance(group, dict) else None
-    return handlers if isinstance(handlers, list) else []
-
-
-def _theirs(groups: list[Any]) -> list[Any]:
-    left = []
-    for group in groups:
-        theirs = [handler for handler in _handlers(group) if not words_of(handler)]
-        if len(theirs) == len(_handlers(group)):
-            left.append(group)
-        elif theirs:
-            left.append({**group, HOOKS: theirs})
-    return left
+    return isinstance(handlers, list) and len(handlers) == 1 and words_of(handlers[0]) is not None
 
 
 def _backup(path: Path) -> Path:
@@ -182,13 +167,10 @@ def _replace(path: Path, content: bytes, *, like: Path) -> None:
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    # A copy of private settings is private from its first byte.
-    opened = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     try:
-        with os.fdopen(opened, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        # A copy of private settings is private from its first byte.
+        new.touch(0o600, exist_ok=False)
+        new.write_bytes(content)
         if like.exists():
             new.chmod(stat.S_IMODE(like.stat().st_mode))
         new.replace(path)

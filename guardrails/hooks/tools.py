@@ -6,104 +6,51 @@ commands. Some arguments only tell a person the purpose of a call, in other word
 that is not here changes something.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
 
 
-_SHELL_S: Final = 7_200.0
+def _tools(names: str, **declarations: Any) -> dict[str, Tool]:
+    return {name: Tool(name=name, **declarations) for name in names.split()}
+
+
+_COMMANDS: Final[dict[str, Any]] = {"commands": ("command",), "timeout": 7_200.0}
 _AGENT_S: Final = 86_400.0
-"""How long a command and a sub-agent may run before nobody expects that their end is told."""
-
-
-def _named(tools: Iterable[Tool]) -> Mapping[str, Tool]:
-    return {tool.name: tool for tool in tools}
-
-
-def _look(name: str, *paths: str, **more: Any) -> Tool:
-    return Tool(name=name, read_only=True, paths=paths, **more)
-
-
-def _work(name: str, *paths: str, **more: Any) -> Tool:
-    return Tool(name=name, read_only=False, paths=paths, **more)
-
-
-def _shell(name: str, command: str = "command", *labels: str) -> Tool:
-    return Tool(name=name, commands=(command,), labels=labels, timeout=_SHELL_S)
-
-
-def _agent(name: str, *labels: str) -> Tool:
-    return Tool(name=name, labels=labels, timeout=_AGENT_S)
-
-
-CLAUDE: Final = _named(
-    (
-        _shell("Bash", "command", "description"),
-        _shell("PowerShell", "command", "description"),
-        _look("Read", "file_path"),
-        _look("NotebookRead", "notebook_path"),
-        _look("LS", "path"),
-        _look("Glob", "path"),
-        _look("Grep", "path"),
-        _look("LSP"),
-        _look("ListMcpResourcesTool"),
-        _look("ReadMcpResourceTool"),
-        _look("ToolSearch"),
-        _look("TaskGet"),
-        _look("TaskList"),
-        _work("Write", "file_path"),
-        _work("Edit", "file_path"),
-        _work("MultiEdit", "file_path"),
-        _work("NotebookEdit", "notebook_path"),
-        _agent("Agent", "description"),
-        _agent("Task", "description"),
-    )
-)
-CODEX: Final = _named(
-    (
-        _shell("Bash"),
-        # As its rollouts call them.
-        _shell("exec_command", "cmd", "justification"),
-        _shell("shell", "command", "justification"),
-        _shell("shell_command", "command", "justification"),
-        _shell("local_shell"),
-        _work("apply_patch"),
-        _look("view_image", "path"),
-        *(
-            Tool(name=name, repeats="allow", timeout=_AGENT_S)
-            for name in ("wait", "wait_agent", "multi_agent_v1wait", "multi_agent_v1wait_agent")
-        ),
-    )
-)
+"""How long a sub-agent, and above it a command, may run before nobody expects that their end is told."""
+CLAUDE: Final[Mapping[str, Tool]] = {
+    **_tools("Bash PowerShell", labels=("description",), **_COMMANDS),
+    **_tools("Read", read_only=True, paths=("file_path",)),
+    **_tools("NotebookRead", read_only=True, paths=("notebook_path",)),
+    **_tools("LS Glob Grep", read_only=True, paths=("path",)),
+    **_tools("LSP ListMcpResourcesTool ReadMcpResourceTool ToolSearch TaskGet TaskList", read_only=True),
+    **_tools("Write Edit MultiEdit", read_only=False, paths=("file_path",)),
+    **_tools("NotebookEdit", read_only=False, paths=("notebook_path",)),
+    **_tools("Agent Task", labels=("description",), timeout=_AGENT_S),
+}
+CODEX: Final[Mapping[str, Tool]] = {
+    **_tools("Bash local_shell", **_COMMANDS),
+    # As its rollouts call them.
+    **_tools("exec_command", labels=("justification",), **{**_COMMANDS, "commands": ("cmd",)}),
+    **_tools("shell shell_command", labels=("justification",), **_COMMANDS),
+    **_tools("apply_patch", read_only=False),
+    **_tools("view_image", read_only=True, paths=("path",)),
+    **_tools("wait wait_agent multi_agent_v1wait multi_agent_v1wait_agent", repeats="allow", timeout=_AGENT_S),
+}
+_GEMINI: Final[Mapping[str, Tool]] = {
+    **_tools("run_shell_command", paths=("dir_path", "directory"), labels=("description",), **_COMMANDS),
+    **_tools("read_file", read_only=True, paths=("file_path", "absolute_path", "path")),
+    **_tools("read_many_files", read_only=True, paths=("include", "paths")),
+    **_tools("list_directory glob grep_search search_file_content", read_only=True, paths=("dir_path", "path")),
+    **_tools("google_web_search web_fetch get_internal_docs read_mcp_resource list_mcp_resources", read_only=True),
+    **_tools("write_file", read_only=False, paths=("file_path",)),
+    **_tools("replace", read_only=False, paths=("file_path",), labels=("instruction",)),
+    **_tools("invoke_agent", timeout=_AGENT_S),
+}
 _SEQUENCE: Final = "wait_for_previous"
 """What Gemini CLI adds to the arguments of every tool: when it is to run."""
-_GEMINI: Final = _named(
-    (
-        Tool(
-            name="run_shell_command",
-            commands=("command",),
-            paths=("dir_path", "directory"),
-            labels=("description",),
-            timeout=_SHELL_S,
-        ),
-        _look("read_file", "file_path", "absolute_path", "path"),
-        _look("read_many_files", "include", "paths"),
-        _look("list_directory", "dir_path", "path"),
-        _look("glob", "dir_path", "path"),
-        _look("grep_search", "dir_path", "path"),
-        _look("search_file_content", "dir_path", "path"),
-        _look("google_web_search"),
-        _look("web_fetch"),
-        _look("get_internal_docs"),
-        _look("read_mcp_resource"),
-        _look("list_mcp_resources"),
-        _work("write_file", "file_path"),
-        _work("replace", "file_path", labels=("instruction",)),
-        _agent("invoke_agent"),
-    )
-)
 
 
 def of_gemini(name: str) -> Tool:

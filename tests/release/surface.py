@@ -27,7 +27,7 @@ from guardrails.core import record
 from guardrails.core.guards import GUARDS
 from guardrails.core.packing import VERSION as STATE
 from guardrails.core.retries import model as retry_model
-from guardrails.hooks.install import HELP as HOOK
+from guardrails.hooks import install as hook
 from guardrails.mcp.command import parser as proxy
 from guardrails.offline.transcripts.files import GROUP
 from guardrails.policy.check import VERSION as POLICY
@@ -133,7 +133,7 @@ def commands() -> Iterator[str]:
                 for option in (*given.opts, *given.secondary_opts)
                 if option != "--help"
             )
-    for name, usage in (("hook", HOOK), ("mcp", proxy().format_help())):
+    for name, usage in (("hook", hook.__doc__ or ""), ("mcp", proxy().format_help())):
         yield from (f"command guardrails {name} {option}" for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", usage))
 
 
