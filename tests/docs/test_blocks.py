@@ -17,7 +17,7 @@ from tests.tables import table
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
-RUN = ("index.md", "internals.md", "own-loop.md", "records.md")
+RUN = ("index.md", "architecture.md", "own-loop.md", "records.md")
 """Pages whose Python runs here, each as one program."""
 POLICIES = ("hooks/answers.md", "mcp/README.md")
 """Pages whose policies are loaded here."""
@@ -54,7 +54,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
 
 
 @pytest.mark.system
-@table("page", ["prices.md", "run.md"])
+@table("page", ["run.md"])
 def test_the_code_of_a_page_runs_with_the_openai_client(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
