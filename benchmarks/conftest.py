@@ -124,7 +124,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(row(case))
     rows = [case.extra_info for case in session.benchmarks if "row" in case.extra_info]
     if rows:
-        terminalreporter.section("for docs/performance.md")
+        terminalreporter.section("for docs/measurements.md")
         terminalreporter.write_line("| case | R | aim |\n|---|---|---|")
         for said in rows:
             terminalreporter.write_line(f"| {said['row']} | {said['figure']} | {said['aim']} |")

@@ -1,6 +1,6 @@
 """
 What the whole chain costs a call: decided, run, settled, recorded, and written as the text that the model reads. Each row of the
-table in docs/performance.md is one case here, and the end of a run prints the table.
+table in docs/measurements.md is one case here, and the end of a run prints the table.
 
 The policy is `default` with more calls than it allows; records go to a file of JSON lines, whose writer is let finish
 between the rounds and not while they are timed. What is timed is in `chain_cases`: each case fails unless all of its calls

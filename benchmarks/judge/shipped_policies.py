@@ -1,7 +1,7 @@
 """
 What the shipped policies would have done to recorded calls, as tables: benchmarks/judge/shipped_policies.py [FOLDER]
 
-FOLDER holds the recorded data sets (`../shared/data` where none is named); `docs/shipped-policies.md` says what the
+FOLDER holds the recorded data sets (`../shared/data` where none is named); `docs/measurements.md` says what the
 figures mean. Reading is done once, for all policies together.
 """
 

@@ -2,7 +2,7 @@
 Stories of agents: loops that bring nothing, and honest work that looks like them.
 
 A story is a list of turns, a turn a list of calls, a call (tool, arguments, result); an exception is a failure. A number is
-the seconds before the next turn, `PAUSE` if none stands there. They are our own, written after what users of other agents complained of (docs/loops.md names the threads), and know no guard.
+the seconds before the next turn, `PAUSE` if none stands there. They are our own, written after what users of other agents complained of (docs/measurements.md names the threads), and know no guard.
 """
 
 import json
@@ -592,7 +592,7 @@ LOOPS: Final = OPEN_LOOPS | FAILING_LOOPS | PAIRED_LOOPS | TIMED_LOOPS
 HONEST: Final = OPEN_HONEST | FAILING_HONEST | PAIRED_HONEST | TIMED_HONEST
 
 
-# Honest work that a rule of its own protects (docs/loops.md): none of it may be refused.
+# Honest work that a rule of its own protects (docs/measurements.md): none of it may be refused.
 
 
 def told(tool: str, arguments: dict[str, Any], *results: Any) -> Story:

@@ -2,7 +2,7 @@
 Loops caught and honest work left alone, ours and others' in one table: python -m benchmarks.loops.table [FOLDER]
 
 FOLDER holds the recorded data sets (`../shared/data` where none is named; without it that half of the table is left out);
-docs/loops.md says what the figures mean.
+docs/measurements.md says what the figures mean.
 """
 
 import sys

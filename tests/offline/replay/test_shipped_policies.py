@@ -1,5 +1,5 @@
 """
-The shipped policies over the recorded data sets; `docs/shipped-policies.md` tells the figures.
+The shipped policies over the recorded data sets; `docs/measurements.md` tells the figures.
 """
 
 import re
@@ -57,7 +57,7 @@ def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement])
 
 
 def test_the_page_of_the_shipped_policies_tells_what_is_judged(judged: dict[str, Judgement]) -> None:
-    guide = (Path(__file__).parents[3] / "docs" / "shipped-policies.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs" / "measurements.md").read_text(encoding="utf-8")
     told = {line.split("|")[1].strip(): line.split("|")[2:5] for line in guide.splitlines() if line.startswith("| ")}
     sides = [judged[name] for name in ("default", "strict", "observe")]
     weak, coding = ([together(side, sources) for side in sides] for sources in (WEAK, CODING))
