@@ -100,9 +100,10 @@ def test_the_commands_and_the_code_that_look_at_a_store_run(
 def test_the_program_that_charges_a_response_runs_with_the_openai_client(monkeypatch: pytest.MonkeyPatch) -> None:
     openai = pytest.importorskip("openai")
     (program,) = blocks("Where do prices come from?", "python")
-    with ScriptedOpenAI(lambda request, n: Text("In Kyoto.")) as server, openai.OpenAI(
-        base_url=server.base_url, api_key="none"
-    ) as client:
+    with (
+        ScriptedOpenAI(lambda request, n: Text("In Kyoto.")) as server,
+        openai.OpenAI(base_url=server.base_url, api_key="none") as client,
+    ):
         monkeypatch.setattr(openai, "OpenAI", lambda: client)
         names: dict[str, Any] = {}
         exec(compile(program, "operate.md", "exec"), names)
