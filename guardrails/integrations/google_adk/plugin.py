@@ -4,10 +4,9 @@ The plugin: each model request and each tool call of an app's agents passes it.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import SessionError, StoreError, needs
-from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import BROKEN_OFF, Asking, missing, opened
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
@@ -27,10 +26,7 @@ with needs("google-adk", "this adapter"):
     from google.genai import types
 
 if TYPE_CHECKING:
-    from guardrails.core.envelope.envelope import Envelope
     from guardrails.policy.policy import Policy
-
-_ANY: Final = types.FunctionCallingConfigMode.ANY
 
 
 class Run:
@@ -40,8 +36,6 @@ class Run:
 
     def __init__(self, session: Session, end: Callable[[], None]) -> None:
         self.session = scoped(session, {}, passes=PASSES)
-        self.raised: dict[str, Envelope] = {}
-        """By the ids of calls: what reads a failure that error callbacks hear of first."""
         self.asked = False
         """A message of the user's began it, and not the result of a call."""
         self.request: Any = None
@@ -175,18 +169,16 @@ class GuardrailsPlugin(BasePlugin):
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
             return _says(await loop.off_loop(run.session.digest))
-        run.request, config = llm_request, llm_request.config
-        held = config.tool_config or types.ToolConfig()
-        forces = held.function_calling_config is not None and held.function_calling_config.mode == _ANY
+        run.request, held = llm_request, llm_request.config.tool_config
+        calling = None if held is None else held.function_calling_config
+        forces = calling is not None and calling.mode == types.FunctionCallingConfigMode.ANY
         # What an agent's own callback answered was no request.
         await loop.off_loop(loop.failed)
         chosen = await loop.off_loop(loop.ask, "required" if forces else None)
-        if loop.off and config.tools:
-            ends = [one for tool in config.tools if isinstance(tool, types.Tool) for one in _ends(tool)]
-            config.tools = [types.Tool(function_declarations=ends)] if ends else config.tools
-            _choose(config, held, "AUTO" if ends else "NONE")
+        if loop.off:
+            _switch_off(llm_request.config)
         elif forces and chosen != "required":
-            _choose(config, held, "AUTO")
+            _choose(llm_request.config, "AUTO")
         return None
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> Any:
@@ -198,13 +190,22 @@ class GuardrailsPlugin(BasePlugin):
         streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
         if loop is None or llm_response.partial or (streams and not _says_something(llm_response)):
             return None
-        meaning, calls = await self._taken(run, loop, llm_response)
+
+        def read(response: Any) -> tuple[str, int, dict[str, Any]]:
+            return _read(response, run.request.model, off=loop.off)
+
+        async def send(_: Any) -> Any:
+            _switch_off(run.request.config)
+            model, response = context.agent.canonical_model, LlmResponse()
+            async for said in model.generate_content_async(run.request, stream=False):
+                response = response if said.partial else said
+            return response
+
+        text, calls, about = read(llm_response)
+        meaning = await loop.off_loop(loop.take, text, calls, **about)
         if meaning == "again" and not calls:
-            again = await self._again(run, loop, context)
-            if again is not None:
-                changed = await self.after_model_callback(callback_context=callback_context, llm_response=again)
-                return again if changed is None else changed
-            meaning = "digest"
+            response, digest = await loop.respond(None, send, read)
+            return response if digest is None else _says(digest)
         # Calls stay where the host asks on: each reads why it is not run.
         return _says(await loop.off_loop(run.session.digest)) if meaning == "digest" else None
 
@@ -215,39 +216,6 @@ class GuardrailsPlugin(BasePlugin):
         loop = self.run_of(callback_context).loop(callback_context)
         if loop is not None:
             await loop.off_loop(loop.failed)
-
-    async def _taken(self, run: Run, loop: Asking, response: Any) -> tuple[str, int]:
-        parts = _parts(response)
-        made = [part.function_call.name for part in parts if part.function_call is not None]
-        calls = [name for name in made if name not in ENDS] if loop.off else made
-        answers = any(map(_answers, parts)) or len(calls) < len(made) or response.error_code
-        meaning = await loop.off_loop(
-            loop.take,
-            _text(response) or ("-" if answers else ""),
-            len(calls),
-            model=response.model_version or run.request.model or "",
-            usage=response.usage_metadata,
-            key=response.interaction_id or None,
-        )
-        return meaning, len(calls)
-
-    async def _again(self, run: Run, loop: Asking, context: Any) -> Any:
-        """
-        Returns the model's answer when it is asked once more. Returns None if it cannot be asked.
-        """
-        response = None
-        try:
-            await loop.off_loop(loop.ask)
-            context.increment_llm_call_count()
-            async for said in context.agent.canonical_model.generate_content_async(run.request, stream=False):
-                response = response if said.partial else said
-        except Exception as error:  # noqa: BLE001  whatever a client raises: the digest is an answer still
-            log.error("the model could not be asked once more: %s", error, extra={"session": run.session.id})
-            response = None
-        finally:
-            if response is None:
-                await loop.off_loop(loop.failed)
-        return response
 
     # Tool calls
 
@@ -262,13 +230,12 @@ class GuardrailsPlugin(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: BaseException
     ) -> Any:
         """
-        Returns a tool's exception as data, unless an earlier plugin has made a result of it.
+        Tell a model of a tool that is not there.
         """
-        run, key = self.run_of(tool_context), tool_context.function_call_id
-        if type(tool) is BaseTool:
-            return told(await run.session.acall(tool.name, tool_args, missing, id=key))
-        failed = run.raised.pop(key, None)
-        return None if failed is None else told(failed)
+        if type(tool) is not BaseTool:
+            return None
+        session = self.run_of(tool_context).session
+        return told(await session.acall(tool.name, tool_args, missing, id=tool_context.function_call_id))
 
 
 async def _settled(session: Session, part: Any, call: Any) -> Any:
@@ -298,16 +265,32 @@ def _open_calls(session: Any) -> dict[str, Any]:
     return {call.id: (event, call) for event, call in made if call.id not in results}
 
 
-def _choose(config: Any, held: Any, mode: Any) -> None:
-    calling = types.FunctionCallingConfig(mode=mode)
+def _read(response: Any, model: str | None, *, off: bool) -> tuple[str, int, dict[str, Any]]:
+    """
+    The text and the number of calls of a *response*, and what to charge.
+    """
+    parts = _parts(response)
+    made = [part.function_call.name for part in parts if part.function_call is not None]
+    calls = [name for name in made if name not in ENDS] if off else made
+    answers = any(map(_answers, parts)) or len(calls) < len(made) or response.error_code
+    about = {"model": response.model_version or model or "", "usage": response.usage_metadata}
+    return _text(response) or ("-" if answers else ""), len(calls), {**about, "key": response.interaction_id or None}
+
+
+def _choose(config: Any, mode: Any) -> None:
+    held, calling = config.tool_config or types.ToolConfig(), types.FunctionCallingConfig(mode=mode)
     config.tool_config = held.model_copy(update={"function_calling_config": calling})
 
 
-def _ends(tool: types.Tool) -> list[Any]:
+def _switch_off(config: Any) -> None:
     """
-    The functions of *tool* by which an agent ends.
+    Leave of the functions of a request those alone by which an agent ends, if there are some.
     """
-    return [one for one in tool.function_declarations or [] if one.name in ENDS]
+    tools = [tool for tool in config.tools or () if isinstance(tool, types.Tool)]
+    ends = [one for tool in tools for one in tool.function_declarations or () if one.name in ENDS]
+    if config.tools:
+        config.tools = [types.Tool(function_declarations=ends)] if ends else config.tools
+        _choose(config, "AUTO" if ends else "NONE")
 
 
 def _parts(response: Any) -> list[Any]:

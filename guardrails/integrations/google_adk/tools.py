@@ -63,7 +63,7 @@ class Guarded:
 
     async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """
-        Run the tool if the session lets it. An error that it raises goes on to the error callbacks.
+        Run the tool if the session lets it. An error that it raises is data.
         """
         tool, key = self._tool, tool_context.function_call_id
         plugins = tool_context.get_invocation_context().plugin_manager.plugins
@@ -76,17 +76,12 @@ class Guarded:
         if loop is not None and loop.off:
             return told(await loop.off_loop(loop.refusal, tool.name, args, id=key))
         native: Any = None
-        raised: Exception | None = None
 
         async def execute(_: str, arguments: Any) -> Any:
-            nonlocal native, raised
+            nonlocal native
             # What an attempt before came to is not what this one does.
-            native = raised = None
-            try:
-                native = await self._run(args=dict(arguments), tool_context=tool_context)
-            except Exception as error:
-                raised = error
-                raise
+            native = None
+            native = await self._run(args=dict(arguments), tool_context=tool_context)
             if _is_later(tool, tool_context, native):
                 raise Later(native)
             return read_mcp(native) if isinstance(native, Mapping) and "isError" in native else native
@@ -105,9 +100,6 @@ class Guarded:
             envelope = await session.acall(tool.name, args, begin if self._blocks else execute, id=key)
         except Later as later:
             return later.native
-        if raised is not None and not envelope.ok:
-            run.raised[key] = envelope
-            raise raised
         return _shown(native, envelope, tool_context)
 
 
