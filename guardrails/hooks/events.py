@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.denials import MOST_REFUSED, refused_turns
+from guardrails.core.guards.denials import Denials, refused_turns
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
@@ -136,7 +136,9 @@ def _goes_on(own: "Session") -> bool:
     code = own.exhausted
     if code is None:
         return False
-    read = MOST_REFUSED if code.startswith("denials.") else 1
+    limits = [guard.max_turns_in_a_row or 0 for guard in own.ledger.chain.guards if isinstance(guard, Denials)]
+    # The turns that ended it were refused before it could read so.
+    read = 1 + (sum(limits) if code.startswith("denials.") else 0)
     return own.ledger.read(lambda state, _: state.present.number > 0 and refused_turns(state) > read)
 
 

@@ -24,6 +24,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.core.values.types import Failed
+from guardrails.core.values.usage import read_usage
 from guardrails.hooks.results import beside, mark_of
 from guardrails.session.final_answer import FinalAnswer, Meaning
 from guardrails.session.ledger import SHARE
@@ -32,6 +33,7 @@ from guardrails.session.steps import current_session
 
 
 if TYPE_CHECKING:
+    from guardrails.core.values.usage import Priced
     from guardrails.policy.sessions import Sessions
     from guardrails.session.session import Requested, Session
 
@@ -187,21 +189,20 @@ class Asking:
         self.charge(calls=calls if isinstance(calls, int) else len(calls), **told)
         return meaning
 
-    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **told: Any) -> None:
+    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **told: Any) -> "Priced | None":
         """
         Charge the response of *model*, as `Session.charge` does: its `key` tells it from all others, its `provider` says
-        what it costs, and one that is not `whole` broke off.
+        what it costs, and one that is not `whole` broke off. Returns None if the store fails.
         """
         told |= {"calls": calls, "model": model, "request": self._asked}
+        self._asked = None
         try:
-            self.session.charge(usage=usage, **told)
+            read_usage(usage)
         except SessionError as error:
             # What it says it used is no usage: it counts as a response that does not say.
             log.error("the usage of a response cannot be read: %s", error, extra={"session": self.session.id})
-            self._known(lambda: self.session.charge(**told), None)
-        except Exception as error:  # noqa: BLE001
-            log.error("store failed: %s", error, extra={"session": self.session.id})
-        self._asked = None
+            usage = None
+        return self._known(lambda: self.session.charge(usage=usage, **told), None)
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """

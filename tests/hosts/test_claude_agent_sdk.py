@@ -41,7 +41,7 @@ from pydantic import create_model
 from guardrails import Approve, Budget, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
 
-from .behaviours.base import in_turn, search, searching
+from .behaviours.base import envelope, in_turn, search, searching
 from .behaviours.pauses import PAY
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
 from .contract import Contract
@@ -55,6 +55,10 @@ NO_OFF = (
 NO_REPLACEMENT = (
     "what a failed call reads stays, with the envelope beside it: PostToolUseFailureHookSpecificOutput (types.py:579) has "
     "`additionalContext` alone"
+)
+NO_STATE = (
+    "a hook is told of a result by the id of its call (types.py:397, PostToolUseHookInput), which a store that is gone does not "
+    "know: the result stays as the tool gave it. The conversation goes on"
 )
 NO_TIMEOUT = "a hook ends no tool that runs (types.py:551, PreToolUseHookSpecificOutput): the timeout is Claude Code's"
 
@@ -78,6 +82,7 @@ class Driver:
         "test_a_model_is_stopped_by_a_limit_of_turns": NO_OFF,
         "test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end": NO_OFF,
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": NO_REPLACEMENT,
+        "test_a_store_that_fails_does_not_lose_the_conversation": NO_STATE,
         "test_a_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
         "test_a_synchronous_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
         "test_a_forced_tool_choice_holds_for_the_first_request_only": "ClaudeAgentOptions (types.py:2430) has no tool choice",
@@ -337,7 +342,7 @@ def test_a_person_who_says_no_is_heard_and_the_call_is_not_asked_about_again() -
     done, _ = go(guard, [pay], script, options=ClaudeAgentOptions(can_use_tool=asks))
     assert (paid, asks.asked) == ([], ["pay"])
     assert done.results[0] == "too much"
-    assert "too much" in json.loads(done.results[1])["message"]
+    assert "too much" in envelope(done.results[1])["message"]
     assert guard.session("t").ledger.progress["calls_used"] == 0
 
 
@@ -398,7 +403,7 @@ def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_cod
     script = in_turn(Say(calls=(Call("mcp__tools__search", {"question": "x"}),)))
     done, _ = go(guard, [searching(ran)], script, prefixed=True)
     assert ran == []
-    assert json.loads(done.results[0])["status"] == "validation_error"
+    assert envelope(done.results[0])["status"] == "validation_error"
 
 
 def _open(session: Any) -> Any:

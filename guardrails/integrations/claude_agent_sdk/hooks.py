@@ -2,27 +2,30 @@
 The hooks of an agent: each of its calls passes them.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from pydantic import PydanticUserError, TypeAdapter, create_model
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.hooks.clients import Answer
 from guardrails.hooks.events import EVENTS, answer, session_of
+from guardrails.integrations.hosting import declared
 from guardrails.policy.sessions import Sessions
 
 
 with needs("claude-agent-sdk", "this adapter"):
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
 
-    from .messages import Running, Told
-    from .tools import declared
+    from .messages import Running, Told, release, suspend
 
 if TYPE_CHECKING:
+    from guardrails.core.decision import Decision
     from guardrails.policy.policy import Policy
     from guardrails.policy.sessions import SessionOptions
     from guardrails.session.session import Session
@@ -71,7 +74,10 @@ class GuardrailsHooks:
         name of their server in `mcp_servers` is *server*; Claude Code puts it before the tools' names. None: they have
         no prefix.
         """
-        self._tools += [declared(tool, server) for tool in tools]
+        for tool in tools:
+            name = tool.name if server is None else f"mcp__{server}__{tool.name}"
+            hints = None if tool.annotations is None else tool.annotations.model_dump(by_alias=True, exclude_none=True)
+            self._tools.append(declared(name, _schema(tool.input_schema), hints=hints))
 
     @property
     def hooks(self) -> dict[str, list[Any]]:
@@ -103,39 +109,36 @@ class GuardrailsHooks:
         """
         call_id = context.tool_use_id or ""
         _, own = self._running.open.get(call_id, ("", None))
-        if own is not None:
-            await own.ledger.off_loop(self._waits, own, call_id)
+        waits = own is not None and await own.ledger.off_loop(self._waits, own, call_id)
         if self._person is None:
             said = PermissionResultDeny(message="Nobody is there who could allow this call.")
         else:
             said = await self._person(tool, arguments, context)
         if own is None:
             return said
-        refused = await own.ledger.off_loop(self._said, own, call_id, (tool, arguments), said)
-        return said if refused is None else PermissionResultDeny(message=refused)
+        if not isinstance(said, PermissionResultAllow):
+            how = partial(_refuse, reason=said.message) if waits else release
+            await own.ledger.off_loop(self._running.end, call_id, how)
+            return said
+        decision = await own.ledger.off_loop(self._allowed, own, call_id, (tool, arguments))
+        return said if decision.envelope is None else PermissionResultDeny(message=decision.envelope.to_json())
 
-    def _waits(self, own: "Session", call_id: str) -> None:
-        with suppress(SessionError):
-            if not any(one.id == call_id for one in own.pending()):
-                # A person may take longer than calls run.
-                own.calls.suspend(call_id)
+    @staticmethod
+    def _waits(own: "Session", call_id: str) -> bool:
+        """
+        Whether the session itself waits for a person. Else the SDK alone does: the call waits for it there too.
+        """
+        waits = any(one.id == call_id for one in own.pending())
+        if not waits:
+            with suppress(SessionError):  # it was answered meanwhile
+                suspend(own, call_id)
+        return waits
 
-    def _said(self, own: "Session", call_id: str, call: tuple[str, Any], said: Any) -> str | None:
-        allowed = isinstance(said, PermissionResultAllow)
-        if not allowed:
-            self._running.open.pop(call_id, None)
-        with suppress(SessionError):  # it was answered meanwhile
-            if not any(one.id == call_id for one in own.pending()):
-                if not allowed:
-                    own.calls.release(call_id)
-            elif allowed:
-                own.approve(call_id, by="can_use_tool")
-            else:
-                own.refuse(call_id, reason=said.message, by="can_use_tool")
-        if not allowed:
-            return None
-        decision = own.decide(*call, id=call_id, claim=True)
-        return None if decision.envelope is None else decision.envelope.to_json()
+    @staticmethod
+    def _allowed(own: "Session", call_id: str, call: tuple[str, Any]) -> "Decision":
+        with suppress(SessionError):  # nothing waits for it
+            own.approve(call_id, by="can_use_tool")
+        return own.decide(*call, id=call_id, claim=True)
 
     async def charging(self, messages: AsyncIterable[Any]) -> AsyncIterator[Any]:
         """
@@ -157,6 +160,7 @@ class GuardrailsHooks:
         told = partial(answer, session, event, envelopes=self._envelopes, asks=self._person is not None)
         output = await session.ledger.off_loop(told)
         if name == "PreToolUse" and call_id:
+            own = session
             try:
                 own = await session.ledger.off_loop(session_of, session, event)
                 if output and await own.calls.ask_approver(call_id):
@@ -165,7 +169,6 @@ class GuardrailsHooks:
                 pass  # it does not wait for a person
             except Exception as error:  # noqa: BLE001  whatever a store raises
                 log.error("store failed: %s", error, extra={"session": session.id})
-                own = session
             if output.get("hookSpecificOutput", {}).get("permissionDecision") != "deny":
                 self._running.begin(call_id, event["session_id"], own)
             if output.get("continue") is False and own is session:
@@ -173,3 +176,21 @@ class GuardrailsHooks:
         elif call_id:
             self._running.open.pop(call_id, None)
         return output
+
+
+def _refuse(own: "Session", call_id: str, reason: str) -> None:
+    own.refuse(call_id, reason=reason, by="can_use_tool")
+
+
+def _schema(given: Any) -> Any:
+    """
+    The schema of a tool's arguments, which the SDK takes as JSON Schema, as types by name, or as a TypedDict. None: another form.
+    """
+    if isinstance(given, Mapping) and "type" in given and "properties" in given:
+        return given
+    with suppress(PydanticUserError, TypeError, ValueError, AttributeError, NameError):
+        if isinstance(given, Mapping):
+            fields: dict[str, Any] = {name: (kind, ...) for name, kind in given.items()}
+            return create_model("Arguments", **fields)
+        return TypeAdapter(given).json_schema()
+    return None

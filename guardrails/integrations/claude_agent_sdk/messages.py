@@ -12,6 +12,7 @@ from typing import Any, Final
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
+from guardrails.integrations.hosting import Asking
 from guardrails.session.session import Session
 
 
@@ -19,9 +20,7 @@ with needs("claude-agent-sdk", "this adapter"):
     from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock, query
 
 MAX_OPEN: Final = 10_000
-"""Calls that run at once, or whose end nobody told."""
-MAX_TOTALS: Final = 10_000
-"""Sessions of which is remembered what the SDK has told of them."""
+"""Calls that run at once, or whose end nobody told; sessions of which is remembered what they cost."""
 _TOKENS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -36,7 +35,7 @@ class Running:
         """By the ids of calls that may run: the SDK's session, and the one that decided."""
         self.stopped: set[str] = set()
         """The SDK's sessions whose run was stopped, and not told so yet."""
-        self.totals: dict[str, float] = {}
+        self.totals: OrderedDict[str, float] = OrderedDict()
         """USD that a client has told of each of its sessions, all runs together."""
 
     def begin(self, call_id: str, name: str, own: Session) -> None:
@@ -46,6 +45,15 @@ class Running:
         self.open[call_id] = name, own
         if len(self.open) > MAX_OPEN:
             self.open.popitem(last=False)
+
+    def end(self, call_id: str | None, how: Callable[[Session, str], object]) -> None:
+        """
+        Let the call be one that does not run now, as *how* says to its session.
+        """
+        _, own = self.open.pop(call_id or "", ("", None))
+        if own is not None and call_id:
+            with suppress(SessionError):  # it is over
+                how(own, call_id)
 
 
 @dataclass(slots=True)
@@ -81,34 +89,37 @@ class Told:
         """
         Charge what *message* says; what is to be handed on in its place.
         """
-        if isinstance(message, StreamEvent):
+        of = (
+            message.data.get("session_id")
+            if isinstance(message, SystemMessage)
+            else getattr(message, "session_id", None)
+        )
+        self._name = of or self._name
+        if isinstance(message, (StreamEvent, SystemMessage)):
             return message
-        if isinstance(message, SystemMessage):
-            self._name = message.data.get("session_id") or self._name
-            return message
-        self._name = getattr(message, "session_id", None) or self._name
-        if self._name is None:
-            return message
-        session = self._running.session(self._name)
-        try:
-            return await session.ledger.off_loop(self._take, session, message)
-        except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
-            log.error("store failed: %s", error, extra={"session": session.id})
-            return message
+        return await self._told(self._take, message) or message
 
     async def end(self) -> None:
         """
         Say that the stream is over. If no result came, nobody will end the calls that run: they were cancelled.
         """
-        if self._name is not None and not self._ended:
-            session = self._running.session(self._name)
-            await session.ledger.off_loop(self._break_off, session, CancelledError("the run was broken off"))
+        if not self._ended:
+            await self._told(self._break_off, CancelledError("the run was broken off"))
+
+    async def _told(self, tell: Callable[[Session, Any], Any], what: Any) -> Any:
+        if self._name is None:
+            return None
+        session = self._running.session(self._name)
+        try:
+            return await session.ledger.off_loop(tell, session, what)
+        except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
+            log.error("store failed: %s", error, extra={"session": session.id})
+            return None
 
     def _take(self, session: Session, message: Any) -> Any:
-        if isinstance(message, ResultMessage):
-            self._ended = True
+        self._ended = isinstance(message, ResultMessage)
+        if self._ended:
             return self._result(session, message)
-        self._ended = False
         asker = getattr(message, "parent_tool_use_id", None)
         held = self._held.get(asker)
         if not isinstance(message, AssistantMessage):
@@ -131,14 +142,11 @@ class Told:
             self._charge(session, held)
 
     def _charge(self, session: Session, response: _Response, cost_usd: float | None = None) -> None:
-        said: dict[str, Any] = {"model": response.model, "calls": response.calls, "key": response.key}
-        with session.request() as asked:
-            try:
-                priced = session.charge(usage=response.usage, cost_usd=cost_usd, request=asked, **said)
-            except SessionError as error:
-                log.error("the usage of a response cannot be read: %s", error, extra={"session": session.id})
-                priced = session.charge(cost_usd=cost_usd, request=asked, **said)
-        self._cost_usd += priced.cost_usd or 0.0
+        asking = Asking(session, user=False)
+        asking.ask()
+        used = {"model": response.model, "usage": response.usage, "cost_usd": cost_usd}
+        priced = asking.charge(calls=response.calls, key=response.key, **used)
+        self._cost_usd += 0.0 if priced is None else priced.cost_usd or 0.0
 
     def _result(self, session: Session, message: Any) -> Any:
         """
@@ -146,8 +154,7 @@ class Told:
         """
         for asker in [asker for asker in self._held if asker is not None]:
             self._flush(session, asker)
-        last = self._held.pop(None, None)
-        rest = self._rest(message)
+        last, rest = self._held.pop(None, None), self._rest(message)
         if last is not None:
             left = {name: max(0, _count(message.usage, name) - told) for name, told in self._tokens.items()}
             if sum(left.values()) > sum(_count(last.usage, name) for name in _TOKENS):
@@ -158,12 +165,13 @@ class Told:
             self._charge(session, _Response(message.uuid, "", None), rest)
         self._tokens, self._cost_usd = dict.fromkeys(_TOKENS, 0), 0.0
         for denied in message.permission_denials or ():
-            self._release(denied.get("tool_use_id") if isinstance(denied, Mapping) else None)
+            self._running.end(denied.get("tool_use_id") if isinstance(denied, Mapping) else None, release)
         aborted = (message.terminal_reason or "").startswith("aborted")
         if aborted:
             self._break_off(session, CancelledError("the run was interrupted"))
         if message.deferred_tool_use is not None:
-            self._suspend(message.deferred_tool_use.id)
+            # Claude Code asks the hooks again once its session is gone on with.
+            self._running.end(message.deferred_tool_use.id, suspend)
         stopped = message.session_id in self._running.stopped
         self._running.stopped.discard(message.session_id)
         silent = not (message.result or "").strip() and message.structured_output is None
@@ -175,41 +183,35 @@ class Told:
         """
         USD of the run that were not charged yet. Returns None if the SDK does not say.
         """
-        total, totals = message.total_cost_usd, self._totals
+        total = message.total_cost_usd
         if total is None:
             return None
-        before = totals.get(message.session_id, 0.0)
-        totals[message.session_id] = total
-        if len(totals) > MAX_TOTALS:
-            del totals[next(iter(totals))]
+        before = self._totals.get(message.session_id, 0.0)
+        self._totals[message.session_id] = total
+        if len(self._totals) > MAX_OPEN:
+            del self._totals[next(iter(self._totals))]
         return max(0.0, (total - before if total >= before else total) - self._cost_usd)
 
-    def _release(self, call_id: str | None) -> None:
-        _, own = self._running.open.pop(call_id or "", ("", None))
-        if own is not None:
-            with suppress(SessionError):  # it is over
-                own.calls.release(call_id or "")
-
-    def _suspend(self, call_id: str) -> None:
-        """
-        A call that waits for a person: Claude Code asks the hooks again once its session is gone on with.
-        """
-        _, own = self._running.open.pop(call_id, ("", None))
-        if own is not None:
-            with suppress(SessionError):
-                own.calls.suspend(call_id)
-
     def _break_off(self, session: Session, cause: BaseException) -> None:
-        try:
-            for asker in list(self._held):
-                self._flush(session, asker)
-            for call_id, (name, own) in list(self._running.open.items()):
-                if name == self._name:
-                    del self._running.open[call_id]
-                    with suppress(SessionError):  # it is over
-                        own.complete(call_id, cause)
-        except Exception as error:  # noqa: BLE001
-            log.error("store failed: %s", error, extra={"session": session.id})
+        for asker in list(self._held):
+            self._flush(session, asker)
+        for call_id, (name, _) in list(self._running.open.items()):
+            if name == self._name:
+                self._running.end(call_id, lambda own, which: own.complete(which, cause))
+
+
+def release(own: Session, call_id: str) -> None:
+    """
+    A call that will never run.
+    """
+    own.calls.release(call_id)
+
+
+def suspend(own: Session, call_id: str) -> None:
+    """
+    A call that waits for a person, who may take longer than calls run.
+    """
+    own.calls.suspend(call_id)
 
 
 def _count(usage: Any, name: str) -> int:

@@ -69,10 +69,13 @@ def in_turn(*said: Say) -> Script:
 
 def envelope(text: str) -> Mapping[str, Any]:
     """
-    The envelope that a model reads.
+    The envelope that a model reads. Behind a hook its sentence stands before that of a refusal.
     """
-    read = json.loads(text)
+    sentence, _, rest = text.partition("\n")
+    read = json.loads(text if text[:1] == "{" else rest)
     assert isinstance(read, dict), text
+    if text[:1] != "{":
+        assert sentence in (read.get("message"), read.get("limit_message"), read.get("user_facing_hint")), text
     return read
 
 
