@@ -129,8 +129,7 @@ class Agent:
         settings, commands, refusal = self.settings, "", None
         if settings.builtins and not any("exec_shell" in registry for registry in self._given):
             try:
-                name = self._shell.sandbox
-                commands = f", commands in {'no sandbox' if name == 'none' else name}"
+                commands = f", commands in {self._shell.sandbox or 'no sandbox'}"
             except SandboxUnavailable as error:
                 commands, refusal = ", no commands", f"{error.code}: {error}"
         count = len({name for registry in self._tools for name in registry.entries})

@@ -38,10 +38,10 @@ def doctor(*, as_json: Json = False) -> None:
       guardrails doctor --json
     """
     from guardrails.core.values.errors import SandboxUnavailable
-    from guardrails.processes.sandbox import CANNOT, choose
+    from guardrails.processes.sandbox import bubblewrap
 
     try:
-        blocked = None if choose("auto") else ""
+        blocked = None if bubblewrap() else ""
     except SandboxUnavailable as error:
         blocked = str(error)
     works, versions, packages = (
@@ -65,7 +65,7 @@ def doctor(*, as_json: Json = False) -> None:
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
-        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": list(CANNOT) if works else []}],
+        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked}],
         "versions": versions,
         "packages": packages.get("", []),
         "extras": extras,

@@ -12,14 +12,13 @@ import sys
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, get_args
 
 from guardrails.core.values.errors import SandboxUnavailable
 
-from .environment import listed
 from .run import Started
 
 
@@ -33,19 +32,17 @@ SYSTEM: Final = (
     *("/sys/devices/system/cpu", "/sys/devices/system/node"),
 )
 """What programs consist of. All else of the file system is not there."""
-CANNOT: Final = (
-    "a unix socket or a hard link that lies in the workspace leads out of it",
-    "what is written into the workspace runs later, outside, if somebody starts it there: a Makefile, a test",
-    "git's hooks and settings are kept in the workspace's own .git, not in others, to which it may be led",
-    "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
-    "no system call is filtered: it holds as far as the kernel holds",
-)
-"""What it cannot do, a sentence each."""
-_OF_KERNEL: Final = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
-_NO_WORKSPACE: Final = ("/proc", "/sys", "/dev")
+_NO_WORKSPACE: Final = (*SYSTEM, "/tmp", "/run", "/var", "/proc", "/sys", "/dev")  # noqa: S108  none is written to
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
-_HOME: Final = "/tmp/home"  # noqa: S108  the sandbox's own
-_FORBIDDEN: Final = ("uid map", "namespace", "not permitted", "Permission denied", "RTM_NEWADDR")
+_TMP: Final = "/tmp"  # noqa: S108  the sandbox's own
+_HOME: Final = f"{_TMP}/home"
+_LIMITED: Final = (
+    "/bin/sh",
+    "-c",
+    '{ ulimit -c 0; ulimit -d 4194304; ulimit -f 8388608; ulimit -t 3600; } 2>/dev/null; exec "$@"',
+    "sh",
+)
+"""The start of each program in it: it may have 4 GiB of memory, files of 4 GiB and an hour of CPU time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +53,8 @@ class Confinement:
 
     workspace: str
     """The folder that it works in, and may write to."""
+    environment: Mapping[str, str]
+    """All that it sees, beside TMPDIR and HOME."""
     readable: tuple[str, ...] = ()
     """Folders and files that it may read, beside those of the system."""
     network: bool = False
@@ -63,32 +62,15 @@ class Confinement:
     """The workspace is only read."""
     git: bool = True
     """The workspace's `.git` may be written, but for its hooks and settings."""
-    environment: Mapping[str, str] = field(default_factory=lambda: listed(os.environ))
-    """All that it sees, beside TMPDIR and HOME."""
 
 
-def started(name: Name | None, confinement: Confinement, words: Sequence[str], folder: str) -> Started:
+def started(confinement: Confinement, words: Sequence[str], folder: str) -> Started:
     """
-    Returns *words* as the program of the sandbox *name*, in *folder*. Raises SandboxUnavailable if that sandbox does
-    not work here, or not in this workspace.
+    Returns *words* as a program in a sandbox, in *folder*. Raises SandboxUnavailable if none works here, or not in this
+    workspace.
     """
-    if name in (None, "none"):
-        return Started(arguments=tuple(words), environment=confinement.environment, folder=folder)
-    arguments = (bubblewrap(), *_own(confinement, folder), "--", *words)
-    return Started(arguments=arguments, environment=_private(confinement), folder="/")
-
-
-def choose(name: Name) -> Literal["bwrap", "none"]:
-    """
-    Returns the sandbox that *name* stands for. Raises SandboxUnavailable if it does not work here, ValueError if there
-    is none of that name.
-    """
-    if name not in NAMES:
-        raise ValueError(f"there is no sandbox `{name}`: it is one of {', '.join(NAMES)}")
-    if name == "none":
-        return "none"
-    bubblewrap()
-    return "bwrap"
+    arguments = (bubblewrap(), *_options(confinement, folder), "--", *_LIMITED, *words)
+    return Started(arguments=arguments, environment=_variables(confinement), folder="/")
 
 
 def bubblewrap() -> str:
@@ -97,18 +79,18 @@ def bubblewrap() -> str:
     """
     if not sys.platform.startswith("linux"):
         system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
-        raise SandboxUnavailable(f"bwrap: it needs Linux, and this is {system}; {_next()}")
+        raise _unavailable(f"it needs Linux, and this is {system}")
     path = shutil.which("bwrap")
     if path is None:
-        raise SandboxUnavailable(f"bwrap: the program is not installed (package bubblewrap); {_next()}")
+        raise _unavailable("the program is not installed (package bubblewrap)")
     return _tried(path)
 
 
-def _next() -> str:
+def _unavailable(reason: str) -> SandboxUnavailable:
     signs = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
     contained = "container" in os.environ or any(map(os.path.exists, signs))
     known = "; this is a container, which is a sandbox of its own" if contained else ""
-    return f"`--sandbox none` runs programs without one{known}"
+    return SandboxUnavailable(f"bwrap: {reason}; `--sandbox none` runs programs without one{known}")
 
 
 @lru_cache(maxsize=1)
@@ -117,13 +99,11 @@ def _tried(path: str) -> str:
     try:
         tried = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(f"bwrap: it could not be started: {error}; {_next()}") from error
-    if tried.returncode == 0:
-        return path
-    last = (tried.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
-    if any(word in last for word in _FORBIDDEN):
-        last += "; this machine or container forbids namespaces, docs/sandbox.md tells who allows them"
-    raise SandboxUnavailable(f"bwrap: it cannot run a command: {last}; {_next()}")
+        raise _unavailable(f"it could not be started: {error}") from error
+    if tried.returncode:
+        last = (tried.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
+        raise _unavailable(f"it cannot run a command: {last}; docs/sandbox.md tells what may forbid it")
+    return path
 
 
 def inside(path: str, folder: str) -> bool:
@@ -133,7 +113,7 @@ def inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def homes() -> tuple[str, ...]:
+def homes() -> set[str]:
     """
     Returns the homes of this user, by HOME and by the user's entry; `/` is none.
     """
@@ -142,63 +122,56 @@ def homes() -> tuple[str, ...]:
         import pwd
 
         named.append(pwd.getpwuid(os.geteuid()).pw_dir)
-    return tuple(sorted({os.path.realpath(home) for home in named if os.path.isabs(home)} - {"/"}))
+    return {os.path.realpath(home) for home in named if os.path.isabs(home)} - {"/"}
 
 
-def _own(confinement: Confinement, folder: str) -> tuple[str, ...]:
-    workspace = _workspace_of(confinement)
+def _options(confinement: Confinement, folder: str) -> tuple[str, ...]:
+    workspace = _workspace_of(confinement.workspace)
     options = [*_BASE, *(["--share-net"] if confinement.network else [])]
     for path in filter(os.path.isdir, SYSTEM):
         real = os.path.realpath(path)
         is_link = real != path and any(inside(real, one) for one in SYSTEM)
         options += ["--symlink", os.readlink(path), path] if is_link else ["--ro-bind", real, path]
-    options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]  # noqa: S108
-    options += ["--symlink", "/tmp", "/var/tmp", "--dir", _HOME]  # noqa: S108
-    for path in _OF_KERNEL:
+    options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP, "--symlink", _TMP, "/var/tmp"]  # noqa: S108
+    options += ["--dir", _HOME]
+    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         # They belong to root, who needs no further right to write them.
         options += ["--ro-bind-try", path, path]
     for path in _hidden():
         options += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
-    names = ["/etc/resolv.conf"] if confinement.network else []
     shown = [*SYSTEM]
-    for path in map(os.path.realpath, (*confinement.readable, *names)):
+    for path in (*confinement.readable, *(["/etc/resolv.conf"] if confinement.network else [])):
+        real = os.path.realpath(path)
+        if not any(inside(real, one) for one in shown):
+            options += ["--ro-bind-try", real, real]
+            shown.append(real)
         if not any(inside(path, one) for one in shown):
-            options += ["--ro-bind-try", path, path]
-            shown.append(path)
-    for path in confinement.readable:
-        # By the name that it was given, too, unless that lies in what is shown anyway.
-        if not any(inside(path, one) for one in shown):
-            options += ["--symlink", os.path.realpath(path), path]
+            # By the name that it was given, too.
+            options += ["--symlink", real, path]
             shown.append(path)
     options += ["--ro-bind" if confinement.read_only else "--bind", workspace, workspace]
-    options += () if confinement.read_only else _kept(workspace, git=confinement.git)
+    options += () if confinement.read_only else _protected(workspace, git=confinement.git)
     # Last, since folders to mount on had to be made there.
     return (*options, "--remount-ro", "/", "--chdir", os.path.realpath(folder))
 
 
-def _workspace_of(confinement: Confinement) -> str:
+def _workspace_of(given: str) -> str:
     """
     Returns the workspace as it really lies. Raises SandboxUnavailable if it holds a home or a part of the system.
     """
-    given, folder = confinement.workspace, os.path.realpath(confinement.workspace)
+    folder = os.path.realpath(given)
     if not os.path.isdir(folder):
         raise SandboxUnavailable(f"the folder {given!r} does not exist")
-    for home in homes():
-        if inside(home, folder):
-            raise SandboxUnavailable(
-                f"{given!r} is or holds the home {home!r}, whose keys would be within reach: name a folder inside of it"
-            )
-    for other in (*SYSTEM, "/tmp", "/run", "/var"):  # noqa: S108  none is written to
-        if inside(os.path.realpath(other), folder):
-            raise SandboxUnavailable(
-                f"{given!r} is or holds {other!r}, a part of the system: name a folder inside of it"
-            )
-    if any(inside(folder, other) for other in _NO_WORKSPACE) and not inside(folder, "/dev/shm"):  # noqa: S108
-        raise SandboxUnavailable(f"{given!r} is no folder of files: name another one")
+    holds = [f"the home {home!r}" for home in sorted(homes()) if inside(home, folder)]
+    holds += [f"{part!r}, a part of the system" for part in _NO_WORKSPACE if inside(os.path.realpath(part), folder)]
+    lies = [f"in {part!r}" for part in ("/proc", "/sys", "/dev") if inside(folder, part)]
+    if holds or (lies and not inside(folder, "/dev/shm")):  # noqa: S108
+        reason = f"is or holds {holds[0]}" if holds else f"lies {lies[0]}"
+        raise SandboxUnavailable(f"{given!r} {reason}: name a folder of your own, which holds no more than the work")
     return folder
 
 
-def _private(confinement: Confinement) -> dict[str, str]:
+def _variables(confinement: Confinement) -> dict[str, str]:
     """
     Returns the variables that the program sees: other folders in place of a home that it is not shown, and of TMPDIR.
     """
@@ -210,28 +183,24 @@ def _private(confinement: Confinement) -> dict[str, str]:
     if os.geteuid() == 0:
         # Other owners cannot be given there, and as root tar would fail by that.
         environment.setdefault("TAR_OPTIONS", "--no-same-owner")
-    return {**environment, "TMPDIR": "/tmp"}  # noqa: S108
+    return {**environment, "TMPDIR": _TMP}
 
 
 def _hidden() -> Iterator[str]:
     """
     Returns what of the folders of the system is not seen: a home, and what of /etc root alone may read.
     """
-    for home in homes():
-        # Users of services have homes as /usr/sbin.
-        if any(inside(home, path) for path in SYSTEM) and os.path.basename(home) not in ("bin", "sbin"):
-            yield home
-    if os.geteuid() == 0:
-        for folder, below, files in os.walk("/etc"):
-            for name in (*below, *files):
-                path = os.path.join(folder, name)
-                with suppress(OSError):
-                    if not os.path.islink(path) and not os.stat(path).st_mode & 0o004:
-                        yield path
-            below[:] = [name for name in below if os.stat(os.path.join(folder, name)).st_mode & 0o004]
+    # Users of services have homes as /usr/sbin.
+    service = ("bin", "sbin")
+    yield from (h for h in homes() if any(inside(h, one) for one in SYSTEM) and os.path.basename(h) not in service)
+    for folder, below, files in os.walk("/etc") if os.geteuid() == 0 else ():
+        modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in (*below, *files)}
+        secret = {name for name, mode in modes.items() if not mode & 0o004}
+        yield from (os.path.join(folder, name) for name in secret)
+        below[:] = [name for name in below if name not in secret]
 
 
-def _kept(workspace: str, *, git: bool) -> Iterator[str]:
+def _protected(workspace: str, *, git: bool) -> Iterator[str]:
     """
     Returns the options by which that stays as it is which runs outside of the sandbox unasked: the hooks and settings
     of git, and this library with its Python.

@@ -24,10 +24,9 @@ class _Pipe(io.FileIO):
 
 def leave_quietly() -> None:
     """
-    From now on a reader that leaves is no failure: a command goes on to its end, and has the exit code of that. The same
-    holds if there is no stream at all.
+    From now on a reader that leaves is no failure: a command goes on to its end, and has the exit code of that.
     """
-    sys.stdout, sys.stderr = (_quiet(stream) for stream in (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = _quiet(sys.stdout), _quiet(sys.stderr)
 
 
 def let_go_of_stdout() -> None:
@@ -39,20 +38,8 @@ def let_go_of_stdout() -> None:
 
 
 def _quiet(stream: Any) -> Any:
-    if stream is None:
-        # Closed by the caller: what is written goes nowhere, and no file takes its number.
-        return open(os.devnull, "w", encoding="utf-8")
-    if os.name != "posix" or not isinstance(stream, io.TextIOWrapper):
+    if not isinstance(stream, io.TextIOWrapper):
         return stream
-    try:
-        stream.flush()
-        raw = _Pipe(stream.fileno(), "wb", closefd=False)
-    except (OSError, ValueError):
-        return stream
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        encoding=stream.encoding,
-        errors=stream.errors,
-        line_buffering=stream.line_buffering,
-        write_through=stream.write_through,
-    )
+    stream.flush()
+    raw = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
+    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes.sandbox import choose
+from guardrails.processes.sandbox import bubblewrap
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
@@ -20,7 +20,7 @@ def test_the_example_prints_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        choose("auto")
+        bubblewrap()
     except SandboxUnavailable as error:
         pytest.skip(str(error))
     monkeypatch.chdir(tmp_path)

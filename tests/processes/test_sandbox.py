@@ -20,7 +20,7 @@ import pytest
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes import sandbox
 from guardrails.processes.run import Ended, run
-from guardrails.processes.sandbox import Confinement, bubblewrap, choose, started
+from guardrails.processes.sandbox import Confinement, bubblewrap, started
 from tests.tables import table
 
 
@@ -70,7 +70,7 @@ class Place:
         confinement = Confinement(workspace=str(self.workspace), **{"environment": {"PATH": os.defpath}, **rights})
 
         def begin(given: Any, folder: str) -> Any:
-            return started("auto", confinement, given, folder)
+            return started(confinement, given, folder)
 
         return run([(";", [words])], begin, str(self.workspace), timeout=timeout, limit=1 << 16)
 
@@ -205,30 +205,27 @@ def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: s
 @table("path", ["/", "/usr", "/etc", "/tmp", "/home/../usr", "/proc/self", "/dev", "/no/such", "/etc/passwd"])
 def test_a_part_of_the_system_is_no_workspace(works: None, path: str) -> None:
     with pytest.raises(SandboxUnavailable, match=r"name (a|another)|does not exist"):
-        started("auto", Confinement(workspace=path, environment={}), ["true"], path)
+        started(Confinement(workspace=path, environment={}), ["true"], path)
 
 
 def test_a_home_is_no_workspace(place: Place) -> None:
     (place.outside / "link").symlink_to(place.home)
     for path in map(str, (place.home, place.home.parent, place.outside / "link")):
         with pytest.raises(SandboxUnavailable, match="holds the home") as caught:
-            started("auto", Confinement(workspace=path, environment={}), ["true"], path)
+            started(Confinement(workspace=path, environment={}), ["true"], path)
         assert caught.value.code == "sandbox.unavailable"
 
 
 def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="one of auto, bwrap, read-only, none"):
-        choose("landlock")  # type: ignore[arg-type]
-    assert choose("none") == "none"
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxUnavailable, match=r"not installed \(package bubblewrap\); `--sandbox none`"):
-        choose("auto")
-    for printed, expected in {"setting up uid map: x": "forbids namespaces", "oh": "cannot run a command: oh;"}.items():
+        bubblewrap()
+    for printed, expected in {"setting up uid map: x": "what may forbid it", "oh": "cannot run a command: oh;"}.items():
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\necho '{printed}' >&2; exit 1\n")
         (tmp_path / "bwrap").chmod(0o755)
         sandbox._tried.cache_clear()
         with pytest.raises(SandboxUnavailable, match=expected):
-            choose("auto")
+            bubblewrap()
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(SandboxUnavailable, match="this is macOS"):
-        choose("bwrap")
+        bubblewrap()

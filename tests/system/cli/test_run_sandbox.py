@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes.sandbox import choose
+from guardrails.processes.sandbox import bubblewrap
 from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
 from tests.children import child
@@ -56,7 +56,7 @@ def options(server: ScriptedOpenAI, workspace: Path, *more: object) -> list[obje
 @pytest.fixture
 def works() -> None:
     try:
-        choose("auto")
+        bubblewrap()
     except SandboxUnavailable as error:
         pytest.skip(str(error))
 

@@ -2,6 +2,8 @@
 The shell tool under an allow list: plain commands run program by program, and no shell does.
 """
 
+import re
+
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,9 @@ def called(folder: Path, command: str, *guards: Guard, rules: tuple[Rule, ...] =
         ("printf '%s|' '$HOME' `echo` ", None, None),
         ("printf '%s|' '$HOME' \"a b\"", "$HOME|a b|", 0),
         ("false && echo no; true || echo no; echo yes", "yes\n", 0),
-        ("no-such-program x || echo next", "no-such-program: No such file or directory\nnext\n", 0),
-        ("echo x | no-such-program", "no-such-program: No such file or directory\n", 127),
-        ("no-such-program | cat", "no-such-program: No such file or directory\n", 0),
+        ("no-such-program x || echo next", "*not found\nnext\n", 0),
+        ("echo x | no-such-program", "*not found\n", 127),
+        ("no-such-program | cat", "*not found\n", 0),
         ("cd nowhere", "cd: nowhere: there is no such folder\n", 1),
         ("python3 -c 'print(1); raise SystemExit(3)' | cat", "1\n", 0),
         ("python3 -c 'raise SystemExit(3)'", "", 3),
@@ -50,9 +52,7 @@ def test_under_an_allow_list_plain_commands_run_as_bash_would_run_them(
         assert said.code == "shell.allow"
         return
     assert said.value["exit_code"] == code
-    begin, _, end = output.partition("*nowhere*")
-    assert said.value["output"].startswith(begin)
-    assert said.value["output"].endswith(end)
+    assert re.fullmatch(re.escape(output).replace(r"\*", ".*"), said.value["output"], re.DOTALL)
 
 
 def test_no_shell_is_started_for_it(tmp_path: Path) -> None:

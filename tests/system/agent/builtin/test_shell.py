@@ -14,7 +14,7 @@ from guardrails.agent.builtin import Root, Shell
 
 
 def run(folder: Path, command: str, timeout: int | None = None, **settings: Any) -> Envelope:
-    said = Shell(Root(folder), sandbox="none", **settings).tools["exec_shell"](command, timeout)
+    said = Shell(Root(folder), **{"sandbox": "none", **settings}).tools["exec_shell"](command, timeout)
     assert isinstance(said, Envelope)
     return said
 
@@ -40,7 +40,7 @@ def test_d10_exec_shell_runs_a_command_in_the_workspace_and_gives_its_output(tmp
 
 @pytest.mark.parametrize(
     ("command", "code", "message"),
-    [("echo x; exit 3", 3, "exit code 3"), ("kill -9 $$", -9, "SIGKILL"), ("no_such_program", 127, "exit code 127")],
+    [("echo x; exit 3", 3, "exit code 3"), ("kill -9 $$", -9, "signal 9"), ("no_such_program", 127, "exit code 127")],
 )
 def test_d4_a_failing_command_is_an_error_with_its_output(
     tmp_path: Path, command: str, code: int, message: str
@@ -115,3 +115,8 @@ def test_a_command_ends_when_the_time_of_its_session_is_up(tmp_path: Path, clock
     envelope = session.call("exec_shell", {}, lambda *_: command("echo $$ > pid; exec sleep 60"))
     assert envelope.error_type == "timeout"
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_sandbox_that_is_not_known_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one of auto, bwrap, read-only, none"):
+        run(tmp_path, "true", sandbox="landlock")

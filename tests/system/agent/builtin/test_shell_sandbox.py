@@ -15,13 +15,14 @@ import pytest
 from guardrails import Envelope
 from guardrails.agent.builtin import Root, Shell, builtin_tools
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes.sandbox import choose
+from guardrails.processes.sandbox import bubblewrap
 
 
 @pytest.fixture
 def sandbox() -> Any:
     try:
-        return choose("auto")
+        bubblewrap()
+        return "bwrap"
     except SandboxUnavailable as error:
         pytest.skip(str(error))
 
@@ -89,12 +90,6 @@ def arguments(process: Path) -> str | None:
 def test_limits_hold(tmp_path: Path, sandbox: Any) -> None:
     said = run(tmp_path, sandbox, "ulimit -c; ulimit -d; ulimit -f; ulimit -t")
     assert said.value["output"].split() in (["0", "4194304", "4194304", "3600"], ["0", "4194304", "8388608", "3600"])
-
-
-def test_what_it_prints_is_bounded_and_what_it_cannot_reach_is_told(tmp_path: Path, sandbox: Any) -> None:
-    assert len(run(tmp_path, sandbox, "head -c 3000000 /dev/zero | tr '\\0' x").value["output"]) < 25_000
-    for command in ("touch /usr/x", "echo Could not resolve host; exit 6"):
-        assert "A sandbox holds commands" in str(run(tmp_path, sandbox, command).next_action_hint)
 
 
 def test_a_home_is_no_workspace(tmp_path: Path, sandbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
