@@ -1,5 +1,5 @@
 """
-`docs/daemons.md`: its program in several processes, killed and started again.
+The daemon of `docs/stores.md` in several processes, killed and started again.
 """
 
 import json
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.system
 
 
 ROOT = Path(__file__).parents[3]
-(PROGRAM,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "daemons.md").read_text(), re.DOTALL)
+PROGRAM = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "stores.md").read_text(), re.DOTALL)[-1]
 
 
 @pytest.fixture
