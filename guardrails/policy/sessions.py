@@ -56,6 +56,8 @@ class Sessions:
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         from guardrails.session.session import Session
 
+        if unknown := options.keys() - SessionOptions.__annotations__.keys():
+            raise TypeError(f"`Policy.session` has no option `{min(unknown)}`")
         self._only = guarded if isinstance(guarded, Session) else None
         if self._only and options:
             raise TypeError(f"a session is made already: give `{next(iter(options))}` to `policy.session`")

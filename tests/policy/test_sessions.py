@@ -32,6 +32,8 @@ def test_a_session_that_is_given_is_that_of_every_thread() -> None:
     assert session.exhausted
     with pytest.raises(TypeError, match="`records`"):
         Sessions(session, records="calls.jsonl")
+    with pytest.raises(TypeError, match="no option `share`"):
+        Sessions(Policy([]), share={"max_calls": 5})  # type: ignore[call-arg]
 
 
 def test_a_run_without_a_name_is_a_session_of_its_own_and_leaves_nothing() -> None:
