@@ -11,7 +11,6 @@ import typer
 
 from guardrails.offline.figures import plural
 
-from .policy import load_policy
 from .printing import Json, fail, points, print_json, say, table
 
 
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
 
 def demo(
     *,
-    transcripts: Annotated[
-        list[str] | None, typer.Option("--transcript", metavar="FILE", help="Play this chat.")
-    ] = None,
+    transcripts: Annotated[list[str] | None, typer.Option("--transcript", metavar="FILE", help="Play it.")] = None,
     policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
     base_url: Annotated[str | None, typer.Option(help="A real endpoint; its key is in OPENAI_API_KEY.")] = None,
@@ -42,13 +39,14 @@ def demo(
       guardrails demo --policy strict --json
       guardrails demo --transcript chat.json --policy policy.yaml
     """
+    from guardrails.policy.policy import Policy
     from guardrails.sinks import JsonLines
 
     if base_url is not None and model is None:
         raise typer.BadParameter("`--base-url` needs `--model`")
     if transcripts and model is not None:
         raise typer.BadParameter("`--transcript` plays what a model said; it goes without `--model`")
-    chain = load_policy(policy)
+    chain = Policy.load(policy)
     with ExitStack() as stack:
         sink = stack.enter_context(JsonLines(records)) if records else None
         if transcripts:
@@ -69,14 +67,9 @@ def demo(
     elif transcripts:
         for one in played:
             say(f"{one.name}: {plural(one.recorded_calls, 'call')}, {len(one.denied)} denied")
-            rows = [
-                (call.tool, call.decision, call.code or " ".join(call.observed), call.reason or "")
-                for call in one.calls
-            ]
-            table([("tool", "decision", "code", "reason"), *rows])
-        for note in report.notices:
-            say(note)
-        say(f"Not judged: {NOT_JUDGED}.")
+            said = [(call, call.code or " ".join(call.observed), call.reason or "") for call in one.calls]
+            table([("tool", "decision", "code", "reason"), *((call.tool, call.decision, *why) for call, *why in said)])
+        points("Not judged", [*report.notices, NOT_JUDGED])
     else:
         _show(compared)
     if sink is not None and (sink.failed or sink.dropped):

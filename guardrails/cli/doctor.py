@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
 
-from .printing import FOUND, Json, print_json, say, show
+from .printing import FOUND, Json, show
 
 
 OURS: Final = "toolcall-guardrails"
@@ -21,8 +21,8 @@ THEIRS: Final = "guardrails-ai"
 """A distribution that installs a package of this very name."""
 FOR_WORK_ON_IT: Final = ("dev", "docs", "test")
 """Extras that no user lacks."""
-REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*extra\s*==\s*['\"]([^'\"]+)['\"])?$")
-"""Of a package: its name, the wanted versions, the extra that needs it."""
+REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)[^;]*;\s*extra\s*==\s*['\"]([^'\"]+)['\"]$")
+"""A package, and the extra that needs it."""
 
 
 def doctor(*, as_json: Json = False) -> None:
@@ -30,7 +30,7 @@ def doctor(*, as_json: Json = False) -> None:
     Show what works here: versions, extras, the sandbox.
 
     The sandbox runs a command. Exit code 1: something is broken, and the next step is said. A missing sandbox counts as
-    broken, a missing extra does not. `guardrails store ls` tries a store.
+    broken, a missing extra does not: `pip install "toolcall-guardrails[NAME]"` adds it. `guardrails store ls` tries a store.
 
     \b
     Examples:
@@ -38,59 +38,46 @@ def doctor(*, as_json: Json = False) -> None:
       guardrails doctor --json
     """
     from guardrails.core.values.errors import SandboxUnavailable
+    from guardrails.core.values.version import __version__
     from guardrails.processes.sandbox import bubblewrap
 
+    blocked = None
     try:
-        blocked = None if bubblewrap() else ""
+        bubblewrap()
     except SandboxUnavailable as error:
         blocked = str(error)
-    works, versions, packages = (
-        blocked is None,
-        versions_of(),
-        wanted_packages((_installed(OURS) and requires(OURS)) or ()),
-    )
-    problems = []
+    works, installed, problems = blocked is None, _installed(OURS), []
     if _installed(THEIRS):
         clash = f"{THEIRS} is installed too, and either overwrites files of the other"
         problems.append({"problem": clash, "next": f"pip uninstall {THEIRS} {OURS}, and install the one you want"})
-    if versions["installed"] not in (None, versions["library"]):
-        other = f"the installation is {versions['installed']}, and this is {versions['library']}"
+    if installed not in (None, __version__):
+        other = f"the installation is {installed}, and this is {__version__}"
         problems.append({"problem": other, "next": f"pip install --force-reinstall {OURS}"})
-    extras: list[dict[str, Any]] = [
-        {"name": extra, "installed": all(one["installed"] for one in needed), "packages": needed}
-        for extra, needed in packages.items()
-        if extra
-    ]
+    extras = lacking((installed and requires(OURS)) or ())
     found = {
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
         "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked}],
-        "versions": versions,
-        "packages": packages.get("", []),
-        "extras": extras,
+        "versions": {"python": platform.python_version(), "library": __version__, "installed": installed},
+        "folder": str(Path(__file__).parents[2]),
+        "extras": [{"name": extra, "lacks": packages} for extra, packages in extras.items()],
         "problems": problems,
     }
-    if as_json:
-        print_json(found)
-    else:
-        there, missing = ([one["name"] for one in extras if one["installed"] is here] for here in (True, False))
-        show({**found, "packages": None, "extras": ", ".join(there), "extras not installed": ", ".join(missing)})
-        say(f'An extra is installed by pip install "{OURS}[NAME]".')
+    show(found, as_json=as_json)
     if problems or not works:
         raise typer.Exit(FOUND)
 
 
-def wanted_packages(lines: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+def lacking(requirements: Iterable[str]) -> dict[str, list[str]]:
     """
-    The packages that the requirements *lines* need, under the name "", and those of each extra.
+    The packages of each extra, by the *requirements* of this one, that are not installed.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
-    for line in lines:
+    found: dict[str, list[str]] = {}
+    for line in requirements:
         read = REQUIREMENT.match(line.strip())
-        if read is not None and read[1] != OURS and read[3] not in FOR_WORK_ON_IT:
-            one = {"name": read[1], "wanted": read[2].strip(), "installed": _installed(read[1])}
-            found.setdefault(read[3] or "", []).append(one)
+        if read is not None and read[1] != OURS and read[2] not in FOR_WORK_ON_IT:
+            found.setdefault(read[2], []).extend([read[1]] * (_installed(read[1]) is None))
     return dict(sorted(found.items()))
 
 
@@ -99,25 +86,3 @@ def _installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def versions_of() -> dict[str, Any]:
-    """
-    The versions by name; and of what is written.
-    """
-    from guardrails.core.packing import VERSION
-    from guardrails.core.record import SCHEMA_VERSION
-    from guardrails.core.retries.model import VERSION as RETRIES
-    from guardrails.core.values.version import __version__
-    from guardrails.stores.sqlite import VERSION as FILE
-
-    return {
-        "python": platform.python_version(),
-        "library": __version__,
-        "installed": _installed(OURS),
-        "folder": str(Path(__file__).parents[2]),
-        "state": VERSION,
-        "store_file": FILE,
-        "records": SCHEMA_VERSION,
-        "retry_model": RETRIES,
-    }

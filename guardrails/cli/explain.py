@@ -9,7 +9,6 @@ it.
 import re
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -45,11 +44,10 @@ class Explained:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Returns the same for another program, with the values of the settings.
+        Returns the same for another program.
         """
         parts = asdict(self)
-        docs, settings = f"docs/{parts.pop('page')}", [_setting(name) for name in self.settings]
-        return {**parts, "when": _plain(self.when), "settings": settings, "records": _records(self), "docs": docs}
+        return {"docs": f"docs/{parts.pop('page')}", **parts, "when": _plain(self.when)}
 
 
 def explanations() -> Mapping[str, Explained]:
@@ -126,17 +124,14 @@ def _found(code: str, known: Mapping[str, Explained]) -> Explained:
     The explanation of *code*, or of the same in a scope. Ends the command if there is none.
     """
     from guardrails.core.values.schema import suggestion
-    from guardrails.policy.check import scope_name
 
-    found = known.get(code)
     scope, _, rest = code.partition(".")
-    if found is None and "." in rest and rest in known:
-        with suppress(ValueError):
-            found = _in_scope(known[rest], scope_name(scope))
-    if found is None:
+    if code in known:
+        return known[code]
+    if "." not in rest or rest not in known:
         near = suggestion(code, list(known)) or "; `guardrails explain` lists all"
         fail(f"no code, error type or status is called `{code}`{near}")
-    return found
+    return _in_scope(known[rest], scope)
 
 
 def _in_scope(one: Explained, scope: str) -> Explained:
@@ -149,48 +144,6 @@ def _in_scope(one: Explained, scope: str) -> Explained:
         off=off,
         settings=tuple(f"scopes.{scope}.{name}" for name in one.settings),
     )
-
-
-def _setting(name: str) -> dict[str, Any]:
-    """
-    A setting with its value by default, and in the shipped policy `default`; *rule*: it is one of a `tools:` rule.
-    """
-    from guardrails.core.guards import GUARDS
-    from guardrails.policy.policy import Policy
-
-    section, *keys = name.split(".")
-    chain, kinds = Policy.load("default").chain, {cls.name: cls for cls in GUARDS}
-    default: Any = None
-    shipped: Any = None
-    if section == "on_error":
-        default, shipped = "deny", chain.on_error
-    elif section in kinds:
-        default = kinds[section]()
-        shipped = next((guard for guard in chain.guards if guard.name == section), default)
-        for key in keys:
-            default, shipped = (at[key] if isinstance(at, dict) else getattr(at, key) for at in (default, shipped))
-    return {"name": name, "rule": section == "tools", "default": default, "shipped": shipped}
-
-
-def _records(one: Explained) -> str:
-    """
-    Returns the place of a code in records.
-    """
-    code = one.code
-    if one.kind == "end":
-        return "none: it is the `code` of the loop's result"
-    if one.kind == "nudge":
-        return f'`"nudges"` of a `call` line has `{code}`; `guardrails replay` counts it as nudged'
-    if one.kind == "status":
-        return "a `call` line has the decision and its code, a `settle` line how the call ended"
-    if "." not in code:
-        return f'a `settle` line has `"error_type":"{code}"`; `guardrails report` counts it as failed'
-    if code.startswith(("store.", "clock.")):
-        return "none: no line can be numbered without a state and a time; the program's log has it"
-    if one.kind == "failure":
-        return f'the `settle` line says `"retryable":false`; of a refused call the `call` line has `{code}`'
-    where = f'a `call` line has `"decision":"deny","code":"{code}"`; in observe mode `"observed"` has the code'
-    return f"{where}. `guardrails report` and `replay` count it by code"
 
 
 def _plain(text: str) -> str:

@@ -2,8 +2,6 @@
 The files that commands write: looked at before long work, so that no transcript is overwritten, and written whole.
 """
 
-import base64
-import hashlib
 import json
 import os
 import shutil
@@ -17,12 +15,11 @@ from .printing import fail, printable
 
 
 if TYPE_CHECKING:
+    from guardrails.offline.transcripts import Report
     from guardrails.offline.transcripts.inputs import Input
 
 PAGE: Final = Path(__file__).with_name("page.html")
-Files = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="Records, transcripts, folders of them; - is stdin.")
-]
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Records, transcripts, folders; - is stdin.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write there a page to look at.")]
 
 
@@ -34,24 +31,31 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
     """
     from guardrails.offline.transcripts.inputs import inputs
 
-    try:
-        files = inputs(paths)
-    except OSError as error:
-        fail(str(error))
     options: dict[str, str] = {}
     for option, path in outputs.items():
-        if path is None:
-            continue
-        if path.is_dir() or not path.parent.is_dir():
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
             fail(f"cannot write `{path}`: {'it is a folder' if path.is_dir() else f'no folder `{path.parent}`'}")
-        options[os.path.realpath(path)] = option
-    clashes = {
-        file: options[place] for file in files for place in map(os.path.realpath, file.parts) if place in options
-    }
-    for file, option in clashes.items():
-        if not file.found:
-            fail(f"`--{option}` would overwrite `{file.path}`, which is to be read")
-    return [file for file in files if file not in clashes]
+        if path is not None:
+            options[os.path.realpath(path)] = option
+    files = []
+    for file in inputs(paths):
+        own = next((options[place] for place in map(os.path.realpath, file.parts) if place in options), None)
+        if own is not None and not file.found:
+            fail(f"`--{own}` would overwrite `{file.path}`, which is to be read")
+        if own is None:
+            files.append(file)
+    return files
+
+
+def must_have(calls: int, paths: list[str], report: "Report") -> None:
+    """
+    End the command if there are no *calls* in the files of *paths*, which the *report* tells of.
+    """
+    from guardrails.core.values.errors import NothingFoundError
+    from guardrails.offline.transcripts.inputs import nothing_found
+
+    if not calls:
+        raise NothingFoundError(nothing_found(paths, report.without))
 
 
 def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
@@ -77,12 +81,9 @@ def page(command: Literal["report", "replay", "profile"], data: Any) -> str:
     """
     Returns a static file that draws *data*, which *command* prints with `--json`.
     """
-    head, _, rest = PAGE.read_text(encoding="utf-8").partition("DATA")
-    script = rest.partition("<script>")[2].partition("</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # ASCII without `<`: no text of it ends the element that holds it.
     text = json.dumps({"command": command, "data": data}, default=str).replace("<", "\\u003c")
-    return head.replace("SCRIPT", f"sha256-{digest}") + text + rest
+    return PAGE.read_text(encoding="utf-8").replace("DATA", text, 1)
 
 
 def write_page(path: Path | None, command: Literal["report", "replay", "profile"], data: Any) -> None:

@@ -5,6 +5,7 @@ The command `init`.
 import shlex
 import tempfile
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,12 +13,11 @@ import typer
 
 from guardrails.offline.figures import plural
 
-from .files import inputs_of, write_whole
+from .files import inputs_of, must_have, write_whole
 from .printing import Json, Quiet, fail, print_json, printable, progress
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.replay.tally import Judgement
     from guardrails.offline.report.quality import Quality
     from guardrails.offline.transcripts.inputs import Input
 
@@ -68,15 +68,12 @@ def init(
 
 
 def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
-    from guardrails.core.values.errors import NothingFoundError
     from guardrails.offline.report.quality import count_files
-    from guardrails.offline.transcripts.inputs import nothing_found
     from guardrails.policy.policy import Policy
 
     with progress(quiet=quiet) as tell:
         found = count_files(Policy.load(BASE), files, tell)
-    if not found.calls:
-        raise NothingFoundError(nothing_found(named, found.report.without))
+    must_have(found.calls, named, found.report)
     return found
 
 
@@ -84,29 +81,19 @@ def _policy(found: "Quality | None", files: "list[Input]", steps: tuple[str, str
     """
     The text of the file, and its mode: it only observes if it would have refused calls wrongly.
     """
+    from guardrails.offline.replay.run import judge_files
+    from guardrails.offline.replay.tally import LIMITS
     from guardrails.offline.report.quality import suggestions
     from guardrails.offline.report.starter import starter
     from guardrails.policy.policy import Policy
 
     policy = Policy.load(BASE)
-    made = suggestions(found, policy) if found else []
-    text = starter(found, made, policy, steps=steps, mode="enforce")
-    if found is None or not _refused_wrongly(_judged(text, files)):
-        return text, "enforce"
-    return starter(found, made, policy, steps=steps, mode="observe"), "observe"
-
-
-def _judged(text: str, files: "list[Input]") -> "Judgement":
-    from guardrails.offline.replay.run import judge_files
-    from guardrails.policy.policy import Policy
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "policy.yaml"
-        path.write_text(text, encoding="utf-8")
-        return judge_files([Policy.load(path, reload=None)], files)[0]
-
-
-def _refused_wrongly(judged: "Judgement") -> bool:
-    from guardrails.offline.replay.tally import LIMITS
-
-    return bool(judged.total.wrong) or any(code.startswith(LIMITS) for code in judged.total.denied)
+    text = partial(starter, found, suggestions(found, policy) if found else [], policy, steps=steps)
+    if found is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "policy.yaml"
+            path.write_text(text(mode="enforce"), encoding="utf-8")
+            judged = judge_files([Policy.load(path, reload=None)], files)[0].total
+        if judged.wrong or any(code.startswith(LIMITS) for code in judged.denied):
+            return text(mode="observe"), "observe"
+    return text(mode="enforce"), "enforce"

@@ -30,15 +30,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 
 def print_json(data: Any) -> None:
     """
-    *data* for another program. Characters that the output's encoding cannot say, such as half a surrogate pair, are
-    escaped.
+    *data* for another program, in ASCII, so that any output can take it.
     """
-    text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(data, indent=2, default=str)
-    typer.echo(text)
+    typer.echo(json.dumps(data, indent=2, default=str))
 
 
 def fail(message: str, code: int = USAGE) -> NoReturn:
@@ -90,16 +84,9 @@ def say(text: str, indent: int = 0) -> None:
     """
     Sentences, or one point of a list, wrapped at the terminal's width; its further lines stand two columns to the right.
     """
-    typer.echo(
-        textwrap.fill(
-            printable(text),
-            width(),
-            initial_indent=" " * indent,
-            subsequent_indent=" " * (indent + 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    )
+    whole_words: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(printable(text), width() - indent, subsequent_indent="  ", **whole_words)
+    typer.echo(textwrap.indent("\n".join(lines), " " * indent))
 
 
 def points(heading: str, lines: Sequence[str], most: int = 6) -> None:
@@ -112,6 +99,15 @@ def points(heading: str, lines: Sequence[str], most: int = 6) -> None:
         say(line, 2)
     if len(lines) > most:
         say(f"and {len(lines) - most:,} more", 2)
+
+
+def observed(calls: int, worked: int) -> None:
+    """
+    How many calls guards in observe mode objected to when they were recorded; nothing if none.
+    """
+    if calls:
+        refused = f"they would have refused {calls:,}, of which {worked:,} had worked"
+        say(f"When these calls were recorded, guards observed them: {refused}.")
 
 
 def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:

@@ -3,7 +3,7 @@ The command `replay`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,24 +11,23 @@ import typer
 
 from guardrails.offline.figures import plural
 
-from .files import Files, Html, inputs_of, write_page
-from .policy import load_policy
-from .printing import FOUND, Json, Quiet, fail, points, print_json, progress, say, show, table
+from .files import Files, Html, inputs_of, must_have, write_page
+from .printing import FOUND, Json, Quiet, fail, observed, points, print_json, progress, say, show, table
 
 
 if TYPE_CHECKING:
     from guardrails.offline.replay.tally import Judgement, Tally
 
-FIGURES: "Final[tuple[tuple[str, Callable[[Tally], Counter[str]]], ...]]" = (
-    ("refused", lambda t: t.denied),
-    ("refused, had worked", lambda t: t.wrong),
-    ("refused, a repeat", lambda t: t.repeats),
-    ("refused, had failed", lambda t: t.failed),
-    ("refused, no result known", lambda t: t.unknown),
-    ("run with a hint", lambda t: t.nudged),
-    ("only observed", lambda t: t.observed),
-    ("only observed, had worked", lambda t: t.wrong_observed),
-)
+FIGURES: Final = {
+    "refused": "denied",
+    "refused, had worked": "wrong",
+    "refused, a repeat": "repeats",
+    "refused, had failed": "failed",
+    "refused, no result known": "unknown",
+    "run with a hint": "nudged",
+    "only observed": "observed",
+    "only observed, had worked": "wrong_observed",
+}
 """Calls by the code of the guard that spoke."""
 
 
@@ -38,9 +37,7 @@ def replay(
     files: Files,
     compare: Annotated[str | None, typer.Option(metavar="POLICY", help="A second policy beside the first.")] = None,
     as_json: Json = False,
-    decisions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write there a JSON line for each call.")
-    ] = None,
+    decisions: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JSON line for each call.")] = None,
     html: Html = None,
     exact: Annotated[bool, typer.Option("--exact", help="Decide our own records again; 1: it differs.")] = False,
     processes: Annotated[int, typer.Option(metavar="N", min=1, help="Judge by N processes at once.")] = 1,
@@ -60,12 +57,11 @@ def replay(
       guardrails replay policy.yaml sessions/ --compare default
       guardrails replay policy.yaml records.jsonl --exact
     """
-    from guardrails.core.values.errors import NothingFoundError
     from guardrails.offline.replay.exactness import replayed
     from guardrails.offline.replay.run import judge_files
-    from guardrails.offline.transcripts.inputs import nothing_found
+    from guardrails.policy.policy import Policy
 
-    policies = [load_policy(name) for name in (policy, compare) if name is not None]
+    policies = [Policy.load(name) for name in (policy, compare) if name is not None]
     if exact and (decisions or html):
         fail("`--exact` goes without `--decisions` and `--html`")
     found = inputs_of(files, decisions=decisions, html=html)
@@ -79,8 +75,7 @@ def replay(
     document = {"judgements": each} if compare is not None else each[0]
     if as_json:
         print_json(document)
-    if not made[0].total.calls:
-        raise NothingFoundError(nothing_found(files, made[0].report.without))
+    must_have(made[0].total.calls, files, made[0].report)
     if not as_json:
         _show(made)
     write_page(html, "replay", document)
@@ -97,11 +92,10 @@ def _show(made: "Sequence[Judgement]") -> None:
     table([("calls", *(one.policy for one in made)), *_rows(totals)], figures=True)
     typer.echo()
     for one in made:
-        for sentence in _sentences(one):
-            say(sentence)
-    if totals[0].recorded_observed:
-        worked = f"{totals[0].recorded_observed:,}, of which {totals[0].recorded_observed_worked:,} had worked"
-        say(f"When these calls were recorded, guards observed them: they would have refused {worked}.")
+        if (total := one.total).refused:
+            rate = f"{total.wrong.total():,} of them had worked ({total.wrong_per_1000:.2f} in 1,000 calls)"
+            say(f"{one.policy} refuses {plural(total.refused, 'call')}; {rate}.")
+    observed(totals[0].recorded_observed, totals[0].recorded_observed_worked)
     wrong = [row for row in last.rows if row.decision == "deny" and row.recorded == "worked"]
     where = [f"{row.source}: {row.session_id}, call {row.call_index}: {row.tool}, {row.code}" for row in wrong]
     points(f"{last.policy} would refuse, though it had worked", where, 5)
@@ -110,28 +104,17 @@ def _show(made: "Sequence[Judgement]") -> None:
         say(f"Is it honest work? `guardrails explain {code}` says how to loosen it; `--decisions` lists all calls.")
     elif last.total.refused and len(made) > 1:
         say(f"{last.policy} refuses none that had worked. Check it (`guardrails policy check`), then enforce it.")
-    reasons = {guard: why for one in made for guard, why in one.not_judged.items()}
-    shared = [
-        (", ".join(guard for guard in reasons if reasons[guard] == why), why) for why in dict.fromkeys(reasons.values())
-    ]
-    points("Not judged", [f"{guards}: {why}" for guards, why in shared])
+    lacking: dict[str, list[str]] = {}
+    for guard, why in {pair for one in made for pair in one.not_judged.items()}:
+        lacking.setdefault(why, []).append(guard)
+    points("Not judged", [f"{', '.join(sorted(guards))}: {why}" for why, guards in sorted(lacking.items())])
     points("Notices", last.report.notices)
 
 
 def _rows(totals: "Sequence[Tally]") -> Iterator[tuple[str, ...]]:
-    for name, counts_of in FIGURES:
-        counts = [counts_of(total) for total in totals]
+    for name, field in FIGURES.items():
+        counts: list[Counter[str]] = [getattr(total, field) for total in totals]
         if any(counts) or name.endswith("refused"):
             yield name, *(f"{each.total():,}" for each in counts)
         for code in sorted({code for each in counts for code in each}):
             yield f"  {code}", *(f"{each[code]:,}" for each in counts)
-
-
-def _sentences(one: "Judgement") -> Iterator[str]:
-    total = one.total
-    if total.refused:
-        rate = f"{total.wrong_per_1000:.2f} in 1,000 calls"
-        yield f"{one.policy} refuses {plural(total.refused, 'call')}; {total.wrong.total():,} of them had worked ({rate})."
-    for path, model in one.models.items():
-        advice = f"was asked about {plural(total.asked, 'failure')} and called {total.advised:,} worth a retry"
-        yield f"The retry model `{path}` ({model}) {advice}."

@@ -13,9 +13,8 @@ import typer
 
 from guardrails.offline.figures import duration, plural, share, usd, visible
 
-from .files import Files, Html, inputs_of, write_page, write_whole
-from .policy import load_policy
-from .printing import Json, Quiet, fail, points, print_json, printable, progress, say, table
+from .files import Files, Html, inputs_of, must_have, write_page, write_whole
+from .printing import Json, Quiet, fail, observed, points, print_json, printable, progress, say, table
 
 
 if TYPE_CHECKING:
@@ -63,14 +62,13 @@ def report(
       guardrails report sessions/ --html report.html
       guardrails report sessions/ --suggest -o overrides.yaml
     """
-    from guardrails.core.values.errors import NothingFoundError
     from guardrails.offline.report.quality import count_files, suggestions, to_dict
     from guardrails.offline.report.suggestions import overrides
-    from guardrails.offline.transcripts.inputs import nothing_found
+    from guardrails.policy.policy import Policy
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
-    known = load_policy(policy)
+    known = Policy.load(policy)
     files = inputs_of(records, html=html, output=output)
     with progress(quiet=quiet or as_json) as tell:
         found = count_files(known, files, tell)
@@ -78,16 +76,15 @@ def report(
     document = to_dict(found, made)
     if as_json:
         print_json(document)
-    if not found.calls:
-        raise NothingFoundError(nothing_found(records, found.report.without))
+    must_have(found.calls, records, found.report)
     write_page(html, "report", document)
-    again = shlex.join(["guardrails", "replay", policy, *records, "--compare", str(output or "overrides.yaml")])
     if not suggest:
         if not as_json:
             _show(found)
             wanted = shlex.join(["guardrails", "report", *records, "--policy", policy, "--suggest"])
             typer.echo(printable(f"\nWhat a policy should know of these tools:\n  {wanted}" if made else ""))
         return
+    again = shlex.join(["guardrails", "replay", policy, *records, "--compare", str(output or "overrides.yaml")])
     text = overrides(made, _base(policy, output), _seen(found, ""), again)
     if output is not None:
         write_whole(output, text)
@@ -125,10 +122,7 @@ def _show(found: "Quality") -> None:
     rows = [(visible(tally.tool)[:22], *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
     table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
     typer.echo()
-    observed, worked = (sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked"))
-    if observed:
-        count = f"{observed:,}, of which {worked:,} had worked"
-        say(f"When these calls were recorded, guards observed them: they would have refused {count}.")
+    observed(*(sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked")))
     cost = sum(tally.cost for tally in tools)
     if cost or found.model_cost:
         say(f"Cost: {usd(cost)} of tools, {usd(found.model_cost)} of model responses.")

@@ -3,7 +3,6 @@ The command `run`.
 """
 
 import logging
-import os
 import re
 import shlex
 import signal
@@ -24,10 +23,9 @@ from .printing import FOUND, INTERRUPTED, USAGE, Json, print_json, printable, ta
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
-    from guardrails.integrations.openai.loop import LoopResult
+    from guardrails.agent.conversations import Conversations
 
 Sandbox = Literal["auto", "bwrap", "read-only", "none"]
-TERMINATED: Final = 128 + signal.SIGTERM
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
 """The fields of the end that the last line on stderr has."""
 
@@ -48,7 +46,7 @@ def run(
     network: Annotated[bool | None, typer.Option(help="Let commands use the network (they may not).")] = None,
     search: Annotated[str | None, typer.Option(metavar="URL", help="A search service, with `{query}` in it.")] = None,
     allow_hosts: Annotated[
-        list[str] | None, typer.Option("--allow-host", metavar="HOST", help="Fetch from it too.")
+        list[str] | None, typer.Option("--allow-host", metavar="HOST", help="Fetch from it.")
     ] = None,
     conversation: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it is kept.")] = None,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a kept conversation.")] = None,
@@ -75,8 +73,10 @@ def run(
       guardrails run --resume ID --extend max_calls=20
     """
     from guardrails.agent.settings import Settings
+    from guardrails.stores.places import state_folder
 
-    file = (conversation or _state_file()).absolute()
+    # Outside of any workspace, where no tool of an agent looks.
+    file = (conversation or Path(state_folder()) / "conversations.db").absolute()
     if listed:
         _list(file, as_json=as_json)
         return
@@ -93,60 +93,52 @@ def run(
     given = {field.name: ctx.params[field.name] for field in fields(Settings) if ctx.params[field.name] != ()}
     lines = str((records or file.with_suffix(".jsonl")).absolute())
     words = sys.stdout if not as_json and sys.stdout.isatty() else None
-    end: dict[str, Any] = dict.fromkeys(("session", "id", "answer", "finish_reason", "resume"))
-    end |= {"requests": 0, "iterations": 0, "cost_usd": 0.0}
-    shown, before = False, signal.signal(signal.SIGTERM, _terminate)
+    end: dict[str, Any] = dict.fromkeys(("session", "id", "answer", "finish_reason", "resume", "error"))
+    end |= {"event": "end", "requests": 0, "iterations": 0, "cost_usd": 0.0}
+    shown, before = False, signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with redirect_stdout(sys.stderr), _agent(file, given, task, resume, lines, words, quiet=quiet) as agent:
             where = [] if conversation is None else ["--conversation", str(file)]
             end["resume"] = shlex.join(["guardrails", "run", *where, "--resume", agent.chat.id])
             try:
-                result = _work(agent, task, amounts, forgive=forgive, resumed=resume is not None)
+                agent.begin()
+                if amounts or forgive:
+                    agent.extend(amounts)
+                if resume is not None:
+                    agent.take_up(task, extended=bool(amounts) or forgive)
+                result = agent.run()
                 shown = agent.view.showed(result.answer)
             finally:
                 end |= _figures(agent)
-            end |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
-            ended = {"ended": result.ended, "code": result.code, "exit_code": FOUND * (result.ended != "answered")}
+        end |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
+        end |= {"ended": result.ended, "code": result.code, "exit_code": FOUND * (result.ended != "answered")}
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  an end without its line is none
-        ended = _ended_by(error)
+        end |= _ended_by(error)
     finally:
         signal.signal(signal.SIGTERM, before)
-    why = ended.pop("error", None)
-    _tell({"event": "end", **ended, **end, "error": why}, as_json=as_json, quiet=quiet, shown=shown)
-
-
-def _work(agent: "Agent", task: str | None, amounts: dict[str, Any], *, forgive: bool, resumed: bool) -> "LoopResult":
-    agent.begin()
-    if amounts or forgive:
-        agent.extend(amounts)
-    if resumed:
-        agent.take_up(task, extended=bool(amounts) or forgive)
-    return agent.run()
+    _tell(end, as_json=as_json, quiet=quiet, shown=shown)
 
 
 def _list(file: Path, *, as_json: bool) -> None:
-    from guardrails.agent.conversations import Conversations
-
-    _must_exist(file)
-    with Conversations(file) as kept:
-        found = kept.listed()
+    with _conversations(file) as kept:
+        found = [{**one._asdict(), "settings": dict(one.settings)} for one in kept.listed()]
     if as_json:
-        conversations = [{**each._asdict(), "settings": dict(each.settings)} for each in found]
-        print_json({"file": kept.path, "conversations": conversations})
+        print_json({"file": str(file), "conversations": found})
         return
-    rows = [["id", "used", "messages", "model", "task"]]
+    rows = [("id", "used", "messages", "model", "task")]
     for one in found:
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.last_ms / 1000))
-        model, task = (" ".join(str(one.settings.get(name, "")).split()) for name in ("model", "task"))
-        rows.append([one.id, used, str(one.messages), model, task[:60]])
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one["last_ms"] / 1000))
+        model, task = (" ".join(str(one["settings"].get(name, "")).split()) for name in ("model", "task"))
+        rows.append((one["id"], used, str(one["messages"]), model, task[:60]))
     table(rows)
 
 
-def _must_exist(file: Path) -> None:
-    from guardrails.agent.conversations import ConversationError
+def _conversations(file: Path) -> "Conversations":
+    from guardrails.agent.conversations import ConversationError, Conversations
 
     if not file.exists():
         raise ConversationError(f"no conversations are kept in `{file}`")
+    return Conversations(file)
 
 
 @contextmanager
@@ -169,8 +161,7 @@ def _agent(
     with ExitStack() as opened:
         kept = chat = None
         if resume is not None:
-            _must_exist(file)
-            kept = opened.enter_context(Conversations(file))
+            kept = opened.enter_context(_conversations(file))
             chat = kept.resume(resume)
         settings = Settings.kept({} if chat is None else chat.settings, given).anywhere()
         if settings.mcp is not None:
@@ -203,15 +194,6 @@ class _Warnings(logging.Handler):
         self._view.say(f"   note: {record.getMessage()}")
 
 
-def _state_file() -> Path:
-    """
-    Returns the file of conversations, unless another is named: outside of any workspace, where no tool of an agent
-    looks.
-    """
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "guardrails" / "conversations.db"
-
-
 def _amounts(given: Sequence[str]) -> dict[str, Any]:
     """
     `max_calls=20` or `max_calls=20,max_elapsed=10m`, several times over. Raises SessionError for what is no limit or
@@ -231,26 +213,16 @@ def _amounts(given: Sequence[str]) -> dict[str, Any]:
     return amounts
 
 
-class Terminated(KeyboardInterrupt):
-    """
-    SIGTERM, which ends a command as Ctrl-C does.
-    """
-
-
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise Terminated
-
-
 def _ended_by(error: BaseException) -> dict[str, Any]:
     from guardrails.core.values.errors import GuardrailsError
 
     if isinstance(error, KeyboardInterrupt):
-        by, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
-        return {"ended": "interrupted", "code": by, "exit_code": code}
+        return {"ended": "interrupted", "code": "interrupted", "exit_code": INTERRUPTED}
     if not isinstance(error, GuardrailsError):
         # A mistake of this library, or of a tool's file: whoever looks for it needs all of it.
         traceback.print_exception(error)
-    return {"ended": "failed", "code": _code_of(error), "exit_code": USAGE, "error": str(error)}
+    code = getattr(error, "code", None) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
+    return {"ended": "failed", "code": code, "exit_code": USAGE, "error": str(error)}
 
 
 def _figures(agent: "Agent") -> dict[str, Any]:
@@ -261,9 +233,8 @@ def _figures(agent: "Agent") -> dict[str, Any]:
     found |= {"requests": agent.requests, "iterations": agent.view.iterations}
     # A store that fails has ended the run: its figures are those of nobody.
     with suppress(Exception):
-        ledger = agent.session.ledger
-        found |= {"messages": len(agent.chat), "denied": agent.view.denied, "cost_usd": ledger.cost_usd}
-        found |= {"unpriced": ledger.unpriced, "progress": ledger.progress}
+        found |= {name: getattr(agent.session.ledger, name) for name in ("cost_usd", "unpriced", "progress")}
+        found |= {"messages": len(agent.chat), "denied": agent.view.denied}
         found["interrupted"] = [call._asdict() for call in agent.repaired]
         agent.view.say(agent.status())
     agent.view.end()
@@ -289,15 +260,6 @@ def _tell(end: dict[str, Any], *, as_json: bool, quiet: bool, shown: bool) -> No
         typer.echo(printable(end["answer"]))
     if not as_json and not quiet:
         brief = end | {"cost_usd": f"{end['cost_usd']:.4f}"}
-        typer.echo(
-            " ".join(["end", *(f"{name}={'-' if brief[name] is None else brief[name]}" for name in SHOWN)]), err=True
-        )
+        figures = [f"{name}={'-' if brief[name] is None else brief[name]}" for name in SHOWN]
+        typer.echo(" ".join(["end", *figures]), err=True)
     raise typer.Exit(end["exit_code"])
-
-
-def _code_of(error: BaseException) -> str:
-    """
-    The code of *error*: its own, else the name of its class.
-    """
-    own = getattr(error, "code", None)
-    return own if isinstance(own, str) else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()

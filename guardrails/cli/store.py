@@ -5,7 +5,7 @@
 import time
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from guardrails.core.values.types import MICRO
+from guardrails.core.values.units import duration_ms
 from guardrails.offline.figures import plural
 
 from .group import Commands
@@ -21,17 +22,11 @@ from .printing import show as document
 
 
 if TYPE_CHECKING:
-    from guardrails.core.state import Pending
     from guardrails.stores import Stored
     from guardrails.stores.persistence import PersistentStore
 
 SHOWN: Final = 100
 """Lines of a list, unless it is said otherwise."""
-MESSAGES: Final = {
-    "kept": "SELECT name, max(n) FROM kept GROUP BY name",
-    "conversations": "SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id",
-}
-"""The number of messages of each conversation, by its table; the second is of 0.2.0."""
 COLUMNS: Final = ("key", "kind", "idle_s", "calls", "cost_usd", "tokens", "open", "ended_by")
 """Of a list; figures of a state that cannot be read are not there."""
 
@@ -61,7 +56,7 @@ def ls(
     place: Place,
     *,
     prefix: Prefix = "",
-    idle: Annotated[str | None, typer.Option(metavar="TIME", help="Only what was not changed for that long.")] = None,
+    idle: Annotated[int, typer.Option(metavar="TIME", parser=duration_ms, help="Only what is idle for so long.")] = 0,
     limit: Annotated[int, typer.Option(metavar="N", min=0, help="Show at most so many lines; 0 shows all.")] = SHOWN,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
@@ -74,12 +69,12 @@ def ls(
       guardrails store ls state.db
       guardrails store ls redis://localhost:6379 --idle 30d --json
     """
-    before = None if idle is None else _before(idle)
+    before = _now() - idle
     with _opened(place, namespace) as kept:
-        found = (one for one in kept.entries(prefix) if before is None or one.changed_ms < before)
+        found = (one for one in kept.entries(prefix) if one.changed_ms <= before)
         latest = nlargest(limit or len(kept), found, key=lambda one: one.changed_ms)
-        messages, whole, name = _messages_of(place), len(kept), kept.place
-    lines = [state_of(one, messages) for one in latest]
+        whole, name = len(kept), kept.place
+    lines = [state_of(one) for one in latest]
     if as_json:
         print_json({"store": name, "states": whole, "shown": len(lines), "entries": lines})
         return
@@ -107,7 +102,7 @@ def show(
       guardrails store show state.db session-1 --json
     """
     with _opened(place, namespace) as kept:
-        line = state_of(_stored(kept, key), _messages_of(place), whole=True)
+        line = state_of(_stored(kept, key), whole=True)
     document(line, as_json=as_json)
     if line["unreadable"]:
         raise typer.Exit(FOUND)
@@ -132,24 +127,22 @@ def forget(
       guardrails store forget state.db session-1
       guardrails store forget state.db session-1 session-2 --yes
     """
-    with _opened(place, namespace) as kept:
-        messages = _messages_of(place)
-        for key in keys:
-            if key not in messages:
-                _stored(kept, key)
+    from guardrails.agent.conversations import Conversations
+    from guardrails.stores.places import is_url
+
+    with _opened(place, namespace) as kept, ExitStack() as stack:
+        conversations = None if is_url(place) else stack.enter_context(Conversations(place))
+        talks = {one.id for one in conversations.listed()} if conversations else set()
+        for key in {*keys} - talks:
+            _stored(kept, key)
         # Closed children too: their names are free again.
         wanted = list(dict.fromkeys([*keys, *(one.key for key in keys for one in kept.entries(f"{key}/"))]))
-        also = ", with its messages" if messages.keys() & set(wanted) else ""
         if not yes:
+            also = ", with its messages" if talks.intersection(wanted) else ""
             fail(f"this would forget {plural(len(wanted), 'state')} of `{kept.place}`{also}: add --yes to do it")
-        if also:
-            from guardrails.agent.conversations import Conversations
-
-            # First: those of a newer version are refused, and then nothing is dropped.
-            with Conversations(place) as conversations:
-                for key in messages.keys() & set(wanted):
-                    conversations.forget(key)
         for key in wanted:
+            if conversations and key in talks:
+                conversations.forget(key)
             kept.forget(key)
     document({"forgotten": len(wanted), "keys": wanted}, as_json=as_json)
 
@@ -158,7 +151,7 @@ def forget(
 def prune(
     place: Place,
     *,
-    idle: Annotated[str, typer.Option(metavar="TIME", help="Drop what nothing has changed for that long: 30d, 12h.")],
+    idle: Annotated[int, typer.Option(metavar="TIME", parser=duration_ms, help="Drop what is idle for so long: 30d.")],
     prefix: Prefix = "",
     scopes: Annotated[bool, typer.Option("--scopes", help="Drop scopes too: their budgets start afresh.")] = False,
     yes: Yes = False,
@@ -175,13 +168,13 @@ def prune(
       guardrails store prune state.db --idle 30d
       guardrails store prune state.db --idle 12h --prefix test- --yes
     """
-    before = _before(idle)
     with _opened(place, namespace) as kept:
         if not yes:
+            before = _now() - idle
             old = (one.key for one in kept.entries(prefix) if one.changed_ms < before)
             many = sum(scopes or not key.startswith("/") for key in old)
             fail(f"this would drop {plural(many, 'state')} of `{kept.place}`: add --yes to do it")
-        dropped = kept.prune(idle, scopes=scopes, prefix=prefix)
+        dropped = kept.prune(idle / 1000, scopes=scopes, prefix=prefix)
     document({"dropped": dropped}, as_json=as_json)
 
 
@@ -207,42 +200,13 @@ def _stored(kept: "PersistentStore", key: str) -> "Stored":
     return found
 
 
-def _messages_of(place: str) -> dict[str, int]:
-    """
-    Returns how many messages each conversation has in the file *place*, by id; empty if it keeps none.
-    """
-    import sqlite3
-
-    from guardrails.stores.places import is_url
-
-    if is_url(place):
-        return {}
-    with closing(sqlite3.connect(f"{Path(place).absolute().as_uri()}?mode=ro", uri=True)) as database:
-        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
-        found = next((sql for name, sql in MESSAGES.items() if name in tables), None)
-        return {} if found is None else dict(database.execute(found).fetchall())
-
-
-def _before(idle: str) -> int:
-    """
-    The time since which what was idle for *idle* has not changed.
-    """
-    from guardrails.core.values.units import duration_ms
-
-    try:
-        return _now() - duration_ms(idle)
-    except ValueError as error:
-        fail(f"--idle: {error}")
-
-
 def _now() -> int:
     return round(time.time() * 1000)
 
 
-def state_of(stored: "Stored", messages: dict[str, int], *, whole: bool = False) -> dict[str, Any]:
+def state_of(stored: "Stored", *, whole: bool = False) -> dict[str, Any]:
     """
-    Returns the fields of *stored* in a list and, if the *whole* is asked for, all else that is kept in it; *messages* are
-    those of conversations, by id.
+    Returns the fields of *stored* in a list and, if the *whole* is asked for, all else that is kept in it.
     """
     from guardrails.core.guards.budget import unpriced
     from guardrails.core.packing import unpack
@@ -250,15 +214,13 @@ def state_of(stored: "Stored", messages: dict[str, int], *, whole: bool = False)
     from guardrails.core.values.names import SCOPES
 
     key = stored.key
-    kind = "scope" if key.startswith(SCOPES) else "child" if "/" in key else "session"
     line: dict[str, Any] = {
         "key": key,
-        "kind": "conversation" if key in messages else kind,
+        "kind": "scope" if key.startswith(SCOPES) else "child" if "/" in key else "session",
         "version": stored.packed[0] if stored.packed else None,
         "bytes": len(stored.packed),
         "changed_ms": stored.changed_ms,
         "idle_s": max(0, _now() - stored.changed_ms) // 1000,
-        "messages": messages.get(key),
         "unreadable": None,
     }
     try:
@@ -268,28 +230,18 @@ def state_of(stored: "Stored", messages: dict[str, int], *, whole: bool = False)
     by, why = (None, None) if state.exhausted is None else state.exhausted[:2]
     line |= {"calls": state.calls, "cost_usd": state.cost / MICRO, "tokens": state.tokens, "open": len(state.pending)}
     line |= {"ended_by": by, "closed": state.closed}
-    if not whole:
-        return line
-    window = [(one.seq, one.tool, one.at_ms, one.status, one.error_type) for one in state.window]
-    return line | {
-        "run": state.run,
-        "events": state.n,
-        "started_ms": state.started_ms,
-        "now_ms": state.now_ms,
-        "turns": state.turns,
-        "unpriced": unpriced(state),
-        "held_cost_usd": state.held_cost / MICRO,
-        "held_tokens": state.held_tokens,
-        "reserved": state.reserved,
-        "limits": state.limits,
-        "own": state.own,
-        "ended_because": why,
-        "window": [dict(zip(("seq", "tool", "at_ms", "status", "error"), one, strict=True)) for one in window],
-        "pending": [_open_call(one) for one in state.pending.values()],
-    }
+    if whole:
+        line |= {"events": state.n, "unpriced": unpriced(state), "held_cost_usd": state.held_cost / MICRO}
+        line |= _of(state, "run", "started_ms", "now_ms", "turns", "held_tokens", "reserved", "limits", "own")
+        line |= {"ended_because": why, "window": [], "pending": []}
+        for one in state.window:
+            line["window"].append(_of(one, "seq", "tool", "at_ms", "status", "error_type"))
+        for call in state.pending.values():
+            waits = call.question and (call.question.code if call.stage == "parked" else "to be made again")
+            more = {"cost_usd": call.cost / MICRO, "waits_for": waits}
+            line["pending"].append(_of(call, "seq", "tool", "id", "expires_ms", "tokens") | more)
+    return line
 
 
-def _open_call(call: "Pending") -> dict[str, Any]:
-    waits = call.question and (call.question.code if call.stage == "parked" else "to be made again")
-    names = {name: getattr(call, name) for name in ("seq", "tool", "id", "expires_ms")}
-    return {**names, "cost_usd": call.cost / MICRO, "tokens": call.tokens, "waits_for": waits}
+def _of(one: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in names}

@@ -3,7 +3,7 @@ The command `train`.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -44,15 +44,9 @@ def train(
         fail(f"`--half-life` is more than 0 days, not `{half_life:g}`")
     if output.is_dir() or not output.absolute().parent.is_dir():
         fail(f"cannot write the model file `{output}`: {'it' if output.is_dir() else 'there'} is a folder")
+    cluster = (master or "local[*]") if engine == "spark" else None
+    options: dict[str, Any] = {"dry_run": dry_run, "force": force, "loops": loops}
     with progress(quiet=quiet or as_json) as tell:
-        made = learn(
-            records,
-            output,
-            half_life_days=half_life,
-            master=(master or "local[*]") if engine == "spark" else None,
-            dry_run=dry_run,
-            force=force,
-            loops=loops,
-            progress=lambda done: tell and tell(f"{done:,} calls read"),
-        )
+        options["progress"] = lambda done: tell and tell(f"{done:,} calls read")
+        made = learn(records, output, half_life_days=half_life, master=cluster, **options)
     show(made.to_dict(), as_json=as_json)

@@ -21,10 +21,8 @@ from typing import Any
 
 from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
-from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
-from guardrails.core.values.units import matcher
 
 from .check import VERSION, Head, file_type, unusable
 from .file import PATH, Mistake, Node, Position, Source, find, got, inner, items, lines_of, mistakes_at, parse, plain
@@ -45,6 +43,7 @@ class Document:
         self.sources: dict[Source, Content] = {}
         """The files that were read, the named one first."""
         self.mistakes: list[Mistake] = []
+        self._overrides: list[Mistake] = []
         self._done: dict[Path, Node] = {}
         path = find(source)
         try:
@@ -72,32 +71,12 @@ class Document:
         """
         return {os.path.abspath(source.name): content for source, content in self.sources.items()}  # noqa: PTH100
 
-    def older_words(self) -> list[str]:
+    def overridden(self) -> list[str]:
         """
-        Returns the older words of the named file that still work, each with the one that stands for it now.
+        Returns the values of the named file that stand in place of others, of files that it extends. Rules of `tools:` are not compared.
         """
         named = next(iter(self.sources))
-        rules = [(number, rule) for number, rule in enumerate(items(self.root, "tools")) if rule.position[0] is named]
-        return [
-            str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
-            for number, rule in rules
-            for old, now in REPEATS.items()
-            if (entry := inner(rule, old)) is not None and entry.value is True
-        ]
-
-    def overridden(self) -> Iterator[str]:
-        """
-        Returns the values of the named file that stand in place of others, of files that it extends. Globs of two rules
-        are compared as texts, so that not all that overlap are seen.
-        """
-        *parents, own = self._parts
-        below = reduce(self._merged, parents) if parents else replace(own, value={})
-        yield from _differing("", own, below)
-        for number, rule in enumerate(items(own, "tools")):
-            for other in items(below, "tools"):
-                ours, theirs = _globs(rule), _globs(other)
-                if any(map(matcher(theirs), ours)) or any(map(matcher(ours), theirs)):
-                    yield from _differing(f"tools.{number}.", rule, other)
+        return [str(one).partition("\n")[0] for one in self._overrides if one.position.source is named]
 
     def _of_rules(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
         """
@@ -147,9 +126,7 @@ class Document:
             # All of its rules are comments.
             del own["tools"]
         self._anchor(root, chain[-1].parent)
-        # In the end those of the named file.
-        self._parts = (*parents, replace(root, value=own))
-        return reduce(self._merged, self._parts)
+        return reduce(self._merged, (*parents, replace(root, value=own)))
 
     def _parent(self, item: Node, chain: tuple[Path, ...]) -> Node:
         written = str(item.value)
@@ -189,6 +166,9 @@ class Document:
             # Two files may extend the same one: its rules stand once, below those of both.
             return replace(over, value=[*(rule for rule in over.value if rule not in base.value), *base.value])
         if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+            if plain(base) != plain(over):
+                below = f"{got(base)} of {Path(base.named.source.name).name}:{base.named.line}"
+                self._overrides.append(Mistake(over.named, f"{'.'.join(path)}: {got(over)} overrides {below}"))
             return over
         aliases = next((cls.aliases for cls in self.kinds if path[-1:] == (cls.name,)), {})
         now = {aliases.get(name, name) for name in over.value}
@@ -198,27 +178,6 @@ class Document:
         for name, node in over.value.items():
             merged[name] = self._merged(merged[name], node, (*path, name)) if name in merged else node
         return replace(over, value=merged)
-
-
-def _globs(rule: Node) -> tuple[str, ...]:
-    written = plain(rule)["match"]
-    return tuple(written) if isinstance(written, list) else (written,)
-
-
-def _differing(where: str, own: Node, below: Node) -> Iterator[str]:
-    """
-    Returns each setting that two maps have with different values, at *where*. Rules add up, unless they replace others.
-    """
-    for key, node in own.value.items() if isinstance(own.value, dict) else ():
-        other = inner(below, key)
-        if other is None or key == "match" or (key == "tools" and not node.replaces):
-            continue
-        if isinstance(node.value, dict) and isinstance(other.value, dict):
-            yield from _differing(f"{where}{key}.", node, other)
-        elif plain(node) != plain(other):
-            place = f"{Path(other.named.source.name).name}:{other.named.line}"
-            said = f"{where}{key}: {got(node)} overrides {got(other)} of {place}"
-            yield str(Mistake(node.named, said)).partition("\n")[0]
 
 
 def _unreadable(path: Path, error: OSError) -> str:

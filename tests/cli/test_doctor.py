@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails import __version__
 from guardrails.cli import app
-from guardrails.cli.doctor import OURS, wanted_packages
-from guardrails.core.packing import VERSION
+from guardrails.cli.doctor import OURS, lacking
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes.sandbox import bubblewrap
 
@@ -45,30 +44,22 @@ def test_on_another_system_it_says_so_and_ends_with_1(monkeypatch: pytest.Monkey
     assert json.loads(doctor("--json").stdout)["auto"] is None
 
 
-def test_packages_are_wanted_by_the_library_or_by_an_extra() -> None:
-    found = wanted_packages(
+def test_an_extra_lacks_what_is_not_installed() -> None:
+    assert lacking(
         [
-            "typer<1,>=0.15",
             "nosuch-package>=1",
-            "nosuch-other>=1; extra == 'redis'",
+            "nosuch-other[more]<2,>=1; extra == 'redis'",
             f"pytest<{version('pytest')}; extra == 'mcp'",
             f"{OURS}[train]; extra == 'spark'",
             "ruff>=1; extra == 'dev'",
         ]
-    )
-    assert {extra: [one["name"] for one in ones] for extra, ones in found.items()} == {
-        "": ["typer", "nosuch-package"],
-        "mcp": ["pytest"],
-        "redis": ["nosuch-other"],
-    }
-    assert [one["installed"] for one in found[""]] == [version("typer"), None]
+    ) == {"mcp": [], "redis": ["nosuch-other"]}
 
 
 def test_the_versions_and_extras_of_this_installation_are_shown() -> None:
     found = json.loads(doctor("--json").stdout)
     assert {one["name"] for one in found["extras"]}.isdisjoint({"dev", "docs", "test"})
-    assert version("typer") in [one["installed"] for one in found["packages"] if one["name"] == "typer"]
-    assert (found["versions"]["library"], found["versions"]["state"]) == (__version__, VERSION)
+    assert found["versions"]["library"] == __version__
 
 
 def test_an_installation_of_another_version_than_its_files_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,14 +98,6 @@ def test_mistakes_are_data_for_another_program(write: Any) -> None:
     ]
 
 
-def test_an_older_word_still_works_and_the_new_one_is_told(write: Any) -> None:
-    path = write("older.yaml", "version: 1\ntools:\n  - {match: poll_*, polling: true}\n")
-    shown = guardrails("policy", "check", path)
-    assert shown.exit_code == 0
-    assert f"{path}:3:21: tools.0.polling: polling is now `repeats: allow`" in shown.stdout
-    assert json.loads(guardrails("policy", "check", path, "--json").stdout)["files"][0]["hints"][0]["line"] == 3
-
-
 BASE = """\
 version: 1
 mode: enforce
@@ -128,12 +120,7 @@ def test_what_a_file_overrides_is_named(write: Any) -> None:
             "5:3: budget.max_calls: `40` overrides `9` of base.yaml:4",
         ],
         "shell: {deny: [halt]}": ["3:9: shell.deny: a list overrides a list of base.yaml:3"],
-        "tools:\n  - {match: x, timeout: 5s}\n  - {match: [ref*], budget: {max_calls: 40, max_tokens: 7}}": [
-            "5:30: tools.1.budget.max_calls: `40` overrides `3` of base.yaml:6"
-        ],
-        "tools: [{match: get_mail, read_only: false, timeout: 5s}]": [
-            "3:27: tools.0.read_only: `false` overrides `true` of base.yaml:8"
-        ],
+        "tools: [{match: get_mail, read_only: false}]": [],
         "tools: !replace [{match: lookup, budget: {max_calls: 40}}]": [
             "3:1: tools: a list overrides a list of base.yaml:5"
         ],
@@ -177,11 +164,11 @@ def test_a_chain_is_data_for_another_program(write: Any) -> None:
     assert said["prices"] == {"small": {"input_mtok": 0.5, "output_mtok": 2.0}}
 
 
-@table("text, code", [(MISTAKEN, 1), (None, 2)])
-def test_a_policy_that_cannot_be_used_is_not_shown(write: Any, tmp_path: Path, text: str | None, code: int) -> None:
+@table("text", [MISTAKEN, None])
+def test_a_policy_that_cannot_be_used_is_not_shown(write: Any, tmp_path: Path, text: str | None) -> None:
     file = str(tmp_path / "none.yaml") if text is None else write("bad.yaml", text)
     shown = guardrails("policy", "show", file)
-    assert (shown.exit_code, shown.stdout) == (code, "")
+    assert (shown.exit_code, shown.stdout) == (2, "")
     assert file in shown.stderr
 
 

@@ -213,8 +213,7 @@ def test_the_children_of_what_is_forgotten_go_too_so_that_their_names_are_free(t
 
 def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     path = Path(shutil.copy(KEPT / "agent.db", tmp_path))
-    (line,) = (one for one in json.loads(run("ls", str(path), "--json").stdout)["entries"] if one["key"] == "trip-42")
-    assert (line["kind"], line["messages"], line["version"]) == ("conversation", 15, 6)
+    assert "trip-42" in listed(path)
     assert "this would forget 2 states of" in run("forget", str(path), "trip-42").stderr
     assert (
         run("forget", str(path), "trip-42", "--yes").stdout
