@@ -73,14 +73,9 @@ class Hooked:
         present = [(g, mode == g.mode == "enforce") for g in guards]
         pairs = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
         self.acting = [g for g, enforced in present if enforced]
-        # What is refused anyhow is not looked at by those that would have to read the arguments.
-        refused = any(g.refuses_unfit for g in self.acting)
-        seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
         shapes = [(g, True) for g in self.acting]
         self.checking = [g for g in guards if g.hears("check")]
         self.checks = _hooks(present, "check")
-        self.unfit_checks = _hooks(seen, "check")
-        """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
         alone = [(g, e) for g, e in pairs if "admit" not in g.in_families]
         self.admits, self.family_admits = _hooks(alone, "admit"), _hooks(pairs, "admit")
         alone = [(g, e) for g, e in pairs if "settle" not in g.in_families]
@@ -93,7 +88,6 @@ class Hooked:
         """Names of the guards that do something."""
         self.locates = tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths"))
         """Guards that name the paths whose real places are looked up before the decision."""
-        self.unfit_locates = tuple((g.name, g.paths) for g, _ in seen if overrides(g, "paths"))
 
 
 class Plan(Hooked):
@@ -108,7 +102,7 @@ class Plan(Hooked):
     ) -> None:
         vars(self).update(vars(hooked))
         name = tool.name
-        checks = [(g, hook, g.checks_fresh(name, known)) for g, hook in zip(self.checking, self.checks, strict=True)]
+        checks = zip(self.checking, self.checks, strict=True)
         asks = any(g.asks(name) for g in self.acting)
         if tool.idempotent is None and asks:
             tool = replace(tool, idempotent=False)
@@ -117,8 +111,7 @@ class Plan(Hooked):
         self.tool = tool
         self.arguments = tool.arguments()
         self.guards = tuple(guards)
-        self.checks = tuple(hook for g, hook, fresh in checks if fresh or g.looks_back)
-        self.fresh_checks = tuple(hook for _, hook, fresh in checks if fresh)
+        self.fresh_checks = tuple(hook for g, hook in checks if g.checks_fresh(name, known))
         """Those that may say something of a fresh call."""
         self.timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
         self.lasts_ms = self.timeout_ms or ADMISSION_MS

@@ -273,7 +273,7 @@ def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
     state, sig, found = at.state, call.sig, None
     if state.exhausted is not None:
         found = Found([over(at.chain, state.exhausted)])
-    fresh = not state.pending
+    fresh = not (state.pending or call.problems)
     if sig in state.latest:
         last, fresh = state.last(sig), False
         if last is not None and last.status == "error":
@@ -282,7 +282,7 @@ def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
     for place in at.places:
         its, own = place.state, place.plan
         facts.now_ms, facts.holder, facts.known, mine = place.now_ms, place.holder, place.chain.known, its.own.get
-        checks = own.unfit_checks if call.problems else own.fresh_checks if fresh else own.checks
+        checks = own.fresh_checks if fresh else own.checks
         for name, key, enforced, check in checks:
             try:
                 verdict = check(call, its, mine(key), facts)

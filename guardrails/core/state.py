@@ -73,6 +73,7 @@ EntryStatus = Literal["running", "ok", "error", "expired"]
 CAME: Final = ("", "little", "empty", "unfinished", "brief")
 """Of a success that brought not much, by number: it only acknowledged what was done; nothing was found; what is waited for is not there
 yet; one short line or value."""
+LITTLE, EMPTY, UNFINISHED, BRIEF = range(1, len(CAME))
 
 
 @dataclass
@@ -116,28 +117,28 @@ class Entry:
         """
         It only acknowledged what was done.
         """
-        return self.came == 1
+        return self.came == LITTLE
 
     @property
     def empty(self) -> bool:
         """
         It brought nothing.
         """
-        return self.came == 2
+        return self.came == EMPTY
 
     @property
     def unfinished(self) -> bool:
         """
         What is waited for is not there yet.
         """
-        return self.came == 3
+        return self.came == UNFINISHED
 
     @property
     def brief(self) -> bool:
         """
         It answered in one short line or value.
         """
-        return self.came == 4
+        return self.came == BRIEF
 
     @property
     def advised(self) -> bool:
@@ -433,7 +434,7 @@ class SessionState:
         """
         Returns the milliseconds up to *now_ms* in which every open call waited for a person or a host.
         """
-        if not self.pending or self.reserved:
+        if self.reserved:
             return self.stood_ms
         until = now_ms
         for pending in self.pending.values():
@@ -446,7 +447,8 @@ class SessionState:
         """
         Returns milliseconds from the first event to *now_ms*, without those in which its time stood still.
         """
-        return 0 if self.started_ms < 0 else now_ms - self.started_ms - self.waited_ms(now_ms)
+        stood_ms = self.waited_ms(now_ms) if self.pending else self.stood_ms
+        return 0 if self.started_ms < 0 else now_ms - self.started_ms - stood_ms
 
     def last(self, sig: int | None) -> Entry | None:
         """

@@ -119,7 +119,8 @@ class Policy:
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
         self.model_files: ModelFiles | None = None
-        asked = dict.fromkeys((path, one.model_kind) for one in everything if (path := one.retry_model) is not None)
+        named = [(getattr(one, "model", None), one.model_kind) for one in everything]
+        asked = dict.fromkeys((path, kind) for path, kind in named if path is not None and kind is not None)
         if asked:
             from . import models
 

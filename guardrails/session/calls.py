@@ -196,9 +196,8 @@ class Calls:
             plan = ledger.plan(tool)
         spec, labels = plan.arguments or self.specs.get(tool), plan.tool.labels
         call = tool_call(tool, arguments, call_id or urandom(8).hex(), spec, labels)
-        locates = plan.unfit_locates if call.problems else plan.locates
-        if locates:
-            call.places = places_of(locates, call, plan.tool)
+        if plan.locates:
+            call.places = places_of(plan.locates, call, plan.tool)
         now = ledger.time()
         try:
             step = partial(engine.decide, call, plan, now, execute is not asked, policy.stop)

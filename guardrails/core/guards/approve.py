@@ -32,7 +32,6 @@ class Approve(Guard):
 
     codes: ClassVar[Codes] = {f"approve.{answer}": ("tool", "reason") for answer in ("pending", "refused", "expired")}
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", "reason", "expires")
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
     listed: ClassVar[str | None] = "tools"
 
     tools: tuple[Glob, ...] = ()

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
-from guardrails.core.retries.serving import RETRIES
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Checked, suggestion
@@ -95,10 +94,10 @@ class Facts:
         self.cost = cost
         self.tokens = tokens
         self.turn = turn
-        if more:
-            if unknown := [name for name in more if not hasattr(Facts, name)]:
-                raise TypeError(f"there is no fact `{unknown[0]}`")
-            vars(self).update(more)
+        for name, value in more.items():
+            if not hasattr(Facts, name):
+                raise TypeError(f"there is no fact `{name}`")
+            setattr(self, name, value)
 
 
 class Event(NamedTuple):
@@ -235,12 +234,8 @@ class Guard(_Slot):
     """Settings that no file has."""
     files: ClassVar[tuple[str, ...]] = ()
     """Settings that name a file, relative to the policy file."""
-    refuses_unfit: ClassVar[bool] = False
-    """Whether it refuses every call whose arguments do not fit the tool."""
-    sees_unfit: ClassVar[bool] = True
-    """Whether it looks at a call whose arguments do not fit the tool, where another guard refuses that call."""
-    model_kind: ClassVar[str] = RETRIES
-    """The format of its model file, if it has one."""
+    model_kind: ClassVar[str | None] = None
+    """The format of the learned model that its setting `model` names; None: it asks none."""
 
     mode: Mode = "enforce"
     """`observe` records its verdicts and changes nothing; `off` is as if it were not there."""
@@ -379,9 +374,6 @@ class Guard(_Slot):
         """
         return overrides(self, hook)
 
-    looks_back: ClassVar[bool] = True
-    """Whether `check` may object to a repeat where it has nothing to say of a fresh call."""
-
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
         Returns whether `check` may object to a fresh call of *tool*: valid, and like none that is remembered or runs.
@@ -408,13 +400,6 @@ class Guard(_Slot):
     def limits(self) -> "Limits | None":
         """
         The limits of the session that `extend` raises, a child shares and the envelope names; None if it holds none.
-        """
-        return None
-
-    @property
-    def retry_model(self) -> str | None:
-        """
-        The model file that it asks.
         """
         return None
 

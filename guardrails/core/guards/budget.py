@@ -1,9 +1,8 @@
 """
 Cap calls, turns, money, tokens and time; and hold back what open calls, model requests and children will use.
 
-`Budget` is of a session. It remembers what undeclared tools and model responses used on average, what is held for open requests, and
-how many responses had no price. `Purse` is the part of it that a session shares with its children: the fuse of an unpriced response,
-and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
+`Budget` is of a session. It remembers what model responses used on average, what is held for open requests, and how many responses had
+no price. `Purse` is the part of it that a session shares with its children. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,8 @@ from .denials import Denials
 BUDGET: Final = "budget"
 PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
+MODEL, CHILDREN = "model", "children"
+"""What is in a purse."""
 RESPONSES: Final = ("responses", "response_cost", "response_tokens")
 """What it remembers of model responses, for their average: numbers that add up, as a scope holds them."""
 HOLDS: Final = 256
@@ -102,6 +103,8 @@ TABLE: Final = (
 )
 CALLS, TURNS, COST, TOKENS, TIME = TABLE
 LIMITS: Final = {limit.setting: limit for limit in TABLE}
+OF_TOOLS: Final = tuple(name for name in LIMITS if name != TURNS.setting)
+"""Those that a tool, or a scope, can have."""
 SEEDS: Final = {
     "max_tool_calls": "max_calls",
     "max_tool_turns": "max_turns",
@@ -116,27 +119,27 @@ class Limits:
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "most", "own", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "most", "own", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
         self.budget = budget
-        self.caps = [(limit, limit.amount(value), limit.counts) for limit, value in given if value is not None]
-        self.own = {limit.name: amount for limit, amount, _ in self.caps}
-        self.most = self.raised({})
-        """The five of them, in their order."""
+        self.own = {limit.name: limit.amount(value) for limit, value in given if value is not None}
+        self.most = tuple(self.own.get(limit.name, NEVER) for limit in TABLE)
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
         """Money is limited."""
         self.reserves = self.priced or TOKENS.name in self.own
         """Money or tokens are, so that estimates are held."""
 
-    def raised(self, limits: Mapping[str, int]) -> tuple[int, ...]:
+    def of(self, state: SessionState) -> Sequence[int]:
         """
-        Returns the five of them, where a state has raised some to *limits*.
+        Returns the five of them, in the order of `TABLE`, as they were raised; `NEVER` stands for none.
         """
-        own = self.own
-        return tuple(limits.get(name, own[name]) if name in own else NEVER for _, name, *_ in TABLE)
+        raised, own = state.limits, self.own
+        if not raised:
+            return self.most
+        return [raised.get(name, own[name]) if name in own else NEVER for _, name, *_ in TABLE]
 
     def limit(self, state: SessionState, name: str) -> int | None:
         """
@@ -149,16 +152,14 @@ class Limits:
         Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
         fifth, and of calls and turns ten or more.
         """
-        made, raised, reserved, reserves = [], state.limits, state.reserved, self.reserves
-        for limit, own, counts in self.caps:
-            most = raised.get(limit.name, own) if raised else own
-            left = most - (getattr(state, counts) if counts else now_ms - state.started_ms)
-            if not counts and (not near or left * 5 <= most):
-                # Time that stood still matters only near the limit.
-                left = most - state.spent_ms(now_ms)
-            if reserves:
+        made = []
+        for limit, most in zip(TABLE, self.of(state), strict=True):
+            if most == NEVER:
+                continue
+            left = most - limit.used(state, now_ms)
+            if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
-            if reserved and counts:
+            if state.reserved and limit is not TIME:
                 # Time passes for all of a family at once.
                 left -= state.reserved_by_children(limit.name)
             if not near or left * 5 <= most or left < limit.few:
@@ -175,7 +176,8 @@ class Limits:
         """
         Returns why a sub-agent, so many levels below the root, is to make no call; None: it may.
         """
-        most, deepest, there = self.budget.max_children, self.budget.max_depth, state.own.get(Children.name, 0)
+        most, deepest = self.budget.max_children, self.budget.max_depth
+        there = (state.own.get(PURSE) or {}).get(CHILDREN, 0)
         if deepest is not None and depth > deepest:
             return ended("budget.max_depth", "Limit of sub-agents below each other", str(deepest), depth)
         full = most is not None and there >= most
@@ -210,37 +212,28 @@ class MoreCalls(TypedDict, total=False):
 @guard
 class Purse(Guard):
     """
-    The fuse that a family shares: a response without a price ends its sessions, until `extend`. It remembers the model.
+    The part of a budget that a family shares: the fuse of a response without a price, which ends its sessions until `extend`, and how many
+    sub-agents there were, those of sub-agents included. It remembers the model, and the number.
     """
 
     name: ClassVar[str] = PURSE
     codes: ClassVar[Codes] = {}
     family: ClassVar[bool] = True
-    events: ClassVar[tuple[str, ...]] = ("charge", "extend")
+    events: ClassVar[tuple[str, ...]] = ("charge", "extend", "reserve")
 
     closes: bool = False
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        values = event.values
-        if event.name == "extend":
-            return mine if values.get("asked") else None
-        free = values["cost"] is not None or values.get("unasked") or not (values["tokens"] or values.get("untold"))
-        return mine if free or mine or not self.closes else [(values.get("model") or "")[:NAME_SHOWN]]
-
-
-@guard
-class Children(Guard):
-    """
-    The number of sub-agents that a family had, those of sub-agents included.
-    """
-
-    name: ClassVar[str] = "budget.children"
-    codes: ClassVar[Codes] = {}
-    family: ClassVar[bool] = True
-    events: ClassVar[tuple[str, ...]] = ("reserve",)
-
-    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return mine if event.values.get("more") else (mine or 0) + 1
+        values, made = event.values, dict(mine or {})
+        if event.name == "charge":
+            paid = values["cost"] is not None or not (values["tokens"] or values.get("untold"))
+            if self.closes and not paid and not values.get("unasked"):
+                made.setdefault(MODEL, (values.get("model") or "")[:NAME_SHOWN])
+        elif event.name == "reserve":
+            made[CHILDREN] = made.get(CHILDREN, 0) + (not values.get("more"))
+        elif not values.get("asked"):
+            made.pop(MODEL, None)
+        return made or None
 
 
 @guard
@@ -248,10 +241,10 @@ class ToolBudget(Guard):
     """
     Deny a tool that has used *amount* of one *limit* in the session; money in micro-dollars, time in milliseconds.
 
-    It remembers, by limit and tool, the amount; of turns also the latest one.
+    It remembers the amount by limit and tool.
     """
 
-    codes: ClassVar[Codes] = {f"tools.budget.{limit}": ("limit", "used") for limit in LIMITS}
+    codes: ClassVar[Codes] = {f"tools.budget.{name}": ("limit", "used") for name in OF_TOOLS}
     name: ClassVar[str] = "tools.budget"
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("withdraw",)
@@ -260,8 +253,8 @@ class ToolBudget(Guard):
     amount: int = 0
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        used, takes = self._used(call.tool, mine)[0], self._takes(call.tool, mine, facts)
-        if used + (takes if self.limit == TURNS.setting else max(1, takes)) <= self.amount:
+        used = mine.get(self._place(call.tool, mine), 0) if mine else 0
+        if used + max(1, self._takes(facts)) <= self.amount:
             return None
         shown, most = (LIMITS[self.limit].shown(amount, named=True) for amount in (used, self.amount))
         message = f"`{call.tool}` has used {shown} of its {most} in this session."
@@ -269,7 +262,7 @@ class ToolBudget(Guard):
         return Denial(f"tools.budget.{self.limit}", message, hint, values={"used": shown, "limit": most})
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return self._more(call.tool, mine, self._takes(call.tool, mine, facts), facts.turn)
+        return self._more(call.tool, mine, self._takes(facts))
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         cost = 0 if outcome.cost is None else outcome.cost - facts.cost
@@ -278,32 +271,17 @@ class ToolBudget(Guard):
         return mine if facts.late else self._more(call.tool, mine, more.get(self.limit, 0))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        tool = event.values["tool"]
-        amount = self._takes(tool, mine, facts)
-        if self.limit == TURNS.setting:
-            # A turn comes back if no other call of the tool was made in it.
-            others = any(one.tool == tool and one.turn == state.mark and one.seq != facts.seq for one in state.window)
-            amount = int(not amount and facts.turn == state.turn and not others)
-        return self._more(tool, mine, -amount)
+        return self._more(event.values["tool"], mine, -self._takes(facts))
 
-    def _takes(self, tool: str, mine: Any, facts: Facts) -> int:
-        if self.limit == TURNS.setting:
-            return int(self._used(tool, mine)[1] != facts.turn)
+    def _takes(self, facts: Facts) -> int:
         return {CALLS.setting: 1, COST.setting: facts.cost, TOKENS.setting: facts.tokens}.get(self.limit, 0)
 
-    def _used(self, tool: str, mine: Any) -> Sequence[int]:
-        """
-        Returns the amount used, and of turns the number of the latest, else -1.
-        """
-        used = (mine or {}).get(counter(mine, tool, f"{self.limit}:"), 0)
-        return (used, -1) if isinstance(used, int) else used
+    def _place(self, tool: str, mine: Any) -> str:
+        return counter(mine, tool, f"{LIMITS[self.limit].name}:")
 
-    def _more(self, tool: str, mine: Any, amount: int, turn: int = -1) -> Any:
-        if not amount:
-            return mine
-        used = self._used(tool, mine)[0] + amount
-        made = [used, turn] if self.limit == TURNS.setting else used
-        return {**(mine or {}), counter(mine, tool, f"{self.limit}:"): made}
+    def _more(self, tool: str, mine: Any, amount: int) -> Any:
+        place = self._place(tool, mine)
+        return {**(mine or {}), place: (mine or {}).get(place, 0) + amount} if amount else mine
 
 
 @guard
@@ -316,11 +294,7 @@ class Budget(Guard):
     """
 
     codes: ClassVar[Codes] = {
-        "budget.max_calls": ("limit", "used", "held"),
-        "budget.max_turns": ("limit", "used", "held"),
-        "budget.max_cost_usd": ("limit", "used", "estimate", "left"),
-        "budget.max_tokens": ("limit", "used", "estimate", "left"),
-        "budget.max_elapsed": ("limit", "used"),
+        **{f"budget.{name}": ("limit", "used", "held", "estimate", "left") for name in LIMITS},
         "budget.max_children": ("limit", "used"),
         "budget.max_depth": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
@@ -329,11 +303,8 @@ class Budget(Guard):
     }
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
-    tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *LIMITS)
-    scope_settings: ClassVar[tuple[str, ...] | None] = (
-        *("mode", "max_calls", "max_cost_usd", "max_tokens", "max_elapsed"),
-        *("final_answer_reserve_usd", "on_unpriced"),
-    )
+    tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *OF_TOOLS)
+    scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", *OF_TOOLS, "final_answer_reserve_usd", "on_unpriced")
 
     max_calls: Annotated[int, Ge(0)] | None = None
     max_turns: Annotated[int, Ge(0)] | None = None
@@ -366,11 +337,10 @@ class Budget(Guard):
     def companions(self) -> tuple[Guard, ...]:
         closes = self._bound.priced and self.on_unpriced == "deny" and self.mode == "enforce"
         # Once it is over, a host stops a model that only repeats what is refused.
-        counting = () if self.max_children is None else (Children(mode=self.mode),)
-        return Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode), *counting
+        return Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode)
 
     def applies(self, tool: Tool) -> bool:
-        return bool(self._bound.caps)
+        return bool(self._bound.own)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
@@ -390,26 +360,26 @@ class Budget(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
-            most = self._bound.raised(state.limits)[1]
-            cause = _ended(TURNS, most, state.turns) if state.turns >= most else self._reserved(state, TURNS)
+            _, turns, *_ = self._bound.of(state)
+            cause = _ended(TURNS, turns, state.turns) if state.turns >= turns else self._reserved(state, TURNS)
         if cause is None and (state.reserved or state.pending):
             cause = self._reserved(state, CALLS)
-        if cause is None and self._bound.reserves:
+        if cause is None and (facts.cost or facts.tokens):
             cause = self._fits(state, "call", (facts.cost, facts.tokens))
         return cause
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        bound = self._bound
-        most = bound.raised(state.limits) if state.limits else bound.most
-        if state.calls >= most[0] and not facts.over and state.calls - _waiting(state) >= most[0]:
-            return _ended(CALLS, most[0], state.calls)
-        if facts.turn_over and state.turns >= most[1]:
-            return _ended(TURNS, most[1], state.turns)
-        if bound.reserves and (cause := self._unpayable(state, most, mine, facts)) is not None:
+        bound, now = self._bound, facts.now_ms
+        calls, turns, cost, tokens, time = bound.of(state) if state.limits else bound.most
+        if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
+            return _ended(CALLS, calls, state.calls)
+        if facts.turn_over and state.turns >= turns:
+            return _ended(TURNS, turns, state.turns)
+        if bound.reserves and (cause := self._unpayable(state, cost, tokens, mine, facts)) is not None:
             return cause
         # Time that stood still matters only near the limit.
-        if facts.now_ms - state.started_ms >= most[4] <= (spent := state.spent_ms(facts.now_ms)):
-            return _ended(TIME, most[4], spent)
+        if now - state.started_ms >= time <= (spent := state.spent_ms(now)):
+            return _ended(TIME, time, spent)
         if not facts.request or not bound.reserves:
             return None
         declared = facts.cost, facts.tokens
@@ -417,21 +387,21 @@ class Budget(Guard):
         return self._fits(state, "model request", _average(mine) if guessed else declared, guessed=guessed)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        values, holder, made = event.values, facts.holder, dict(mine or {})
-        holds, used = dict(made.pop("holds", ())), list[int]()
+        values, made = event.values, dict(mine or {})
+        holds = dict(made.pop("holds", ()))
         if event.name == "request":
-            holds = {key: one for key, one in holds.items() if one[3] or not 0 < one[0] <= facts.now_ms}
+            holds = {key: one for key, one in holds.items() if one[3] or one[0] > facts.now_ms}
             estimate = values.get("estimate")
-            cost, tokens = _average(mine) if estimate is None else estimate
             if self._bound.reserves and not values.get("refused"):
                 # One that holds nothing is known too: its response must not give back what another holds.
+                cost, tokens = _average(mine) if estimate is None else estimate
                 until = facts.now_ms + values["lasts_ms"]
-                holds[_key(holder, values["n"])] = [until, cost, tokens, estimate is not None]
+                holds[_key(facts.holder, values["n"])] = [until, cost, tokens, estimate is not None]
                 holds = dict([*holds.items()][-HOLDS:])
-        else:
-            used = [] if event.name == "release" else [values["cost"] or 0, values["tokens"]]
-            request = values.get("request")
-            holds.pop(_fitting(holds, holder, used) if request is None else _key(holder, request), None)
+            return made | {"holds": holds} if holds else made or None
+        used = [] if event.name == "release" else [values["cost"] or 0, values["tokens"]]
+        request = values.get("request")
+        holds.pop(_fitting(holds, facts.holder, used) if request is None else _key(facts.holder, request), None)
         if any(used) and self._bound.reserves:
             made |= {key: made.get(key, 0) + more for key, more in zip(RESPONSES, (1, *used), strict=True)}
         if event.name == "charge" and values["cost"] is None:
@@ -440,32 +410,32 @@ class Budget(Guard):
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         held_cost, held_tokens = map(sum, zip(held(state), held(state, guesses=True), strict=True))
-        calls, _, cost, tokens, _ = self._bound.raised(state.limits)
+        calls, _, cost, tokens, _ = self._bound.of(state)
         # What is left may be too little for a turn before it is nothing.
         cost -= held_cost + self._bound.reserve + _average(mine)[0]
-        edges = (
-            Edge(("calls",), calls),
-            Edge(("cost", "held_cost"), cost),
-            Edge(("tokens", "held_tokens"), tokens - held_tokens),
-        )
-        return [edge for edge, limit in zip(edges, (CALLS, COST, TOKENS), strict=True) if limit.name in self._bound.own]
+        edges = {
+            CALLS: Edge(("calls",), calls),
+            COST: Edge(("cost", "held_cost"), cost),
+            TOKENS: Edge(("tokens", "held_tokens"), tokens - held_tokens),
+        }
+        return [edge for limit, edge in edges.items() if limit.name in self._bound.own]
 
-    def _unpayable(self, state: SessionState, limits: Sequence[int], mine: Any, facts: Facts) -> Denial | None:
+    def _unpayable(self, state: SessionState, most: int, tokens: int, mine: Any, facts: Facts) -> Denial | None:
         """
-        Returns why no more can be paid: nothing is left, a response had no price, what is left pays no tool, or, if a model request is
-        next, no usual one.
+        Returns why no more can be paid of *most* money and *tokens*: nothing is left, a response had no price, what is left pays no tool,
+        or, if a model request is next, no usual one.
         """
-        _, _, most, tokens, _ = limits
         if state.tokens >= tokens:
             return _ended(TOKENS, tokens, state.tokens)
         if most == NEVER:
             return None
-        limit, left, unpriced_by = usd(most), most - state.cost - self._bound.reserve, state.own.get(PURSE)
+        limit, left = usd(most), most - state.cost - self._bound.reserve
         if left <= 0:
             return _ended(COST, most, state.cost)
-        if unpriced_by and self.on_unpriced == "deny":
+        purse = state.own.get(PURSE) or {}
+        if MODEL in purse and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
-            return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=unpriced_by[0])
+            return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=purse[MODEL])
         # The cheapest tool costs nothing where one is free, or nobody lists them.
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None

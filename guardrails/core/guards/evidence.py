@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, takewhile
 from typing import Any, ClassVar, Final
 
-from guardrails.core.state import CAME, MANY, Entry, SessionState, low, shares
+from guardrails.core.state import LITTLE, MANY, UNFINISHED, Entry, SessionState, low, shares
 from guardrails.core.values.errors import TRANSIENT, WITHOUT_EFFECT
 from guardrails.core.values.types import Outcome, ToolCall
 
@@ -27,7 +27,6 @@ Measured on recorded calls: of 24 looks after two equal ones none had changed; t
 OVER: Final = ("ok", "error")
 """The ways in which a call ended that tell something, if it was not cancelled."""
 CANCELLED: Final = "cancelled"
-LITTLE, EMPTY, UNFINISHED = (CAME.index(name) for name in ("little", "empty", "unfinished"))
 NO_EVIDENCE: Final = (LITTLE, UNFINISHED)
 UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where nobody judges it."""

@@ -78,7 +78,7 @@ class LoopScore(Guard):
 
     codes: ClassVar[Codes] = {"loop_score.likely": ("tool", "score")}
     files: ClassVar[tuple[str, ...]] = ("model",)
-    model_kind: ClassVar[str] = LOOPS
+    model_kind: ClassVar[str | None] = LOOPS
     remembers: ClassVar[int] = 20
 
     model: Annotated[str, MinLen(1)] | None = None
@@ -88,10 +88,6 @@ class LoopScore(Guard):
 
     def companions(self) -> tuple[Guard, ...]:
         return (Evidence(mode=self.mode),)
-
-    @property
-    def retry_model(self) -> str | None:
-        return self.model
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         model = (facts.models or {}).get(self.model or "")

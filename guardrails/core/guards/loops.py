@@ -7,7 +7,7 @@ from itertools import chain, islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import MANY, NEVER, Entry, SessionState
+from guardrails.core.state import EMPTY, LITTLE, MANY, NEVER, UNFINISHED, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
@@ -15,19 +15,7 @@ from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Keys, Verdict, guard, map_of
 from .denials import Denials
-from .evidence import (
-    EMPTY,
-    LITTLE,
-    UNFINISHED,
-    Evidence,
-    again_of,
-    brought_news,
-    changed_seq,
-    ended_alike,
-    is_evidence,
-    past,
-    same_calls,
-)
+from .evidence import Evidence, again_of, brought_news, changed_seq, ended_alike, is_evidence, past, same_calls
 from .similarity import same_but_numbers, same_words, sketch_of
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.retries.serving import Advice, Judged, Stakes
+from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
@@ -102,6 +102,7 @@ class Retryable(Guard):
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
     only_failures: ClassVar[bool] = True
     files: ClassVar[tuple[str, ...]] = ("model",)
+    model_kind: ClassVar[str | None] = RETRIES
 
     max_retries: Annotated[int, Ge(0)] = 3
     max_same_error: Annotated[int, Ge(1)] = 3
@@ -141,10 +142,6 @@ class Retryable(Guard):
 
     def hears(self, hook: str) -> bool:
         return overrides(self, hook) and (hook != "settle" or self.model is not None)
-
-    @property
-    def retry_model(self) -> str | None:
-        return self.model
 
     @property
     def auto_ms(self) -> int | None:

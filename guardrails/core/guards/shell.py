@@ -58,7 +58,6 @@ class Shell(Guard):
         "shell.undecidable": ("reason",),
         "shell.fork_bomb": (),
     }
-    sees_unfit: ClassVar[bool] = False
 
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *ask* and *allow*. Blind to case."""

@@ -21,7 +21,6 @@ class Streak(Guard):
     """
 
     codes: ClassVar[Codes] = {"streak.max_same": ("limit", "used"), "streak.max_failures": ("limit", "used")}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_same: Annotated[int, Ge(1), Le(200)] | None = None
     """Calls of one tool in a row."""

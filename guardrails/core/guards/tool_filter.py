@@ -22,7 +22,6 @@ class ToolFilter(Guard):
 
     codes: ClassVar[Codes] = {"tool_filter.allow": (), "tool_filter.deny": (), "tool_filter.unknown": ("tools",)}
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
-    looks_back: ClassVar[bool] = False
 
     allow: tuple[Glob, ...] = ()
     """Globs; empty allows every tool."""

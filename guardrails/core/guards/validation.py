@@ -35,8 +35,6 @@ class Validation(Guard):
     """
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}
-    looks_back: ClassVar[bool] = False
-    refuses_unfit: ClassVar[bool] = True
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False

@@ -15,16 +15,7 @@ from tests.tables import table
 
 Calls = Callable[..., list[RecordedCall]]
 
-RULES = [
-    Rule(
-        match=("a",),
-        declared={},
-        guards={
-            "budget": {"max_elapsed": 5.0, "max_turns": 2},
-            "rate": {"max_calls_per_second": 1},
-        },
-    )
-]
+RULES = [Rule(match=("a",), guards={"budget": {"max_elapsed": 5.0}, "rate": {"max_calls_per_second": 1}})]
 
 
 def test_reasons_name_the_sources(calls: Calls) -> None:
@@ -38,11 +29,7 @@ def test_reasons_name_the_sources(calls: Calls) -> None:
     judged(judge, told)
     said = judge.judgement().not_judged
     assert said["rate"] == said["tools.budget.max_elapsed"] == "no times in sessions of one"
-    assert (
-        said["denials"]
-        == said["tools.budget.max_turns"]
-        == "no word on which response made a call in sessions of any source"
-    )
+    assert said["denials"] == "no word on which response made a call in sessions of any source"
 
 
 def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool, Validation
+from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool
 from guardrails.core.commands import read, syntax
 from guardrails.core.guards.base import Facts
 from guardrails.core.state import SessionState
@@ -299,14 +299,3 @@ def test_a_command_is_read_before_the_state_is_locked() -> None:
         assert session.call("bash", {"command": "if then # only here"}, lambda *_: "").code == "shell.unreadable"
         assert session.call("bash", {"command": ["echo", "only here"]}, lambda *_: "").ok
     assert not any(read_inside)
-
-
-@table("mode, is_read", [("enforce", False), ("observe", True)])
-def test_what_validation_refuses_is_not_read(mode: Any, is_read: bool) -> None:
-    schema = {"type": "object", "properties": {"command": {"type": "string"}, "n": {"type": "integer"}}}
-    tool = Tool(name="bash", commands=("command",), parameters=schema)
-    before = read.cache_info().misses
-    with Policy([Validation(mode=mode), Shell(deny=("id",))], tools=[tool]).session("s", tools=[tool]) as session:
-        said = session.call("bash", {"command": f"id; echo unfit in {mode}", "n": "many"}, lambda *_: "done")
-    assert said.code == ("shell.deny" if is_read else "validation.arguments")
-    assert (read.cache_info().misses > before) is is_read

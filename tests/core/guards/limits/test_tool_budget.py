@@ -58,15 +58,6 @@ def test_tokens_of_one_tool_are_counted_when_its_calls_are_done(clock: Any) -> N
     assert admitted(session, "search_web", 5, lambda *_: Success("ok", tokens=50)) == 2
 
 
-def test_turns_of_one_tool_are_turns_in_which_it_was_called(clock: Any) -> None:
-    session = make(clock, {"max_turns": 2})
-    seen = []
-    for used in (True, False, True, True):
-        session.begin_turn()
-        seen.append(admitted(session, "search_web", 3) if used else admitted(session, "read", 3))
-    assert seen == [3, 3, 3, 0]
-
-
 def test_time_of_one_tool_is_the_time_its_calls_took(clock: Any) -> None:
     session = make(clock, {"max_elapsed": 10})
     assert admitted(session, "search_web", 5, lambda *_: clock.advance(4)) == 3
@@ -75,7 +66,7 @@ def test_time_of_one_tool_is_the_time_its_calls_took(clock: Any) -> None:
 
 
 def test_the_names_of_the_seeds_and_a_mode_are_taken(clock: Any) -> None:
-    said = {"max_tool_calls": 3, "max_total_cost_usd": 0.5, "max_elapsed": 1.001, "max_turns": None}
+    said = {"max_tool_calls": 3, "max_total_cost_usd": 0.5, "max_elapsed": 1.001, "max_tokens": None}
     assert [*Budget.ruled(None, said)] == [
         ToolBudget(limit="max_calls", amount=3),
         ToolBudget(limit="max_cost_usd", amount=500_000),
@@ -86,7 +77,7 @@ def test_the_names_of_the_seeds_and_a_mode_are_taken(clock: Any) -> None:
 
 
 def test_more_names_than_there_are_counters_make_it_stricter_and_never_looser(clock: Any) -> None:
-    session = make(clock, {"max_calls": 2, "max_turns": 2}, match="*")
+    session = make(clock, {"max_calls": 2}, match="*")
     counts = [admitted(session, f"tool_{number}", 4) for number in range(120)]
     assert counts[:20] == [2] * 20
     assert max(counts) == 2
