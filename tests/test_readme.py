@@ -67,7 +67,7 @@ def test_code_comes_by_line_30_and_the_whole_is_at_most_150_lines() -> None:
 
 
 def test_the_table_of_hosts_is_that_of_their_page() -> None:
-    measured = (ROOT / "docs/hosts/README.md").read_text().partition("| host | calls run |")[2].partition("\n\n")[0]
+    measured = (ROOT / "docs/hosts.md").read_text().partition("| host | calls run |")[2].partition("\n\n")[0]
     of_page = [[cell.strip() for cell in line.split("|")[1:-1]] for line in measured.splitlines()[2:]]
     told = README.partition("| host | calls run |")[2].partition("\n\n")[0]
     of_readme = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()[2:]]

@@ -5,7 +5,7 @@ How far a model gets that calls without end, in each host, without and with the 
 
 Each host runs in its own environment, as `python3 dev.py hosts` makes it in .hosts; one that is not there is skipped. It needs
 nothing but Python: all of the hosts in about six minutes on two cores. `--calls` and `--seconds` cut a bare host short, whose
-figure then is "over N". `--write` puts tables and chart into docs/hosts.
+figure then is "over N". `--write` puts tables and chart into docs/hosts.md.
 
 Exit code 1: a host runs the same call more than three times, does not stop at a cap, refuses honest work, or lacks a final answer
 that it owes; or one that is here failed. 2: no host is here.
@@ -27,7 +27,7 @@ from typing import Any, Final
 
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PAGE: Final = ROOT / "docs/hosts/README.md"
+PAGE: Final = ROOT / "docs/hosts.md"
 CHART: Final = PAGE.with_name("blast-radius.svg")
 BEGIN: Final = "<!-- python -m benchmarks.hosts.blast_radius --write -->\n"
 END: Final = "<!-- end of the blast radius -->\n"
@@ -258,7 +258,7 @@ def main(*arguments: str) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="hosts (default: all)")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--svg", type=Path, help="draw the chart into this file")
-    parser.add_argument("--write", action="store_true", help="put tables and chart into docs/hosts")
+    parser.add_argument("--write", action="store_true", help="put tables and chart into docs/hosts.md")
     parser.add_argument(
         "--environments", type=Path, default=ROOT / ".hosts", help="a folder with an environment NAME a host"
     )

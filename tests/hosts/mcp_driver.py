@@ -19,6 +19,7 @@ from typing import Any, Final
 from mcp_types import CallToolResult, TextContent
 
 from guardrails.mcp.wire import BESIDE, ENVELOPE, RUN, wrapped_value
+from tests.hosts.page import PAGE, programs
 
 from .driver import Asked, Call, Ran, Script, cancelled
 
@@ -137,28 +138,28 @@ class McpDriver:
         return result
 
 
-def shown_and_printed(page: str) -> tuple[str, str]:
+def shown_and_printed(host: str) -> tuple[str, str]:
     """
-    What the program of *page* of the documentation should print, and what it prints.
+    What the program about *host* in the documentation should print, and what it prints.
     """
-    root = Path(__file__).parents[2]
-    text = (root / "docs" / "hosts" / page).read_text()
-    program, printed = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0] for kind in ("python", "text"))
+    [(program, printed)] = [
+        each for each in programs("mcp and FastMCP") if f"guardrails.integrations.{host} " in each[0]
+    ]
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     return printed, done.stdout
 
 
-def clients_of(page: str) -> str:
+def clients_of(host: str) -> str:
     """
-    The program of *page* that shows a client.
+    The program that shows a client of *host*.
     """
-    text = (Path(__file__).parents[2] / "docs" / "hosts" / page).read_text()
-    found: str = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
-    return found
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    [found] = [each for each in blocks if f"guardrails.integrations.{host} import GuardedClient" in each]
+    return str(found)

@@ -6,10 +6,8 @@ import asyncio
 import gc
 import itertools
 import json
-import re
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -34,6 +32,7 @@ from agent_framework import (
 from guardrails import Budget, Duplicates, MemorySink, Policy
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+from tests.hosts.page import programs
 from tests.openai_api import problems
 from tests.replaying import replay
 
@@ -243,9 +242,6 @@ def unsettled(session: Any) -> dict[str, Any]:
 # The page
 
 
-PAGE = (Path(__file__).parents[2] / "docs/hosts/agent-framework.md").read_text(encoding="utf-8")
-
-
 UNCLOSED = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 """The program of a reader leaves its connection to the loop that ended."""
 
@@ -256,7 +252,7 @@ def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("agent_framework.openai")
-    program, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
+    [(program, printed)] = programs("Microsoft agent-framework")
 
     def model(body: Any, n: int) -> Any:
         off = body.get("tool_choice") == "none"

@@ -7,12 +7,10 @@ import functools
 import inspect
 import json
 import math
-import re
 import uuid
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -40,6 +38,7 @@ from pydantic import create_model
 
 from guardrails import Approve, Budget, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
+from tests.hosts.page import programs
 
 from .behaviours.base import envelope, in_turn, search, searching
 from .behaviours.pauses import PAY
@@ -191,10 +190,6 @@ class TestClaudeAgentSdk(Contract):
 # What is the SDK's own
 
 
-PAGE = Path(__file__).parents[2] / "docs/hosts/claude-agent-sdk.md"
-BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-
-
 def bank() -> tuple[list[int], Callable[[int], str]]:
     paid: list[int] = []
 
@@ -252,7 +247,7 @@ def person(answer: Any) -> Any:
     return can_use_tool
 
 
-@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+@pytest.mark.parametrize(("program", "printed"), programs("Claude Agent SDK"))
 def test_the_programs_of_the_page_print_what_it_says(
     program: str, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,7 +263,7 @@ def test_the_programs_of_the_page_print_what_it_says(
 
     # The model is Anthropic's, behind Claude Code: only its place is taken.
     monkeypatch.setattr(claude_agent_sdk, "query", scripted)
-    exec(compile(program, str(PAGE), "exec"), {})
+    exec(compile(program, "hosts.md", "exec"), {})
     assert capsys.readouterr().out == printed
 
 

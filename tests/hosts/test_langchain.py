@@ -5,11 +5,9 @@ LangChain's `create_agent` and LangGraph's `ToolNode` behind the guards.
 import asyncio
 import functools
 import json
-import re
 import uuid
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import pytest
@@ -35,6 +33,7 @@ from pydantic import Field
 from guardrails import Budget, MemorySink, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+from tests.hosts.page import programs
 from tests.openai_api import problems
 
 from .behaviours.base import in_turn, roaming, searching, stuck
@@ -268,9 +267,6 @@ class TestLangchain(Contract):
 # What is LangChain's own
 
 
-PAGE = Path(__file__).parents[2] / "docs/hosts/langchain.md"
-
-
 def agent_of(script: Script, tools: Sequence[Any], guard: Any, *, seen: Any = None, **more: Any) -> Any:
     model = ScriptedModel(script=script, seen=[] if seen is None else seen, outputs=more.pop("outputs", frozenset()))
     return create_agent(model, list(tools), middleware=[*more.pop("before", ()), guard, *more.pop("after", ())], **more)
@@ -298,11 +294,8 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
     return serve
 
 
-BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-
-
 @pytest.mark.system
-@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+@pytest.mark.parametrize(("program", "printed"), programs("LangChain and LangGraph"))
 def test_the_programs_of_the_page_print_what_it_says(
     program: str, printed: str, openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,7 +306,7 @@ def test_the_programs_of_the_page_print_what_it_says(
     with openai(model) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
-        exec(compile(program, str(PAGE), "exec"), {})
+        exec(compile(program, "hosts.md", "exec"), {})
         assert problems(server.requests) == []
         assert "tool_choice" not in server.requests[0]
         assert server.requests[-1]["tools"]

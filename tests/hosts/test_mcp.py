@@ -87,7 +87,7 @@ class TestMcpClient(Contract):
 
 @pytest.mark.system
 def test_the_page_shows_what_its_program_prints() -> None:
-    shown, printed = shown_and_printed("mcp.md")
+    shown, printed = shown_and_printed("mcp")
     assert printed == shown
 
 
@@ -96,7 +96,7 @@ def test_the_client_of_the_page_answers(monkeypatch: pytest.MonkeyPatch, capsys:
         return "found"
 
     shown: dict[str, Any] = {}
-    exec(compile(clients_of("mcp.md"), "mcp.md", "exec"), shown)
+    exec(compile(clients_of("mcp"), "mcp", "exec"), shown)
     server = MCPServer("s")
     server.add_tool(search)
     # In place of the address, which nobody listens at.

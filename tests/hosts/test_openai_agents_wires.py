@@ -3,9 +3,7 @@ openai-agents with the real client of OpenAI, and the page's program.
 """
 
 import asyncio
-import re
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +17,17 @@ from openai import AsyncOpenAI
 from guardrails import Budget, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+from tests.hosts.page import programs
 from tests.openai_api import problems
 
 from .test_openai_agents import own_loop  # noqa: F401
-
-
-PAGE = Path(__file__).parents[2] / "docs/hosts/openai-agents.md"
 
 
 @pytest.mark.system
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[:2]
+    [(program, printed)] = programs("openai-agents")
 
     def model(body: Any, n: int) -> Any:
         off = body.get("tool_choice") == "none"
@@ -40,7 +36,7 @@ def test_the_program_of_the_page_prints_what_it_says(
     with ScriptedOpenAI(model) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "-")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        exec(compile(program, str(PAGE), "exec"), {})
+        exec(compile(program, "hosts.md", "exec"), {})
         assert problems(server.requests) == []
         assert server.requests[-1]["tools"]
     assert capsys.readouterr().out == printed

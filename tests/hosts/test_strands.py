@@ -6,7 +6,6 @@ import asyncio
 import functools
 import inspect
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -36,6 +35,7 @@ from strands.tools.mcp import MCPClient
 
 from guardrails import Budget, MemorySink, Policy
 from guardrails.integrations.strands import GuardrailsHooks
+from tests.hosts.page import programs
 
 from .behaviours.base import in_turn, roaming, searching
 from .behaviours.base import search as call_of
@@ -235,9 +235,6 @@ class TestStrands(Contract):
 # What is the host's own
 
 
-PAGE = Path(__file__).parents[2] / "docs/hosts/strands.md"
-
-
 def agent_of(script: Script, tools: Sequence[Any], *hooks: Any, seen: Any = None, **more: Any) -> Agent:
     model = ScriptedModel(script, [] if seen is None else seen, more.pop("outputs", frozenset()))
     return Agent(model, tools=list(tools), hooks=list(hooks), callback_handler=None, **more)
@@ -258,10 +255,10 @@ def one_call(name: str, **arguments: Any) -> Script:
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[:2]
+    [(program, printed)] = programs("Strands Agents")
     script: Script = lambda asked: Say("I found nothing.") if asked.off else Say(calls=(call_of("x"),))  # noqa: E731
     monkeypatch.setattr(strands.models, "BedrockModel", lambda *_, **__: ScriptedModel(script, []))
-    exec(compile(program, str(PAGE), "exec"), {})
+    exec(compile(program, "hosts.md", "exec"), {})
     assert capsys.readouterr().out == printed
 
 

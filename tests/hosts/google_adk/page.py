@@ -3,19 +3,18 @@ The page's program, with ADK's own client of Gemini against a server of the test
 """
 
 import json
-import re
 import threading
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.hosts.page import programs
 
-PAGE = Path(__file__).parents[3] / "docs/hosts/google-adk.md"
+
 CALL = {"functionCall": {"name": "search", "args": {"query": "x"}}}
 
 
@@ -57,11 +56,11 @@ class Page:
     def test_the_program_of_the_page_prints_what_it_says(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        program, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+        [(program, printed)] = programs("google-adk")
         with gemini() as (address, sent):
             monkeypatch.setenv("GOOGLE_API_KEY", "-")
             monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", address)
-            exec(compile(program, str(PAGE), "exec"), {})
+            exec(compile(program, "hosts.md", "exec"), {})
         assert capsys.readouterr().out == printed
         assert sent[-1]["tools"] == sent[0]["tools"]
         assert "toolConfig" not in sent[0]
