@@ -572,7 +572,7 @@ def test_d9_they_leave_what_a_model_says_and_asks_for_too(wire: Any, stream: boo
 
 
 def test_d10_there_are_eleven_tools_and_files_can_be_written_and_edited(folder: Path) -> None:
-    from guardrails.agent.builtin import SearchEndpoint, Spawn, Web, builtin_tools
+    from guardrails.agent.builtin import Spawn, Web, builtin_tools
 
     def child() -> Session:
         raise AssertionError
@@ -580,7 +580,7 @@ def test_d10_there_are_eleven_tools_and_files_can_be_written_and_edited(folder: 
     registry = builtin_tools(
         folder,
         memory=folder / "notes.db",
-        web=Web(search=SearchEndpoint(url="http://127.0.0.1:1/?q={query}")),
+        web=Web(search="http://127.0.0.1:1/?q={query}"),
         spawn=Spawn(child, lambda *_: ""),
         message=print,
     )

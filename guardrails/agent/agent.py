@@ -21,7 +21,7 @@ from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
 
-from .builtin import Root, SearchEndpoint, Shell, Spawn, Web, builtin_tools
+from .builtin import Root, Shell, Spawn, Web, builtin_tools
 from .conversations import Conversation, Conversations
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
@@ -225,13 +225,12 @@ class Agent:
         if not self.settings.builtins:
             return replaced(self._given)
         settings = self.settings
-        search = None if settings.search is None else SearchEndpoint(url=settings.search)
         try:
             built_in = builtin_tools(
                 settings.workspace,
                 memory=self._memory,
                 shell=self._shell,
-                web=Web(allow=settings.allow_hosts, search=search),
+                web=Web(allow=settings.allow_hosts, search=settings.search),
                 spawn=Spawn(session, self._sub_agent),
                 message=self._message,
             )

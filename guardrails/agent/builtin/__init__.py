@@ -11,26 +11,14 @@ from guardrails.policy.tools import Registry
 from guardrails.processes.sandbox import Name
 
 from .failure import ToolSet
-from .files import Files, Root
-from .memory import Memory
-from .shell import Shell
-from .spawn import Agent, Outbox, Spawn
-from .web import SearchEndpoint, Web
+from .files import Files as Files
+from .files import Root as Root
+from .memory import Memory as Memory
+from .shell import Shell as Shell
+from .spawn import Outbox as Outbox
+from .spawn import Spawn as Spawn
+from .web import Web as Web
 
-
-__all__ = [
-    "DECLARED",
-    "Agent",
-    "Files",
-    "Memory",
-    "Outbox",
-    "Root",
-    "SearchEndpoint",
-    "Shell",
-    "Spawn",
-    "Web",
-    "builtin_tools",
-]
 
 DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "read_file": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
@@ -73,19 +61,16 @@ def builtin_tools(
     no such folder.
     """
     root = Root(workspace)
-    sets: list[ToolSet] = [Files(root)]
-    if shell is not False:
-        sets.append(Shell(root, sandbox=sandbox, network=network) if shell is True else shell)
-    if memory is not None:
-        sets.append(Memory(memory))
-    if web is not False:
-        sets.append(Web() if web is True else web)
-    if spawn is not None:
-        sets.append(spawn)
-    if message is not None:
-        sets.append(Outbox(message))
+    sets: list[ToolSet | bool | None] = [
+        Files(root),
+        Shell(root, sandbox=sandbox, network=network) if shell is True else shell,
+        None if memory is None else Memory(memory),
+        Web() if web is True else web,
+        spawn,
+        None if message is None else Outbox(message),
+    ]
     registry = Registry()
-    for made in sets:
-        for name, function in made.tools.items():
+    for tools in (made.tools for made in sets if isinstance(made, ToolSet)):
+        for name, function in tools.items():
             registry.register(function, name=name, **DECLARED[name])
     return registry

@@ -52,14 +52,8 @@ def correctable(error_type: ErrorType, message: str, hint: str | None = None) ->
     """
     Returns the failure of arguments that the model can correct.
     """
-    return ToolFailure(
-        error_type,
-        message,
-        retryable=False,
-        retryable_after_correction=True,
-        next_action="fix_arguments",
-        next_action_hint=hint,
-    )
+    known = {"retryable": False, "retryable_after_correction": True, "next_action": "fix_arguments"}
+    return ToolFailure(error_type, message, **known, next_action_hint=hint)
 
 
 def no_path(reason: str) -> ToolFailure:
@@ -67,6 +61,19 @@ def no_path(reason: str) -> ToolFailure:
     Returns the failure of a path that cannot be used.
     """
     return correctable("invalid_path", f"the path cannot be used: {reason}", "Use a path inside the workspace.")
+
+
+def encoded(text: str, limit: int) -> bytes:
+    """
+    Returns *text* in UTF-8. Raises ToolFailure if it is not valid Unicode, or has more than *limit* bytes.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise ToolFailure("validation", "the text is not valid Unicode", retryable=False) from None
+    if len(data) > limit:
+        raise ToolFailure("too_large", f"the text has {len(data):,} bytes (limit {limit:,})", retryable=False)
+    return data
 
 
 def _telling(function: Callable[..., Any]) -> Callable[..., Any]:

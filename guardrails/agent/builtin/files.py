@@ -3,12 +3,16 @@ The tools that read and change files of a workspace: read_file, write_file, edit
 """
 
 import errno
+import io
 import os
 import secrets
 import stat
+import sys
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
@@ -17,15 +21,17 @@ from annotated_types import Ge, Le
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.text.path_text import joined, path_of, readings, within
 
-from .failure import ToolFailure, ToolSet, correctable, no_path
+from .failure import ToolFailure, ToolSet, correctable, encoded, no_path
 
 
 MAX_READ_BYTES: Final = 40_960
 """Of text at a time: with its quoting it fits into a result of 64 KiB."""
-MAX_LINE_BYTES: Final = 16_384
+MAX_LINE_CHARS: Final = 8_192
+"""A longer line counts as several."""
 MAX_WRITE_BYTES: Final = 8 << 20
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_PLACE: Final = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
 
 
@@ -39,9 +45,9 @@ class Root:
         os.close(os.open(self.path, _FOLDER))
 
     @contextmanager
-    def find(self, path: object, *, write: bool = False, make: bool = False) -> Iterator[tuple[int, str]]:
+    def find(self, path: object, *, folder: bool = False, write: bool = False, make: bool = False) -> Iterator[Path]:
         """
-        The open folder that *path* is in, and its name there, which need not exist. Links are followed as far as they
+        The place of *path*, which need not exist; of a *folder*, the folder itself. Links are followed as far as they
         stay inside; with *make* folders are made.
 
         Raises ToolFailure: `invalid_path` if it leads out, or may not be used to *write*, `not_found` if a folder on
@@ -53,16 +59,19 @@ class Root:
             real = self._real(text)
             if write:
                 _check_writable(text, real)
-            folder, name = (real, ".") if str(real) == self.path else (real.parent, real.name)
+            above = real if folder or str(real) == self.path else real.parent
             if make:
-                folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(folder, _FOLDER)
+                above.mkdir(parents=True, exist_ok=True)
+            handle = os.open(above, _FOLDER)
             try:
-                # Somebody may have exchanged a folder on the way for a link that leads out.
-                with suppress(FileNotFoundError):
-                    if not within(str(Path(f"/proc/self/fd/{handle}").readlink()), self.path):
-                        raise no_path(f"`{text[:200]}` is outside the workspace")
-                yield handle, name
+                # Somebody may have exchanged a folder on the way for a link that leads out: what was opened counts.
+                opened = Path(f"/proc/self/fd/{handle}")
+                if sys.platform != "linux":
+                    yield real
+                elif within(str(opened.readlink()), self.path):
+                    yield opened if above == real else opened / real.name
+                else:
+                    raise no_path(f"`{text[:200]}` is outside the workspace")
             finally:
                 os.close(handle)
         except OSError as error:
@@ -117,24 +126,23 @@ class Files(ToolSet):
         """
         Read a text file of the workspace: `limit` lines from line `offset` (the first is 1).
         """
-        with self._root.find(path) as place, _reading(*place) as file:
+        lines: list[str] = []
+        more, room = False, MAX_READ_BYTES
+        with self._root.find(path) as place, _opened(place) as file:
             size = os.fstat(file.fileno()).st_size
             if b"\0" in file.read(8_192):
                 raise ToolFailure("validation", f"`{path}` is no text ({size:,} bytes)", retryable=False)
             file.seek(0)
-            for _ in range(offset - 1):
-                if not _line(file):
-                    raise ToolFailure("validation", f"`{path}` has less than {offset:,} lines", retryable=False)
-            lines: list[bytes] = []
-            room = MAX_READ_BYTES
-            while len(lines) < limit and (line := _line(file)):
-                room -= len(line)
-                if lines and room < 0:
-                    break
-                lines.append(line)
-            more = room < 0 or bool(file.read(1))
-        text = b"".join(lines).decode(errors="replace")
-        value: dict[str, Any] = {"path": path, "text": text, "offset": offset, "lines": len(lines), "bytes": size}
+            with io.TextIOWrapper(file, "utf-8", "replace", newline="") as text:
+                for line in islice(iter(partial(text.readline, MAX_LINE_CHARS), ""), offset - 1, None):
+                    room -= len(line.encode())
+                    if more := len(lines) == limit or (bool(lines) and room < 0):
+                        break
+                    lines.append(line)
+        if not lines and offset > 1:
+            raise ToolFailure("validation", f"`{path}` has less than {offset:,} lines", retryable=False)
+        value: dict[str, Any] = {"path": path, "text": "".join(lines), "offset": offset, "lines": len(lines)}
+        value["bytes"] = size
         if not more:
             return Envelope.success(value, is_complete=True)
         value["next_offset"] = end = offset + len(lines)
@@ -144,22 +152,21 @@ class Files(ToolSet):
         """
         Write a text file of the workspace, with the folders it needs; what is there is replaced as a whole.
         """
-        data = _encoded(content)
+        data = encoded(content, MAX_WRITE_BYTES)
         with self._root.find(path, write=True, make=True) as place:
-            mode = _mode(*place)
-            _replace(*place, data, mode)
+            mode = _mode(place)
+            _replace(place, data, mode)
         return {"path": path, "bytes": len(data), "created": mode is None}
 
     def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:
         """
         Replace `old_text`, which must be in the file exactly once, by `new_text`; `replace_all` replaces each.
         """
-        old, new = _encoded(old_text), _encoded(new_text)
+        old, new = encoded(old_text, MAX_WRITE_BYTES), encoded(new_text, MAX_WRITE_BYTES)
         if not old or old == new:
             raise correctable("precondition", "`old_text` must be some text, and another than `new_text`")
         with self._root.find(path, write=True) as place:
-            mode = _mode(*place)
-            with _reading(*place) as file:
+            with _opened(place) as file:
                 found = file.read(MAX_WRITE_BYTES + 1)
             count = found.count(old)
             if len(found) + count * max(0, len(new) - len(old)) > MAX_WRITE_BYTES:
@@ -169,7 +176,7 @@ class Files(ToolSet):
             if count > 1 and not replace_all:
                 hint = "Give more of the lines around it, or `replace_all`."
                 raise correctable("precondition", f"`old_text` is {count} times in `{path}`", hint)
-            _replace(*place, found.replace(old, new), mode)
+            _replace(place, found.replace(old, new), _mode(place))
         return {"path": path, "replaced": count, "line": found[: found.index(old)].count(b"\n") + 1}
 
     def list_directory(
@@ -178,23 +185,18 @@ class Files(ToolSet):
         """
         List a folder of the workspace, sorted by name: `limit` entries after the first `offset`.
         """
-        with self._root.find(path) as (folder, name):
-            handle = os.open(name, _FOLDER, dir_fd=folder)
-            try:
-                with os.scandir(handle) as entries:
-                    names = sorted(entry.name for entry in entries)
-                shown = [_entry(one, handle) for one in names[offset : offset + limit]]
-            finally:
-                os.close(handle)
+        with self._root.find(path, folder=True) as place, os.scandir(place) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+            shown = [_entry(entry) for entry in entries[offset : offset + limit]]
         end = offset + len(shown)
-        complete = end >= len(names)
+        complete = end >= len(entries)
         hint = None if complete else f"There is more: list on from offset {end}."
-        return Envelope.success(shown, total_matches=len(names), is_complete=complete, next_action_hint=hint)
+        return Envelope.success(shown, total_matches=len(entries), is_complete=complete, next_action_hint=hint)
 
 
 @contextmanager
-def _reading(folder: int, name: str) -> Iterator[BinaryIO]:
-    handle = os.open(name, _FILE, dir_fd=folder)
+def _opened(place: Path) -> Iterator[BinaryIO]:
+    handle = os.open(place, _FILE)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise no_path("it is no regular file")
@@ -202,34 +204,12 @@ def _reading(folder: int, name: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _line(file: BinaryIO) -> bytes:
-    """
-    Returns the next line, cut where it is too long; nothing at the end.
-    """
-    line = file.readline(MAX_LINE_BYTES)
-    if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
-        return line
-    while (rest := file.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-        pass
-    return line + b" [line cut]\n"
-
-
-def _encoded(text: str) -> bytes:
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        raise ToolFailure("validation", "the text is not valid Unicode", retryable=False) from None
-    if len(data) > MAX_WRITE_BYTES:
-        raise ToolFailure("too_large", f"the text has {len(data):,} bytes (limit {MAX_WRITE_BYTES:,})", retryable=False)
-    return data
-
-
-def _mode(folder: int, name: str) -> int | None:
+def _mode(place: Path) -> int | None:
     """
     Returns the mode of the file that is there; None: there is none.
     """
     try:
-        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        mode = place.lstat().st_mode
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
@@ -238,34 +218,29 @@ def _mode(folder: int, name: str) -> int | None:
     return stat.S_IMODE(mode) & 0o777
 
 
-def _replace(folder: int, name: str, data: bytes, mode: int | None) -> None:
+def _replace(place: Path, data: bytes, mode: int | None) -> None:
     """
     Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file.
     """
-    made = f".{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    handle = os.open(made, flags, 0o666 if mode is None else mode, dir_fd=folder)
+    made = place.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(os.open(made, _NEW, 0o666 if mode is None else mode), "wb") as file:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+        made.replace(place)
     except BaseException:
         with suppress(OSError):
-            os.unlink(made, dir_fd=folder)
+            made.unlink()
         raise
 
 
-def _entry(name: str, folder: int) -> dict[str, Any]:
-    shown = name.encode(errors="surrogateescape").decode(errors="replace")
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return {"name": shown, "type": "other"}
-    if stat.S_ISREG(found.st_mode):
-        return {"name": shown, "type": "file", "bytes": found.st_size}
-    kinds = {stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
-    return {"name": shown, "type": kinds.get(stat.S_IFMT(found.st_mode), "other")}
+def _entry(entry: os.DirEntry[str]) -> dict[str, Any]:
+    plain = "directory" if entry.is_dir() else "file" if entry.is_file() else "other"
+    shown: dict[str, Any] = {"name": entry.name.encode(errors="surrogateescape").decode(errors="replace")}
+    shown["type"] = "link" if entry.is_symlink() else plain
+    with suppress(OSError):
+        shown |= {"bytes": entry.stat().st_size} if shown["type"] == "file" else {}
+    return shown

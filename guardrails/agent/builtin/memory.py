@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.stores.places import make_private
 
-from .failure import ToolFailure, ToolSet
+from .failure import ToolFailure, ToolSet, encoded
 
 
 MAX_KEY_CHARS: Final = 256
@@ -26,7 +26,10 @@ _BUSY_S: Final = 5.0
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, changed_ms INTEGER NOT NULL)"
 )
-_FOUND: Final = "FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))"
+_FOUND: Final = """
+SELECT key, text, changed_ms FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))
+ORDER BY changed_ms DESC, key
+"""
 
 
 class Memory(ToolSet):
@@ -44,20 +47,19 @@ class Memory(ToolSet):
         """
         Read notes whose key or text holds `query`, the latest first; without one, all.
         """
+        encoded(query, MAX_TEXT_BYTES)
         with self._opened() as notes:
-            ((total,),) = notes.execute(f"SELECT count(*) {_FOUND}", (_text(query),))
-            latest = f"SELECT key, text, changed_ms {_FOUND} ORDER BY changed_ms DESC, key LIMIT ?2"
-            rows = notes.execute(latest, (_text(query), limit)).fetchall()
+            rows = notes.execute(_FOUND, (query,)).fetchall()
         shown: list[dict[str, Any]] = []
         room = MAX_SHOWN_BYTES
-        for key, text, changed_ms in rows:
+        for key, text, changed_ms in rows[:limit]:
             room -= len(text.encode())
             if shown and room < 0:
                 break
             shown.append({"key": key, "text": text, "changed_ms": changed_ms})
-        complete = len(shown) == total
+        complete = len(shown) == len(rows)
         hint = None if complete else "There are more: ask for a narrower `query`."
-        return Envelope.success(shown, total_matches=total, is_complete=complete, next_action_hint=hint)
+        return Envelope.success(shown, total_matches=len(rows), is_complete=complete, next_action_hint=hint)
 
     def memory_write(self, key: str, text: str) -> dict[str, Any]:
         """
@@ -65,14 +67,12 @@ class Memory(ToolSet):
         """
         if not key.strip() or len(key) > MAX_KEY_CHARS:
             raise ToolFailure("validation", f"a key has 1 to {MAX_KEY_CHARS} characters", retryable=False)
-        key, text = _text(key), _text(text)
-        size = len(text.encode())
-        if size > MAX_TEXT_BYTES:
-            raise ToolFailure("too_large", f"the text has {size:,} bytes (limit {MAX_TEXT_BYTES:,})", retryable=False)
+        encoded(key, MAX_TEXT_BYTES)
+        size = len(encoded(text, MAX_TEXT_BYTES))
         with self._opened() as notes:
-            gone = notes.execute("DELETE FROM notes WHERE key = ?", (key,)).rowcount
+            gone = bool(notes.execute("DELETE FROM notes WHERE key = ?", (key,)).rowcount)
             if not text:
-                return {"key": key, "deleted": bool(gone)}
+                return {"key": key, "deleted": gone}
             ((count,),) = notes.execute("SELECT count(*) FROM notes")
             if count >= MAX_NOTES:
                 raise ToolFailure("too_large", f"there are {MAX_NOTES:,} notes: delete some", retryable=False)
@@ -96,11 +96,3 @@ class Memory(ToolSet):
             raise ToolFailure("unavailable", f"the memory cannot be used: {error}") from error
         except sqlite3.DatabaseError as error:
             raise ToolFailure("other", f"the memory's file is damaged: {error}", retryable=False) from error
-
-
-def _text(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ToolFailure("validation", "it is not valid Unicode", retryable=False) from None
-    return text

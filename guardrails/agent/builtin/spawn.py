@@ -2,12 +2,13 @@
 The tools that turn to others: spawn, a sub-agent; message, a person.
 """
 
-import itertools
+import secrets
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.guards.amounts import Amounts
+from guardrails.core.text.control import sanitise
 from guardrails.core.values.errors import SessionError
 from guardrails.session.steps import seconds_left
 
@@ -23,10 +24,6 @@ MAX_CHARS: Final = 16_384
 """Of a message."""
 Agent = Callable[[str, "Session"], Any]
 """`agent(task, session)` works on the task within the session and returns its answer."""
-_CONTROL: Final = dict.fromkeys(
-    {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {ord("\n"), ord("\t")}
-)
-"""What moves the cursor of a terminal, or turns the order of what is read."""
 
 
 class Spawn(ToolSet):
@@ -44,7 +41,6 @@ class Spawn(ToolSet):
         self._session = session
         self._agent = agent
         self._amounts = amounts
-        self._numbers = itertools.count(1)
 
     def spawn(self, task: str) -> dict[str, Any]:
         """
@@ -53,8 +49,11 @@ class Spawn(ToolSet):
         parent = self._session() if callable(self._session) else self._session
         if parent.id.count("/") >= MAX_DEPTH:
             raise ToolFailure("permission", f"sub-agents are at most {MAX_DEPTH} deep", retryable=False)
+        amounts, left = self._amounts, seconds_left()
+        if left is not None:
+            amounts = {**amounts, "max_elapsed": min(left, amounts.get("max_elapsed") or left)}
         try:
-            child = self._child(parent)
+            child = parent.child(f"agent-{secrets.token_hex(4)}", **amounts)
         except SessionError as error:
             reason, hint = f"no budget for a sub-agent: {error}", "Do it yourself."
             raise ToolFailure("precondition", reason, retryable=False, next_action_hint=hint) from error
@@ -63,20 +62,6 @@ class Spawn(ToolSet):
             made = {"answer": answer, "calls_used": child.ledger.progress.get("calls_used", 0)}
             over = child.exhausted
         return made if over is None else {**made, "ended_by": over}
-
-    def _child(self, parent: "Session") -> "Session":
-        amounts: Amounts = {**self._amounts}
-        left = seconds_left()
-        if left is not None:
-            amounts["max_elapsed"] = min(left, self._amounts.get("max_elapsed") or left)
-        # A name that was used in an earlier life of the session is taken: the next number is free.
-        for number in itertools.islice(self._numbers, 1_000):
-            try:
-                return parent.child(f"agent-{number}", **amounts)
-            except SessionError as error:
-                if "was closed" not in str(error):
-                    raise
-        raise SessionError("no name for a sub-agent is free")
 
 
 class Outbox(ToolSet):
@@ -93,7 +78,7 @@ class Outbox(ToolSet):
         """
         Send the user a short message while you go on working; nobody answers it.
         """
-        plain = text.encode(errors="replace").decode().replace("\r\n", "\n").translate(_CONTROL).strip()
+        plain = sanitise(text).strip()
         if not plain:
             raise ToolFailure("validation", "the message is empty", retryable=False)
         if len(plain) > MAX_CHARS:

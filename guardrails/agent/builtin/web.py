@@ -8,13 +8,10 @@ import json
 import re
 import socket
 import ssl
-import threading
 import time
 import zlib
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -30,6 +27,7 @@ from .failure import ToolFailure, ToolSet
 
 
 if TYPE_CHECKING:
+    import httpcore2
     import httpx2
 
 MAX_TEXT_CHARS: Final = 24_000
@@ -44,31 +42,16 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _AZURE: Final = ipaddress.ip_address("168.63.129.16")
 """Looks public, and is a server of the machine that it is asked from."""
 _CHARSET: Final = re.compile(
-    rb"""<(?:meta|\?xml)\s[^<>]{0,200}?(?:charset|encoding)\s?=\s?["']?([\w.:-]{1,40})""", re.I
+    rb"""(?:;|<(?:meta|\?xml)\s[^<>]{0,200}?)\s*(?:charset|encoding)\s?=\s?["']?([\w.:-]{1,40})""", re.I
 )
-_TAG: Final = re.compile(r"<(/?)([a-z][\w:-]*+)[^<>]*+>|(<!--)|(-->)", re.IGNORECASE)
-_TITLE: Final = re.compile(r"<title[^<>]*+>([^<]{0,1000})", re.IGNORECASE)
+_TAG: Final = re.compile(r"<(/?)([a-z][\w:-]*+)[^<>]*+>|<!--|-->", re.IGNORECASE)
 _REFERENCE: Final = re.compile(r"&#?\w{1,32};")
-_SKIPPED: Final = frozenset({"head", "noscript", "script", "style", "svg", "template"})
+_SKIPPED: Final = frozenset({"noscript", "script", "style", "svg", "template"})
 _INLINE: Final = frozenset({"a", "b", "code", "em", "i", "small", "span", "strong", "sub", "sup", "u"})
 """Elements within a line; all others begin one."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchEndpoint:
-    """
-    A search service that answers GET with JSON, by default as SearXNG does.
-    """
-
-    url: str
-    """With `{query}` and, where it takes one, `{count}`: `http://localhost:8080/search?format=json&q={query}`."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """A key, for example."""
-    results: str = "results"
-    """Where in the answer the list is, by keys with dots: Brave has `web.results`."""
-    title: str = "title"
-    link: str = "url"
-    snippet: str = "content"
+Search = Callable[[str, int], Collection[Any]]
+"""`search(query, count)` gives hits, `{"title": ..., "url": ..., "content": ...}`."""
 
 
 class Page(NamedTuple):
@@ -79,8 +62,7 @@ class Page(NamedTuple):
     url: str
     """After redirects."""
     kind: str
-    """Its content type, without parameters."""
-    charset: str | None
+    """Its content type, with parameters."""
     body: bytes
     complete: bool
 
@@ -89,13 +71,14 @@ class Web(ToolSet):
     """
     Tools that fetch pages of public addresses and of those that *allow* names (hosts, addresses, networks), and that ask
     *search*; each within *timeout* seconds. They need the extra `openai`, for its HTTP client.
+
+    *search* is a function, or the URL of a service that answers with JSON as SearXNG does, with `{query}` and, where it
+    takes one, `{count}` in it: `http://localhost:8080/search?format=json&q={query}`.
     """
 
-    def __init__(
-        self, *, allow: Collection[str] = (), search: SearchEndpoint | None = None, timeout: float = 20
-    ) -> None:
+    def __init__(self, *, allow: Collection[str] = (), search: Search | str | None = None, timeout: float = 20) -> None:
         self._allow = allow
-        self._search = search
+        self._search: Search = self._asked(search) if isinstance(search, str) else search or (lambda *_: ())
         self._timeout = timeout
         self.names = ("web_fetch",) if search is None else ("web_fetch", "web_search")
 
@@ -104,12 +87,11 @@ class Web(ToolSet):
         Fetch a page of the web as text, from character `offset` on.
         """
         page = self._get(url, self._allow)
-        title, text = _readable(page)
+        text = _readable(page)
         shown = text[offset : offset + MAX_TEXT_CHARS]
         if offset and not shown:
             raise ToolFailure("validation", f"the page has {len(text):,} characters", retryable=False)
         value = {"url": page.url, "text": shown, "offset": offset, "characters": len(text)}
-        value |= {"title": title} if title else {}
         end = offset + len(shown)
         if end < len(text):
             hint = f"Fetch on from offset {end}."
@@ -121,102 +103,86 @@ class Web(ToolSet):
         """
         Search the web: titles, addresses and snippets of pages.
         """
-        endpoint = self._search
-        if endpoint is None:
-            raise ToolFailure("tool_missing", "no search service is set up", retryable=False)
         if len(query) > MAX_QUERY_CHARS:
             raise ToolFailure("validation", f"a query has at most {MAX_QUERY_CHARS:,} characters", retryable=False)
-        url = endpoint.url.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
-        # Its address is the host's own choice, so that it may be anywhere.
-        hits = _hits(self._get(url, None, endpoint.headers).body, endpoint.results)
-        keys = {"title": (endpoint.title, 300), "url": (endpoint.link, 2_000), "snippet": (endpoint.snippet, 1_000)}
-        found = [
-            {name: _short(hit.get(key), most) for name, (key, most) in keys.items()}
-            for hit in hits[:count]
-            if isinstance(hit, dict)
-        ]
-        return Envelope.success(found, total_matches=len(hits), is_complete=True)
+        hits = [hit for hit in self._search(query, count) if isinstance(hit, dict)]
+        keys = {"title": ("title", 300), "url": ("url", 2_000), "snippet": ("content", 1_000)}
+        shown = [{name: _text(hit.get(key))[:most] for name, (key, most) in keys.items()} for hit in hits[:count]]
+        return Envelope.success(shown, total_matches=len(hits), is_complete=True)
 
-    def _get(self, text: str, allow: Collection[str] | None, headers: Mapping[str, str] | None = None) -> Page:
+    def _asked(self, service: str) -> Search:
+        def search(query: str, count: int) -> list[Any]:
+            url = service.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
+            # Its address is the host's own choice, so that it may be anywhere, and lead nowhere else.
+            answer = self._get(url, None, redirects=0)
+            try:
+                return list(json.loads(answer.body)["results"])
+            except (ValueError, RecursionError, KeyError, TypeError):
+                reason = "the search service did not answer with JSON that holds a list `results`"
+                raise ToolFailure("server_error", reason) from None
+
+        return search
+
+    def _get(self, text: str, allow: Collection[str] | None, redirects: int = MAX_REDIRECTS) -> Page:
         """
-        GET the URL *text*. Each redirect is judged as the first address is; a service with *headers* may not redirect.
+        GET the URL *text*. Each redirect is judged as the first address is.
         """
         with needs("openai", "`web_fetch`"):
+            import httpcore2
             import httpx2
-        deadline = time.monotonic() + self._timeout
-        own = {"User-Agent": f"toolcall-guardrails/{__version__}", "Accept-Encoding": "identity", **(headers or {})}
-        context = ssl.create_default_context()
+        headers = {"User-Agent": f"toolcall-guardrails/{__version__}", "Accept-Encoding": "identity"}
+        timeouts = {"timeout": dict.fromkeys(("connect", "read", "write"), self._timeout)}
+        backend: Any = _Network(httpcore2.SyncBackend(), allow, time.monotonic() + self._timeout)
         try:
             url = _checked(httpx2.URL(text))
-            with (
-                httpx2.Client(verify=context, trust_env=False, timeout=self._timeout) as client,
-                _alarm(deadline) as trace,
-            ):
-                for _ in range(MAX_REDIRECTS + 1 if headers is None else 1):
-                    with closing(self._sent(client, url, allow, own, trace)) as response:
-                        if not response.has_redirect_location:
-                            return _read(response, url, deadline)
-                        onward = _checked(url.join(response.headers["Location"]))
-                    if onward.scheme == "http" != url.scheme:
-                        raise ToolFailure("permission", "it redirects to a page without encryption", retryable=False)
+            with httpcore2.ConnectionPool(ssl.create_default_context(), network_backend=backend) as pool:
+                for _ in range(redirects + 1):
+                    asked = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+                    with pool.stream("GET", asked, headers=headers, extensions=timeouts) as answer:
+                        if (onward := _redirect(answer, url)) is None:
+                            return _read(answer, url)
                     url = onward
         except (httpx2.InvalidURL, UnicodeError, TypeError):
             raise ToolFailure("validation", "it, or what it redirects to, is no URL", retryable=False) from None
-        except (httpx2.HTTPError, OSError, zlib.error) as error:
-            if time.monotonic() >= deadline or isinstance(error, httpx2.TimeoutException):
-                raise ToolFailure("timeout", f"no complete answer within {self._timeout:g} s") from None
+        except (httpcore2.TimeoutException, TimeoutError):
+            raise ToolFailure("timeout", f"no complete answer within {self._timeout:g} s") from None
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError, zlib.error) as error:
             # A server's words are a stranger's.
             why = "its certificate is not valid" if "CERTIFICATE" in str(error) else type(error).__name__
             raise ToolFailure("connection", f"the page could not be read: {why}") from None
         raise ToolFailure("other", "too many redirects", retryable=False)
 
-    def _sent(
-        self, client: "httpx2.Client", url: "httpx2.URL", allow: Collection[str] | None, own: dict[str, str], trace: Any
-    ) -> "httpx2.Response":
-        """
-        Returns the answer, to be read, of the first address of *url* that takes a connection.
-        """
-        with needs("openai", "`web_fetch`"):
-            import httpx2
-        *others, last = addresses_of(url.host, url.port or (443 if url.scheme == "https" else 80), allow)
-        more: dict[str, Any] = {"headers": {**own, "Host": url.netloc.decode("ascii")}}
-        more["timeout"] = httpx2.Timeout(self._timeout, connect=self._timeout / (len(others) + 1))
-        more["extensions"] = {"sni_hostname": url.host, "trace": trace}
 
-        def sent(address: str) -> "httpx2.Response":
-            # The very address that was judged, whatever the name means later.
-            asked = client.build_request("GET", url.copy_with(host=address, fragment=None), **more)
-            return client.send(asked, stream=True)
-
-        for address in others:
-            with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
-                return sent(address)
-        return sent(last)
-
-
-@contextmanager
-def _alarm(deadline: float) -> Iterator[Callable[[str, Mapping[str, Any]], None]]:
+class _Network:
     """
-    A trace of connections, which end at *deadline*: a server that sends a byte now and then passes every timeout of a socket.
+    The network of a client: it connects to the very addresses that were judged, whatever a name means later, and reads
+    until the *deadline*; a server that sends a byte now and then passes every timeout of a socket.
     """
-    opened: list[socket.socket] = []
 
-    def trace(event: str, told: Mapping[str, Any]) -> None:
-        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            opened.append(told["return_value"].get_extra_info("socket"))
+    def __init__(self, backend: Any, allow: Collection[str] | None, deadline: float) -> None:
+        self._backend, self._allow, self._deadline = backend, allow, deadline
 
-    def end() -> None:
-        for one in opened:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> "_Network":
+        addresses = addresses_of(host, port, self._allow)
+        for address in addresses[:-1]:
+            try:
+                connected = self._backend.connect_tcp(address, port, (timeout or 0) / len(addresses), **options)
+                return _Network(connected, self._allow, self._deadline)
+            except Exception:  # noqa: BLE001, S112  the next address may take it
+                continue
+        return _Network(self._backend.connect_tcp(addresses[-1], port, timeout, **options), None, self._deadline)
 
-    timer = threading.Timer(deadline - time.monotonic(), end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield trace
-    finally:
-        timer.cancel()
+    def start_tls(self, *given: Any, **options: Any) -> "_Network":
+        return _Network(self._backend.start_tls(*given, **options), None, self._deadline)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return bytes(self._backend.read(max_bytes, left))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
 
 
 def _checked(url: "httpx2.URL") -> "httpx2.URL":
@@ -225,6 +191,20 @@ def _checked(url: "httpx2.URL") -> "httpx2.URL":
     if url.userinfo:
         raise ToolFailure("validation", "a URL must not hold a name or a password", retryable=False)
     return url
+
+
+def _redirect(answer: "httpcore2.Response", url: "httpx2.URL") -> "httpx2.URL | None":
+    location = _header(answer, b"location")
+    if answer.status not in (301, 302, 303, 307, 308) or not location:
+        return None
+    onward = _checked(url.join(location))
+    if onward.scheme == "http" != url.scheme:
+        raise ToolFailure("permission", "it redirects to a page without encryption", retryable=False)
+    return onward
+
+
+def _header(answer: "httpcore2.Response", name: bytes) -> str:
+    return next((value.decode("latin-1") for key, value in answer.headers if key.lower() == name), "")
 
 
 def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[str]:
@@ -240,12 +220,8 @@ def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[st
     # One private address among public ones is enough to be tricked.
     if allow is None or host in allow or all(_may(ipaddress.ip_address(one), allow) for one in found):
         return found
-    raise ToolFailure(
-        "permission",
-        f"`{host[:200]}` is not on the public internet",
-        retryable=False,
-        next_action_hint="Use a public address, or ask the user for what is there.",
-    )
+    reason, hint = "is not on the public internet", "Use a public address, or ask the user for what is there."
+    raise ToolFailure("permission", f"`{host[:200]}` {reason}", retryable=False, next_action_hint=hint)
 
 
 def _may(address: Any, allow: Collection[str]) -> bool:
@@ -271,89 +247,65 @@ def is_public(address: Any) -> bool:
     return address in _GLOBAL and address.is_global and address.teredo is None
 
 
-def _read(response: "httpx2.Response", url: "httpx2.URL", deadline: float) -> Page:
-    status = response.status_code
-    if not 200 <= status < 300:
-        wait = wait_ms(response.headers.get("Retry-After"))
+def _read(answer: "httpcore2.Response", url: "httpx2.URL") -> Page:
+    if not 200 <= answer.status < 300:
+        wait = wait_ms(_header(answer, b"retry-after"))
         fields = {} if wait is None else {"retry_after_ms": wait}
-        raise ToolFailure(kind_of(status) or "other", f"`{url.host}` answered {status}", http_status=status, **fields)
-    body = bytearray()
-    for data in response.iter_raw():
+        reason = f"`{url.host}` answered {answer.status}"
+        raise ToolFailure(kind_of(answer.status) or "other", reason, http_status=answer.status, **fields)
+    body = b""
+    for data in answer.iter_stream():
         body += data
         if len(body) > MAX_BODY_BYTES:
             break
-    if time.monotonic() >= deadline:
-        raise TimeoutError
     complete = len(body) <= MAX_BODY_BYTES
-    packing = response.headers.get("Content-Encoding", "identity").lower()
+    packing = _header(answer, b"content-encoding").lower()
     if packing in ("gzip", "deflate"):
         # It was not asked for. A small body may be an endless one: never more is unpacked than is wanted.
-        body = bytearray(zlib.decompressobj(47).decompress(body, MAX_BODY_BYTES + 1))
-    elif packing != "identity":
+        body = zlib.decompressobj(47).decompress(body, MAX_BODY_BYTES + 1)
+    elif packing not in ("", "identity"):
         raise ToolFailure("other", "the answer is packed in a way that was not asked for", retryable=False)
-    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     complete = complete and len(body) <= MAX_BODY_BYTES
-    return Page(str(url), kind, response.charset_encoding, bytes(body[:MAX_BODY_BYTES]), complete)
+    return Page(str(url), _header(answer, b"content-type"), body[:MAX_BODY_BYTES], complete)
 
 
-def _readable(page: Page) -> tuple[str, str]:
+def _readable(page: Page) -> str:
     """
-    Returns the title and the text of *page*. Raises ToolFailure if it is no text.
+    Returns the text of *page*. Raises ToolFailure if it is none.
     """
-    kind, inside = page.kind, _CHARSET.search(page.body[:1_024])
-    charset = page.charset or (inside[1].decode() if inside else "utf-8")
+    kind = page.kind.partition(";")[0].strip().lower()
+    named = _CHARSET.search(page.kind.encode(errors="replace") + b"\n" + page.body[:1_024])
     try:
-        text = page.body.decode(charset, "replace").encode(errors="replace").decode()
+        text = _text(page.body.decode(named[1].decode() if named else "utf-8", "replace"))
     except (LookupError, UnicodeError):
         # Python has charsets that are no text.
         text = page.body.decode(errors="replace")
     if "\0" in text[:8_192] or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
         raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`", retryable=False)
-    if "html" not in kind and (kind or "<html" not in text[:1_000].lower()):
-        return "", text
-    title = _TITLE.search(text)
-    return " ".join(_plain(title[1]).split()) if title else "", page_text(text)
+    return page_text(text) if "html" in kind or (not kind and "<html" in text[:1_000].lower()) else text
 
 
 def page_text(source: str) -> str:
     """
-    Returns the text of the HTML *source*, however broken: one line for each block, in time that grows with its length alone.
+    Returns the text of the HTML *source*, however broken: one line for each block, the title first, in time that grows
+    with its length alone.
     """
     parts: list[str] = []
     skipped, at = "", 0
     for tag in _TAG.finditer(source):
         name = (tag[2] or tag[0]).lower()
-        if not skipped:
+        if skipped:
+            skipped = "" if name == skipped and (tag[1] or name == "-->") else skipped
+        else:
             parts.append(source[at : tag.start()])
-            if name in _SKIPPED or name == "<!--":
-                skipped = "-->" if name == "<!--" else name * (not tag[1])
-            elif name not in _INLINE:
-                parts.append("\n")
-        elif (name == skipped and (tag[1] or tag[4])) or (skipped == "head" and name == "body"):
-            skipped = ""
+            skipped = "-->" if name == "<!--" else name if name in _SKIPPED and not tag[1] else ""
+            parts.append("" if name in _INLINE or skipped else "\n")
         at = tag.end()
-    if not skipped:
-        parts.append(source[at:])
-    lines = (" ".join(line.split()) for line in _plain("".join(parts)).split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    text = "".join(parts) + (source[at:] if not skipped else "")
+    plain = _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in plain.split("\n"))).strip()
 
 
-def _plain(text: str) -> str:
-    return _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
-
-
-def _hits(body: bytes, path: str) -> list[Any]:
-    try:
-        answer: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        raise ToolFailure("server_error", "the search service did not answer with JSON") from None
-    for key in path.split("."):
-        answer = answer.get(key) if isinstance(answer, dict) else None
-    if not isinstance(answer, list):
-        raise ToolFailure("server_error", f"the search service's answer holds no list `{path}`")
-    return answer
-
-
-def _short(value: object, most: int) -> str:
+def _text(value: object) -> str:
     # Half a pair of surrogates is no text.
-    return value[:most].encode(errors="replace").decode() if isinstance(value, str) else ""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

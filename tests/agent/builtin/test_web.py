@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrails import Envelope, __version__
-from guardrails.agent.builtin import SearchEndpoint, Web
+from guardrails.agent.builtin import Web
 from guardrails.agent.builtin import web as module
 from guardrails.agent.builtin.web import is_public, page_text
 from tests.tables import table
@@ -67,7 +67,7 @@ def test_d10_web_fetch_reads_a_page_as_text(server: Any) -> None:
     html = b"<html><head><title>A &amp; B</title><script>x()</script></head><body><p>One<p>Two <b>bold</b></body>"
     server.pages["/"] = server.page(html, kind="text/html; charset=utf-8")
     said = fetch(server.url("/"))
-    assert (said.value["title"], said.value["text"], said.is_complete) == ("A & B", "One\nTwo bold", True)
+    assert (said.value["text"], said.is_complete) == ("A & B\n\nOne\nTwo bold", True)
     assert f"User-Agent: toolcall-guardrails/{__version__}\r\n".encode() in server.asked[0]
 
 
@@ -75,7 +75,7 @@ def test_d10_web_fetch_reads_a_page_as_text(server: Any) -> None:
     "source, text",
     [
         ("<style>p{}</style>a<!-- <p>x</p> -->b<SCRIPT>1 < 2</SCRIPT >c", "abc"),
-        ("<head><title>t</title><body>x", "x"),
+        ("<head><title>t</title><body>x", "t\n\nx"),
         ("a<br>b<div>c</div><span>d</span>e", "a\nb\nc\nde"),
         ("1 < 2 &amp; 3 &#9999999; <a href='x'>l</a> <", "1 < 2 & 3 \ufffd l <"),
         ("<script>never ends <p>x", ""),
@@ -373,8 +373,7 @@ def test_whatever_a_server_says_gives_an_envelope(server: Any, answer: bytes) ->
 
 def search(server: Any, answer: bytes) -> Envelope:
     server.pages["/s?q=two%20words&n=5"] = server.page(answer)
-    endpoint = SearchEndpoint(url=server.url("/s?q={query}&n={count}"), headers={"X-Key": "k"})
-    said = Web(search=endpoint, timeout=5).tools["web_search"]("two words")
+    said = Web(search=server.url("/s?q={query}&n={count}"), timeout=5).tools["web_search"]("two words")
     assert isinstance(said, Envelope)
     return said
 
@@ -384,7 +383,8 @@ def test_d10_web_search_gives_titles_addresses_and_snippets(server: Any) -> None
     said = search(server, json.dumps({"results": hits}).encode())
     assert said.value == [{"title": "T", "url": "http://a/", "snippet": "c"}] * 5
     assert said.total_matches == 9
-    assert b"X-Key: k" in server.asked[0]
+    own = Web(search=lambda query, count: [{"title": query, "url": "u"}, "odd"]).tools["web_search"]("x")
+    assert own.value == [{"title": "x", "url": "u", "snippet": ""}]
 
 
 @table("answer", [b"<html>", b"[]", b'{"results": 1}', b"[" * 100_000])
@@ -392,8 +392,7 @@ def test_a_service_that_lists_nothing_is_a_server_error(server: Any, answer: byt
     assert search(server, answer).error_type == "server_error"
 
 
-def test_a_key_is_not_sent_to_where_a_service_redirects(server: Any, other_server: Any) -> None:
+def test_a_search_service_leads_nowhere_else(server: Any, other_server: Any) -> None:
     server.pages["/s"] = server.page(b"", f"Location: {other_server.url('/')}", status="302 Found")
-    endpoint = SearchEndpoint(url=server.url("/s"), headers={"X-Key": "k"})
-    assert Web(search=endpoint, timeout=5).tools["web_search"]("x").error_type == "other"
+    assert Web(search=server.url("/s"), timeout=5).tools["web_search"]("x").error_type == "other"
     assert other_server.asked == []
