@@ -102,8 +102,8 @@ class Sessions:
         """
         from guardrails.session.steps import current_session
 
-        running = current_session()
-        return running if running is not None and running.ledger.policy is self._policy else None
+        running, own = current_session(), self._policy if self._only is None else self._only.ledger.policy
+        return running if running is not None and running.ledger.policy is own else None
 
     @property
     def denies_on_error(self) -> bool:

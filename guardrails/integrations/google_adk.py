@@ -1,20 +1,27 @@
 """
-The plugin: each model request and each tool call of an app's agents passes it.
+google-adk: a plugin for all agents of an app. Each model request and each tool call passes it.
+
+    App(name="app", root_agent=agent, plugins=[GuardrailsPlugin(Policy.load("default"))])
 """
 
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+import asyncio
+import json
 
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import BROKEN_OFF, Asking, missing, opened
+from guardrails.hooks.results import beside
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import Session, scoped
-from guardrails.session.steps import current_session
+from guardrails.session.steps import is_async
 
-from .tools import ENDS, PASSES, guard, told
+from .hosting import BROKEN_OFF, Asking, calling, declared, missing, opened
 
 
 with needs("google-adk", "this adapter"):
@@ -23,19 +30,39 @@ with needs("google-adk", "this adapter"):
     from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.function_tool import FunctionTool
+    from google.adk.tools.long_running_tool import LongRunningFunctionTool
+    from google.adk.workflow._errors import NodeInterruptedError
     from google.genai import types
 
 if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
 
+_ENDS: Final = frozenset({"set_model_response", "exit_loop", "finish_task"})
+"""ADK's own tools that end a loop; they run whenever they are called."""
+_TRANSFER: Final = "transfer_to_agent"
 
-class Run:
+
+class _Later(Exception):
+    """
+    A person, or something outside, is to say what comes of a call: *native* is what ADK is told until then.
+    """
+
+    def __init__(self, native: Any) -> None:
+        super().__init__()
+        self.native = native
+
+
+_PASSES: Final = (_Later, NodeInterruptedError)
+
+
+class _Run:
     """
     One run in a *session*, which *end* ends, with the loops of its agents.
     """
 
     def __init__(self, session: Session, end: Callable[[], None]) -> None:
-        self.session = scoped(session, {}, passes=PASSES)
+        self.session = scoped(session, {}, passes=_PASSES)
         self.asked = False
         """A message of the user's began it, and not the result of a call."""
         self.request: Any = None
@@ -89,10 +116,9 @@ class GuardrailsPlugin(BasePlugin):
         super().__init__(name=name)
         if not 0 < share <= 1:
             raise SessionError(f"`share` is above 0 and at most 1, not {share}")
-        self._policy = guarded.ledger.policy if isinstance(guarded, Session) else guarded
         self._sessions = Sessions(guarded, **options)
         self._share, self._named = share, named
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
 
     def session(self, thread: object) -> Session:
         """
@@ -100,17 +126,15 @@ class GuardrailsPlugin(BasePlugin):
         """
         return self._sessions.of(thread)
 
-    def run_of(self, context: Any) -> Run:
+    def run_of(self, context: Any) -> _Run:
         """
         The run that *context* is a part of.
         """
         run = self._runs.get(context.invocation_id)
         if run is None:
-            around = current_session()
-            if around is not None and around.ledger.policy is not self._policy:
-                around = None
             name = context.session.id if self._named is None else self._named(context.session)
-            run = self._runs[context.invocation_id] = Run(*opened(self._sessions, name, around, share=self._share))
+            session, end = opened(self._sessions, name, self._sessions.around, share=self._share)
+            run = self._runs[context.invocation_id] = _Run(session, end)
             # A run that was interrupted or cancelled says nothing of its end.
             if len(self._runs) > MAX_OPEN:
                 self._runs.popitem(last=False)[1].end()
@@ -127,7 +151,7 @@ class GuardrailsPlugin(BasePlugin):
         run.asked = len(brought) < len(user_message.parts or ())
         for event, call in open_calls.values():
             if call.id not in brought | (event.long_running_tool_ids or set()):
-                response = types.FunctionResponse(id=call.id, name=call.name, response=told(BROKEN_OFF))
+                response = types.FunctionResponse(id=call.id, name=call.name, response=_told(BROKEN_OFF))
                 said = types.Content(role="user", parts=[types.Part(function_response=response)])
                 broken = Event(
                     author=event.author, invocation_id=event.invocation_id, branch=event.branch, content=said
@@ -223,8 +247,9 @@ class GuardrailsPlugin(BasePlugin):
         """
         Let the tool run behind the session of this run, whoever made the call.
         """
-        if tool.name not in ENDS:
-            guard(tool, type(self))
+        free = tool.name in _ENDS or tool.name == _TRANSFER or getattr(tool, "_defers_response", False) is True
+        if not free and not isinstance(tool.run_async, _Guarded):
+            tool.run_async = _Guarded(tool, type(self))
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: BaseException
@@ -235,7 +260,7 @@ class GuardrailsPlugin(BasePlugin):
         if type(tool) is not BaseTool:
             return None
         session = self.run_of(tool_context).session
-        return told(await session.acall(tool.name, tool_args, missing, id=tool_context.function_call_id))
+        return _told(await session.acall(tool.name, tool_args, missing, id=tool_context.function_call_id))
 
 
 async def _settled(session: Session, part: Any, call: Any) -> Any:
@@ -252,7 +277,7 @@ async def _settled(session: Session, part: Any, call: Any) -> Any:
     except (SessionError, StoreError):
         # The session never knew of it, or it is over: such as a long-running call that told how far it is.
         return part
-    said = response.model_copy(update={"response": told(envelope)})
+    said = response.model_copy(update={"response": _told(envelope)})
     return part.model_copy(update={"function_response": said})
 
 
@@ -271,7 +296,7 @@ def _read(response: Any, model: str | None, *, off: bool) -> tuple[str, int, dic
     """
     parts = _parts(response)
     made = [part.function_call.name for part in parts if part.function_call is not None]
-    calls = [name for name in made if name not in ENDS] if off else made
+    calls = [name for name in made if name not in _ENDS] if off else made
     answers = any(map(_answers, parts)) or len(calls) < len(made) or response.error_code
     about = {"model": response.model_version or model or "", "usage": response.usage_metadata}
     return _text(response) or ("-" if answers else ""), len(calls), {**about, "key": response.interaction_id or None}
@@ -287,7 +312,7 @@ def _switch_off(config: Any) -> None:
     Leave of the functions of a request those alone by which an agent ends, if there are some.
     """
     tools = [tool for tool in config.tools or () if isinstance(tool, types.Tool)]
-    ends = [one for tool in tools for one in tool.function_declarations or () if one.name in ENDS]
+    ends = [one for tool in tools for one in tool.function_declarations or () if one.name in _ENDS]
     if config.tools:
         config.tools = [types.Tool(function_declarations=ends)] if ends else config.tools
         _choose(config, "AUTO" if ends else "NONE")
@@ -312,3 +337,101 @@ def _says_something(response: Any) -> bool:
 
 def _says(text: str) -> Any:
     return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=False)
+
+
+class _Guarded:
+    """
+    The call that runs a *tool* in place of its own `run_async`.
+    """
+
+    def __init__(self, tool: BaseTool, plugin: type) -> None:
+        self._tool, self._plugin = tool, plugin
+        self._run = tool.run_async
+        # A synchronous function, which ADK runs in its loop.
+        self._blocks = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)
+
+    async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        """
+        Run the tool if the session lets it. An error that it raises is data.
+        """
+        tool, key = self._tool, tool_context.function_call_id
+        plugins = tool_context.get_invocation_context().plugin_manager.plugins
+        plugin: Any = next((one for one in plugins if isinstance(one, self._plugin)), None)
+        if plugin is None or getattr(tool_context.node, "tool", None) is tool:
+            # The latter is a step of a workflow, which no model asked for.
+            return await self._run(args=args, tool_context=tool_context)
+        run = plugin.run_of(tool_context)
+        loop = run.loop(tool_context)
+        if loop is not None and loop.off:
+            return _told(await loop.off_loop(loop.refusal, tool.name, args, id=key))
+        native: Any = None
+
+        async def execute(_: str, arguments: Any) -> Any:
+            nonlocal native
+            # What an attempt before came to is not what this one does.
+            native = None
+            native = await self._run(args=dict(arguments), tool_context=tool_context)
+            if _is_later(tool, tool_context, native):
+                raise _Later(native)
+            return read_mcp(native) if isinstance(native, Mapping) and "isError" in native else native
+
+        def begin(name: str, arguments: Any) -> Any:
+            # With a time limit the session runs it in a thread, which has no loop: else it would stop the host's.
+            made = execute(name, arguments)
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return asyncio.run(made)
+            return made
+
+        try:
+            session = calling(run.session, _known(tool), _PASSES)
+            envelope = await session.acall(tool.name, args, begin if self._blocks else execute, id=key)
+        except _Later as later:
+            return later.native
+        return _shown(native, envelope, tool_context)
+
+
+def _told(envelope: Envelope) -> dict[str, Any]:
+    """
+    *envelope* as the response of a function.
+    """
+    text = envelope.to_json(None if envelope.form == "merged" else "nested")
+    said: dict[str, Any] = json.loads(text if text[:1] == "{" else envelope.to_json("nested"))
+    return said
+
+
+def _known(tool: BaseTool) -> Any:
+    one = tool._get_declaration()  # noqa: SLF001  the only place that says what the model may pass
+    schema = None if one is None else one.parameters_json_schema
+    if one is not None and schema is None and one.parameters is not None:
+        schema = one.parameters.json_schema.model_dump(mode="json", exclude_none=True, by_alias=True)
+    return declared(tool.name, schema, tool.description)
+
+
+def _is_later(tool: BaseTool, context: Any, result: Any) -> bool:
+    asked = {*context.actions.requested_tool_confirmations, *context.actions.requested_auth_configs}
+    return context.function_call_id in asked or (tool.is_long_running and not result)
+
+
+def _shown(native: Any, envelope: Envelope, context: Any) -> Any:
+    """
+    Returns *envelope* as the model reads it. Media keep their form, and so do values that the host shows the user.
+    """
+    if envelope.ok and context.actions.skip_summarization:
+        return native
+    if not envelope.ok or not _has_media(native):
+        return _told(envelope)
+    said = beside(envelope)
+    if said is None:
+        return native
+    return {**(native if isinstance(native, Mapping) else {"result": native}), "guardrails": json.loads(said)}
+
+
+def _has_media(native: Any, depth: int = 2) -> bool:
+    if isinstance(native, types.Part):
+        return True
+    if not depth or not isinstance(native, (Mapping, list, tuple)):
+        return False
+    held = native.values() if isinstance(native, Mapping) else native
+    return any(_has_media(one, depth - 1) for one in held)
