@@ -55,6 +55,9 @@ NO_REPLACEMENT = (
     "what a failed call reads stays, with the envelope beside it: PostToolUseFailureHookSpecificOutput (types.py:579) has "
     "`additionalContext` alone"
 )
+NO_OBJECT = (
+    "a tool gives back blocks of content (__init__.py:267, SdkMcpTool): an object is a text there, and text stays text"
+)
 NO_STATE = (
     "a hook is told of a result by the id of its call (types.py:397, PostToolUseHookInput), which a store that is gone does not "
     "know: the result stays as the tool gave it. The conversation goes on"
@@ -81,6 +84,7 @@ class Driver:
         "test_a_model_is_stopped_by_a_limit_of_turns": NO_OFF,
         "test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end": NO_OFF,
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": NO_REPLACEMENT,
+        "test_an_object_that_a_tool_returns_reads_as_one": NO_OBJECT,
         "test_a_store_that_fails_does_not_lose_the_conversation": NO_STATE,
         "test_a_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
         "test_a_synchronous_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
