@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
 RUN = ("index.md", "architecture.md", "own-loop.md", "records.md")
 """Pages whose Python runs here, each as one program."""
-POLICIES = ("hooks/answers.md", "mcp/README.md")
+POLICIES = ("coding-clis.md", "mcp/README.md")
 """Pages whose policies are loaded here."""
 
 

@@ -1,5 +1,5 @@
 """
-The pages of the clients: their commands are ones that there are, and their tables are those of the code.
+The page of the clients: its commands are ones that there are.
 """
 
 import re
@@ -13,19 +13,16 @@ import pytest
 from guardrails.hooks.install import main
 
 
-FOLDER: Final = Path(__file__).parents[3] / "docs/hooks"
-PAGES: Final = {"claude": "claude-code.md", "codex": "codex.md", "gemini": "gemini.md"}
-every = pytest.mark.parametrize("client", list(PAGES))
+PAGE: Final = (Path(__file__).parents[3] / "docs/coding-clis.md").read_text(encoding="utf-8")
+every = pytest.mark.parametrize("client", ["claude", "codex", "gemini"])
 
 
 def shown(client: str, home: Path) -> list[list[str]]:
     """
-    The commands at the top of a client's page, each as its words; *home* stands for `~`.
+    The commands that begin with a client, each as its words; *home* stands for `~`.
     """
-    text = (FOLDER / PAGES[client]).read_text(encoding="utf-8")
-    block = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
-    assert block is not None
-    return [shlex.split(line.replace("~/", f"{home}/")) for line in block[1].splitlines()]
+    [block] = [each for each in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) if f"\n{client} " in each]
+    return [shlex.split(line.replace("~/", f"{home}/")) for line in block.splitlines()]
 
 
 @every
