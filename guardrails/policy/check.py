@@ -25,16 +25,7 @@ from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
-from guardrails.core.values.schema import (
-    Checked,
-    MapType,
-    MinLen,
-    fit,
-    json_schema,
-    map_type,
-    quoted,
-    suggestion,
-)
+from guardrails.core.values.schema import Checked, MapType, MinLen, fit, json_schema, map_type, quoted, suggestion
 from guardrails.core.values.types import Mode
 from guardrails.core.values.units import Glob
 from guardrails.core.values.usage import Price
@@ -134,14 +125,14 @@ def _types(kinds: Kinds, *, written: bool = True) -> dict[str, Any]:
     return {**SETTINGS, "messages": messages, "scopes": scopes, **_guards(kinds, "", written)}
 
 
-def file_schema(kinds: Kinds) -> dict[str, Any]:
+def file_schema(own: Iterable[type[Guard]]) -> dict[str, Any]:
     """
-    Returns the JSON Schema (draft 2020-12) of a policy file.
+    Returns the JSON Schema (draft 2020-12) of a policy file, which may have a person's *own* guards.
 
     Only `version` is required at the top level: any other key may come from a policy it extends.
     """
     named: dict[str, Any] = {}
-    json_schema(file_type(kinds), named)
+    json_schema(file_type(kinds_of(own)), named)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
 
@@ -249,12 +240,7 @@ def _word(codes: Mapping[str, Numbers], text: str) -> str:
 
 
 def checked_settings(
-    guards: Iterable[Guard],
-    rules: Iterable[Rule],
-    scopes: Mapping[str, Iterable[Guard]],
-    kinds: Iterable[type[Guard]],
-    tools: Iterable[Tool | Callable[..., Any]],
-    settings: Mapping[str, Any],
+    guards: Iterable[Guard], kinds: Iterable[type[Guard]], scopes: Mapping[str, Iterable[Guard]], **settings: Any
 ) -> dict[str, Any]:
     """
     Returns the settings of a policy, as those of a file are made; what is None is not set. The *kinds* are those that only rules set.
@@ -265,8 +251,9 @@ def checked_settings(
     shared = {scope: _named(each, Guard, f"scopes.{scope}: ", mistakes) for scope, each in scopes.items()}
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
+    tools = settings.pop("tools")
     written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written |= {"scopes": {scope: _settings_of(named) for scope, named in shared.items()}, "rules": [*rules]}
+    written["scopes"] = {scope: _settings_of(named) for scope, named in shared.items()}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
     made = _fitted(code_type(types), written, (), mistakes)

@@ -94,10 +94,10 @@ class Policy:
 
         from .check import checked_settings, unusable
 
-        written: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name}
-        written |= {"envelope": envelope, "prices": prices, "messages": messages}
-        written["fields"] = None if fields is None else sorted(fields)
-        checked = checked_settings(guards, rules, scopes or {}, kinds, tools, written)
+        given: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name, "tools": tools}
+        given |= {"envelope": envelope, "prices": prices, "messages": messages, "rules": [*rules]}
+        given["fields"] = None if fields is None else sorted(fields)
+        checked = checked_settings(guards, kinds, scopes or {}, **given)
         of_tools = {key: checked[key] for key in ("tools", "rules", "kinds", "by_name")}
         left_out, words = OPTIONAL - set(checked.get("fields", OPTIONAL)), checked.get("messages", {})
         modes: Any = {"mode": mode, "on_error": on_error}
@@ -119,13 +119,10 @@ class Policy:
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
         self.model_files: ModelFiles | None = None
-        named = [(getattr(one, "model", None), one.model_kind) for one in everything]
-        asked = dict.fromkeys((path, kind) for path, kind in named if path is not None and kind is not None)
-        if asked:
+        asked = {getattr(one, "model", None): one.model_kind for one in everything if one.model_kind is not None}
+        if files := {path: kind for path, kind in asked.items() if path is not None}:
             from . import models
 
-            if len(files := dict([*asked])) < len(asked):
-                raise PolicyError(["one file cannot be the model of retries and of loops"])
             chain.models = self.model_files = models.ModelFiles(files)
 
     @classmethod
@@ -175,11 +172,9 @@ class Policy:
         """
         Returns the JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
         """
-        from guardrails.core.guards import kinds_of
-
         from .check import file_schema
 
-        return file_schema(kinds_of(guards))
+        return file_schema(guards)
 
     def session(self, name: str, **options: "Unpack[SessionOptions]") -> "Session":
         """

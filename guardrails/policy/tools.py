@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from logging import INFO
+from functools import partial
+from logging import INFO, NOTSET
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -206,20 +207,17 @@ def _logged(tool: str) -> Iterator[Callable[[Any], Any]]:
     A block that runs *tool*, and a function that is told its result and gives it back: failures are logged. A session logs
     its calls itself.
     """
+    say = partial(log.log, NOTSET if current_session() is not None else INFO)
 
     def failed(error: str) -> None:
-        log.info("tool execution failed", extra={"tool": tool, "error": redact(error)})
+        say("tool execution failed", extra={"tool": tool, "error": redact(error)})
 
     def told(result: Any) -> Any:
-        if not within and isinstance(result, Envelope) and not result.ok:
+        if isinstance(result, Envelope) and not result.ok:
             failed(result.error_message or result.message or result.status)
         return result
 
-    within = current_session() is not None or not log.isEnabledFor(INFO)
-    if within:
-        yield told
-        return
-    log.info("executing tool", extra={"tool": tool})
+    say("executing tool", extra={"tool": tool})
     try:
         yield told
     except Exception as error:
@@ -240,10 +238,8 @@ def missing(tool: str, known: Iterable[str]) -> Envelope:
     """
     Returns the envelope that a model reads if it calls a *tool* that is not among those *known*.
     """
-    call = ToolCall(tool, {}, "", None, None)
-    denial = ToolFilter().check(call, SessionState(), None, Facts(0, Tool(name=tool), known=frozenset(known)))
-    if not isinstance(denial, Denial):
-        raise ValueError(f"`{tool}` is known")
+    call, facts = ToolCall(tool, {}, "", None, None), Facts(0, Tool(name=tool), known=frozenset(known))
+    denial: Any = ToolFilter().check(call, SessionState(), None, facts)
     return Envelope.refusal(denial)
 
 

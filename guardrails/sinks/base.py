@@ -23,12 +23,9 @@ class Sink(Protocol):
     Secrets are redacted before. A sink with an attribute `redact_secrets` that is False gets them plain.
     """
 
-    @property
-    def written(self) -> int: ...
-    @property
-    def dropped(self) -> int: ...
-    @property
-    def failed(self) -> int: ...
+    written: int
+    dropped: int
+    failed: int
 
     def put(self, record: Entry, size_hint: int) -> None:
         """

@@ -104,29 +104,16 @@ class PersistentStore(Listed):
         Drop what was idle, in parts. Returns how many states each part had.
         """
 
-    def prune(
-        self,
-        idle: float | str,
-        *,
-        scopes: bool = False,
-        prefix: str = "",
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
+    def prune(self, idle: float | str, *, scopes: bool = False, prefix: str = "") -> int:
         """
         Drop sessions, and *scopes* if asked, that have not changed for *idle* (seconds, or `30d`) and whose key begins
-        with *prefix*. Returns the number of dropped states. The function *progress* is told now and then how many they
-        are so far.
+        with *prefix*. Returns the number of dropped states. They are dropped in parts, so that calls get in between.
 
         Call it now and then, in any process. The time must be longer than any of your sessions pauses between two calls.
         A scope that is dropped starts afresh, so the scopes of a budget that never ends must stay. Raises ValueError if
         *idle* is no duration.
         """
-        dropped = 0
-        for gone in self._drop(duration_ms(idle), prefix, scopes=scopes):
-            dropped += gone
-            if progress is not None:
-                progress(dropped)
-        return dropped
+        return sum(self._drop(duration_ms(idle), prefix, scopes=scopes))
 
     # Turns and tries
 
