@@ -38,7 +38,6 @@ BOUNDED: Final = {
     "processes.sandbox._tried": "of one path",
     "core.tools.failure_rules.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
-    "core.values.usage._camel": "of the library's own names",
 }
 
 

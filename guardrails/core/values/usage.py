@@ -7,13 +7,13 @@ is imported with the first response that the policy has no price for, and never 
 
 import re
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
-from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, Self
 
 from .errors import SessionError, install
@@ -42,37 +42,20 @@ class Price:
     """Of those that are kept for an hour; None: as other tokens written to a cache."""
 
 
-_SUMS: Final = {
-    "input": "prompt_tokens input_tokens prompt_token_count input_token_count",
-    "output": "completion_tokens output_tokens candidates_token_count output_token_count",
-    "total": "total_tokens total_token_count",
-    # Google counts these beside its input and its output.
-    "more_input": "tool_use_prompt_token_count",
-    "more_output": "thoughts_token_count",
-    # Anthropic, Bedrock, agent-framework: beside the input, unless the total says that they are among it.
-    "read": "cache_read_input_tokens cache_read_input_token_count",
-    "written": "cache_creation_input_tokens cache_write_input_tokens cache_creation_input_token_count",
+_WHOLE: Final = {
+    **dict.fromkeys(("prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count"), "input"),
+    **dict.fromkeys(("completion_tokens", "output_tokens", "candidates_token_count", "output_token_count"), "output"),
+    **dict.fromkeys(("total_tokens", "total_token_count"), "total"),
+    "tool_use_prompt_token_count": "tool_use",
 }
-"""
-The counts of a usage and their names, of chat.completions first; of Responses, Anthropic and most frameworks; of Google; of
-agent-framework. A mapping may write each name `camelCase`.
-"""
-_PARTS: Final = {
-    "prompt_tokens_details input_tokens_details input_token_details cache_creation": {
-        "cached": f"""{_SUMS["read"]} cached_tokens cache_read cached_prompt_tokens cache_read_tokens
-            prompt_cache_hit_tokens cached_content_token_count""",
-        "cache_write": f"{_SUMS['written']} cache_write_tokens cache_creation_tokens cache_creation",
-        "cache_write_1h": "ephemeral_1h_input_tokens",
-        "cache_write_5m": "ephemeral_5m_input_tokens",
-        "input_audio": "input_audio_tokens audio_tokens audio AUDIO",
-    },
-    "completion_tokens_details output_tokens_details output_token_details candidates_tokens_details": {
-        "reasoning": """reasoning_tokens reasoning output_reasoning_tokens reasoning_output_token_count
-            thoughts_token_count""",
-        "output_audio": "output_audio_tokens audio_tokens audio AUDIO",
-    },
-}
-"""The parts of the input and of the output, which are told beside these or in one of the members named before."""
+"""What a count is of, by its name."""
+_PARTS: Final = (
+    *(("cache_write_1h", "_1h_"), ("cache_write_5m", "_5m_"), ("", "miss")),
+    *(("output_audio", each, "audio") for each in ("output", "completion", "candidates")),
+    *(("input_audio", "audio"), ("reasoning", "reasoning"), ("reasoning", "thoughts")),
+    *(("cache_write", "cache", "creat"), ("cache_write", "cache", "write"), ("cached", "cache")),
+)
+"""What another is of, by the words in its name and in those of the members that it is in: the first that fits."""
 _ANSWERS: Final = ("usage", "usage_metadata", "usage_details")
 """Members that answers have, and no usage."""
 
@@ -129,70 +112,53 @@ def read_usage(usage: object) -> Usage:
     """
     if isinstance(usage, Usage):
         return usage
-    answer = any(_get(usage, name) is not None for name in _ANSWERS)
-    if answer or isinstance(usage, (str, bytes, int, float, list, tuple)):
+    told = {re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name[1:]).lower(): value for name, value in _told(usage)}
+    if {"", *_ANSWERS}.intersection(name.partition(".")[0] for name in told) or isinstance(usage, list | tuple):
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
-    inputs, outputs, total, more_in, more_out, read, written = (_count([usage], names) for names in _SUMS.values())
-    inputs, outputs, total = _sum(inputs, more_in), _sum(outputs, more_out), total or 0
-    beside = 0 if _get(usage, "prompt_tokens") is not None else (read or 0) + (written or 0)
-    if beside and not 0 < total < (inputs or 0) + (outputs or 0) + beside:
-        inputs = (inputs or 0) + beside
-    if inputs is None:
-        inputs = 0 if outputs is None else max(0, total - outputs)
+    n: dict[str, int] = defaultdict(int)
+    for name, value in told.items():
+        if _is_count(value):
+            n[_count_of(name)] = max(n[_count_of(name)], int(value))
+            n["beside"] += int(value) if re.match(r"cache_\w+_input_token", name) else 0
+    inputs, outputs, total = n["input"] + n["tool_use"], n["output"], n["total"]
+    # Anthropic and Bedrock count these beside the input, unless the total says that they are among it.
+    if n["beside"] and "prompt_tokens" not in told and not 0 < total < inputs + outputs + n["beside"]:
+        inputs += n["beside"]
+    if outputs and not inputs:
+        inputs = max(0, total - outputs)
+    n["cache_write"] = n["cache_write"] or n["cache_write_5m"] + n["cache_write_1h"]
+    parts = {part: n[part] for part in Usage._fields[2:8]}
     # Of a sum, what nobody tells apart (reasoning that the completion leaves out) counts as what costs more.
-    output = max(outputs or 0, total - inputs)
-    return Usage(inputs, output, **_parts(usage), cost=_own_cost(usage), known=_is_known(usage))
+    return Usage(inputs, max(outputs, total - inputs), **parts, cost=_own_cost(told), known=_is_known(told))
 
 
-def _sum(one: int | None, more: int | None) -> int | None:
-    return one if more is None else (one or 0) + more
-
-
-def _parts(usage: object) -> dict[str, int]:
+def _told(value: Any, name: str = "", depth: int = 4) -> Iterator[tuple[str, Any]]:
     """
-    Returns the tokens that are among the input and the output of *usage*.
+    Returns what *value* tells, each under its name behind those of the members that it is in: `.details.cached_tokens`.
     """
-    parts: dict[str, int] = {}
-    for members, names in _PARTS.items():
-        places = [usage, *filter(None, (_get(usage, member) for member in members.split()))]
-        # LiteLLM tells the hour one deeper than others do.
-        places += filter(None, [_get(place, "cache_creation_token_details") for place in places])
-        parts |= {part: _count(places, words) or 0 for part, words in names.items()}
-    written = parts.pop("cache_write_5m") + parts["cache_write_1h"]
-    return {**parts, "cache_write": parts["cache_write"] or written}
+    if isinstance(value, str | bytes | int | float | Decimal):
+        yield name, value
+    elif isinstance(value, list | tuple):
+        # Google's parts by modality.
+        for part in value if depth else ():
+            yield from _told(part, f"{name}.{_members(part).get('modality')}", depth - 1)
+    elif depth:
+        for key, member in _members(value).items():
+            yield from _told(member, f"{name}.{key}", depth - 1)
 
 
-def _is_known(usage: object) -> bool:
-    """
-    Returns whether *usage* says in numbers how much was used. A sum over no request, or over one that nobody measured, does not.
-    """
-    names = f"{_SUMS['input']} {_SUMS['output']} {_SUMS['total']}".split()
-    values = [value for name in names if (value := _get(usage, name)) is not None]
-    no_request = not any(values) and 0 in (_get(usage, "requests"), _get(usage, "successful_requests"))
-    return bool(values) and all(map(_is_count, values)) and not no_request and not _get(usage, "unmeasured_requests")
+def _members(value: Any) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return value
+    if hasattr(value, "model_dump"):
+        return dict(value)
+    names = getattr(value, "__dict__", None) or dir(value)
+    return {name: getattr(value, name, None) for name in names if name[0] != "_"}
 
 
-def _own_cost(usage: object) -> int | None:
-    """
-    Returns the micro-dollars that *usage* itself tells, as OpenRouter, Perplexity and LiteLLM write them.
-    """
-    cost = _get(usage, "cost")
-    for usd in (cost, _get(cost, "total_cost"), _get(usage, "total_cost")):
-        if isinstance(usd, int | float | Decimal) and not isinstance(usd, bool) and 0 <= usd <= _MOST // MICRO:
-            return micro_dollars(float(usd))
-    return None
-
-
-def _count(places: Iterable[Any], names: str) -> int | None:
-    """
-    Returns the first number above 0 that one of *places* says by one of *names*, else 0. Returns None if none says a number.
-    """
-    words = names.split()
-    counts = [
-        value for place in places for name in words if (value := _get(place, name)) is not None and _is_count(value)
-    ]
-    return next((int(count) for count in counts if count), 0) if counts else None
+def _count_of(name: str) -> str:
+    return _WHOLE.get(name) or next((of for of, *words in _PARTS if all(map(name.__contains__, words))), "")
 
 
 def _is_count(value: object) -> bool:
@@ -200,18 +166,23 @@ def _is_count(value: object) -> bool:
     return whole and not isinstance(value, bool) and 0 <= value <= _MOST  # type: ignore[operator]
 
 
-def _get(source: Any, name: str) -> Any:
-    if isinstance(source, Mapping):
-        return source[name] if name in source else source.get(_camel(name))
-    if isinstance(source, list):
-        # Google's parts by modality.
-        return sum(_count([part], "token_count") or 0 for part in source if _get(part, "modality") == name)
-    return getattr(source, name, None)
+def _is_known(told: Mapping[str, Any]) -> bool:
+    """
+    Returns whether a usage says in numbers how much was used. A sum over no request, or over one that nobody measured, does not.
+    """
+    sums = [value for name, value in told.items() if _count_of(name) in ("input", "output", "total")]
+    no_request = not any(sums) and 0 in (told.get("requests"), told.get("successful_requests"))
+    return bool(sums) and all(map(_is_count, sums)) and not no_request and not told.get("unmeasured_requests")
 
 
-@cache
-def _camel(name: str) -> str:
-    return re.sub("_(.)", lambda found: found[1].upper(), name)
+def _own_cost(told: Mapping[str, Any]) -> int | None:
+    """
+    Returns the micro-dollars that a usage itself tells, as OpenRouter, Perplexity and LiteLLM write them.
+    """
+    for usd in map(told.get, ("cost", "cost.total_cost", "total_cost")):
+        if isinstance(usd, int | float | Decimal) and not isinstance(usd, bool) and 0 <= usd <= _MOST // MICRO:
+            return micro_dollars(float(usd))
+    return None
 
 
 def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
