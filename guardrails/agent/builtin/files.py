@@ -19,7 +19,7 @@ from typing import Annotated, Any, BinaryIO, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.text.path_text import joined, path_of, readings, within
+from guardrails.core.text.path_text import path_of, readings, system, within
 
 from .failure import ToolFailure, ToolSet, correctable, encoded, no_path
 
@@ -83,7 +83,9 @@ class Root:
         # A backslash is a letter here; whoever takes it for a separator must not be led out either.
         _, *others = readings(text)
         real = Path(os.path.realpath(Path(self.path, text)))
-        if not real.is_relative_to(self.path) or not all(within(joined(self.path, one), self.path) for one in others):
+        if not real.is_relative_to(self.path) or not all(
+            within(system.join(self.path, one), self.path) for one in others
+        ):
             raise no_path(f"`{text[:200]}` is outside the workspace")
         return real
 

@@ -37,14 +37,14 @@ class Workspace(Guard):
         return bool(tool.paths)
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        from guardrails.core.text.path_text import BadPathError, joined, path_of, readings
+        from guardrails.core.text.path_text import BadPathError, path_of, readings, system
 
         found, folders = list[tuple[str, tuple[str, ...]]](), (self.root, *self.also)
         # What is no path, or too many, is for `check` to say.
         with suppress(TooManyError):
             for value in _values(call, tool):
                 with suppress(BadPathError):
-                    found += [(joined(self.root, reading), folders) for reading in readings(path_of(value))]
+                    found += [(system.join(self.root, reading), folders) for reading in readings(path_of(value))]
         return tuple(found)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
@@ -69,10 +69,10 @@ class Workspace(Guard):
         By its text alone, if there is no file system to ask. The place of an absolute path as seen from a relative root
         is not known.
         """
-        from guardrails.core.text.path_text import is_absolute, joined, within
+        from guardrails.core.text.path_text import system, within
 
-        unknown = is_absolute(path) and not is_absolute(self.root)
-        return unknown or any(within(joined(self.root, path), folder) for folder in (self.root, *self.also))
+        unknown = system.isabs(path) and not system.isabs(self.root)
+        return unknown or any(within(system.join(self.root, path), folder) for folder in (self.root, *self.also))
 
     def _outside(self, path: str) -> Denial:
         shown, hint = path[:_SHOWN], "Use a path inside the workspace; relative paths start at its root."

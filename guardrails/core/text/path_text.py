@@ -16,10 +16,18 @@ from typing import Any, Final
 MAX_BYTES: Final = 4_096
 """PATH_MAX of Linux: longer ones no system call takes."""
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_DRIVE: Final = re.compile(r"[A-Za-z]:")
 _WINDOWS: Final = sys.platform == "win32"
-_SYSTEM: Any = ntpath if _WINDOWS else posixpath
+system: Final[Any] = ntpath if _WINDOWS else posixpath
+"""Paths as the system reads them, by their text alone."""
+_REFUSED: Final = {
+    r"\s*\Z": "it is empty",
+    r"(?s).*\0": "it holds a NUL",
+    r"(?s).*[\ud800-\udfff]": "it is not valid Unicode",
+    r"[A-Za-z][A-Za-z0-9+.-]+://": "it is a URL, not a path",
+    r"~": "`~` stands for no folder here: write `./~` for a name that begins so",
+    r"(?!)" if _WINDOWS else r"[A-Za-z]:": "it is a path of another system: write `./` before a name with a colon",
+}
+"""How what is no path of the workspace begins, and why it is none."""
 
 
 class BadPathError(ValueError):
@@ -37,29 +45,13 @@ def path_of(value: object) -> str:
     """
     if not isinstance(value, str):
         raise BadPathError(f"it is {type(value).__name__}, not text")
-    text = _plain(value)
-    if text.lower().startswith("file:"):
-        text = _plain(_of_url(text))
-    elif _URL.match(text):
-        raise BadPathError("it is a URL, not a path")
-    if text.startswith("~"):
-        raise BadPathError("`~` stands for no folder here: write `./~` for a name that begins so")
-    if not _WINDOWS and _DRIVE.match(text):
-        raise BadPathError("it is a path of another system: write `./` before a name with a colon")
-    return text
-
-
-def _plain(text: str) -> str:
-    if not text.strip():
-        raise BadPathError("it is empty")
-    if "\0" in text:
-        raise BadPathError("it holds a NUL")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise BadPathError("it is not valid Unicode") from None
+    text = _of_url(value) if value[:5].lower() == "file:" else value
+    size = len(text.encode(errors="replace"))
     if size > MAX_BYTES:
         raise BadPathError(f"it has {size:,} bytes (limit {MAX_BYTES:,})")
+    for sign, reason in _REFUSED.items():
+        if re.match(sign, text):
+            raise BadPathError(reason)
     return text
 
 
@@ -76,20 +68,6 @@ def _of_url(text: str) -> str:
     return path.removeprefix("/") if _WINDOWS else path
 
 
-def joined(root: str, path: str) -> str:
-    """
-    Returns *path* as seen from the folder *root*; nothing is resolved.
-    """
-    return str(_SYSTEM.join(root, path))
-
-
-def is_absolute(path: str) -> bool:
-    """
-    Returns whether *path* begins at the root of the file system.
-    """
-    return bool(_SYSTEM.isabs(path))
-
-
 def readings(path: str) -> tuple[str, ...]:
     r"""
     Returns *path* in every way that a tool may read it: with `\` as a letter, and as a separator.
@@ -102,7 +80,7 @@ def within(path: str, root: str) -> bool:
     Returns whether *path* is the folder *root* or below it by its text alone. Both are absolute, or both relative to
     one folder.
     """
-    path, root = _SYSTEM.normpath(path), _SYSTEM.normpath(root)
+    path, root = system.normpath(path), system.normpath(root)
     if root == ".":
-        return not is_absolute(path) and path != ".." and not path.startswith(f"..{_SYSTEM.sep}")
-    return bool(path == root or path.startswith(root.rstrip(_SYSTEM.sep) + _SYSTEM.sep))
+        return not system.isabs(path) and path != ".." and not path.startswith(f"..{system.sep}")
+    return bool(path == root or path.startswith(root.rstrip(system.sep) + system.sep))
