@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 8_192
 """Bytes of a message beside the result and the earlier one that a refusal gives back."""
-_CAPS: Final = (4_096, 2_048, 1_024, 512, 256)
-"""Bytes of one field, tried in turn: with the last of them all fields together are shorter than `MAX_BYTES`."""
+_NAMES: Final = 1_024
+"""Bytes of them for the names of the fields."""
 MARK: Final = "[guardrails] "
 """The beginning of a line of ours below a tool's own text."""
 
@@ -37,7 +37,7 @@ def nested(envelope: "Envelope") -> str:
     """
     Returns *envelope* as an object, in which the result is one field.
     """
-    shown, size, written = envelope.fields(), 0, b""
+    shown, size = envelope.fields(), 0
     if envelope.value is not None:
         payload = envelope.render().payload
         size = len(payload)
@@ -45,12 +45,7 @@ def nested(envelope: "Envelope") -> str:
     if envelope.previous_payload is not None:
         size += len(envelope.previous_payload)
         shown["previous_result"] = orjson.Fragment(envelope.previous_payload)
-    # A tool's or guard's own code may fill a field with what JSON cannot say.
-    with suppress(TypeError, ValueError):
-        written = orjson.dumps(shown)
-    if not written or len(written) > MAX_BYTES + size:
-        written = orjson.dumps(_bounded(shown))
-    return cleaned(written.decode())
+    return cleaned(_written(shown, size).decode())
 
 
 def merged(envelope: "Envelope") -> str | None:
@@ -107,29 +102,31 @@ def _noted(fields: dict[str, Any]) -> dict[str, Any]:
     """
     Returns *fields*, cleaned and within bounds.
     """
-    cut = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in fields.items()})
-    return cast("dict[str, Any]", orjson.loads(orjson.dumps(cut)))
+    clean = {name: sanitise(one) if isinstance(one, str) else one for name, one in fields.items()}
+    return cast("dict[str, Any]", orjson.loads(_written(clean)))
 
 
-def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
+def _written(shown: dict[str, Any], size: int = 0) -> bytes:
     """
-    Returns the fields *shown* in at most `MAX_BYTES` bytes but for what is written already: the longest are cut first.
+    Returns the fields *shown* as JSON, in at most `MAX_BYTES` bytes beside *size* bytes of what is JSON already. Of more, each field is cut to
+    its share.
     """
-    for cap in _CAPS:
-        made = {name: _cut(content, cap) for name, content in shown.items()}
-        fields = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
-        if len(orjson.dumps(fields)) <= MAX_BYTES - len('"previous_result":,"results":,'):
-            break
-    return made
+    # A tool's or guard's own code may fill a field with what JSON cannot say.
+    with suppress(TypeError, ValueError):
+        written = orjson.dumps(shown)
+        if len(written) <= MAX_BYTES + size:
+            return written
+    share = (MAX_BYTES - _NAMES) // len(shown)
+    return orjson.dumps({name: _cut(content, share) for name, content in shown.items()})
 
 
-def _cut(content: Any, cap: int) -> Any:
+def _cut(content: Any, share: int) -> Any:
     if isinstance(content, orjson.Fragment):
         return content
     with suppress(TypeError, ValueError):
-        if len(orjson.dumps(content)) <= cap:
+        if len(orjson.dumps(content)) <= share:
             return content
-    return orjson.Fragment(render(content, cap).payload)
+    return orjson.Fragment(render(content, share).payload)
 
 
 CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")
@@ -179,11 +176,9 @@ def is_strict(text: str) -> bool:
     Returns whether *text* is JSON for every parser. It has no NaN, no half of a surrogate pair, no number beyond a
     double, and at most 254 containers within each other.
     """
-    try:
-        orjson.dumps(orjson.loads(text))
-    except (TypeError, ValueError):
-        return False
-    return True
+    with suppress(TypeError, ValueError):
+        return bool(orjson.dumps(orjson.loads(text)))
+    return False
 
 
 def with_fields(text: str, added: Mapping[str, Any]) -> str:
@@ -194,14 +189,12 @@ def with_fields(text: str, added: Mapping[str, Any]) -> str:
     new = json.dumps(added, ensure_ascii=False)[1:-1]
     try:
         value = _decode(text)
-        clashes = isinstance(value, tuple) and not added.keys().isdisjoint(dict(value))
-        others = {name: content for name, content in json.loads(text).items() if name not in added} if clashes else {}
+        if isinstance(value, tuple) and not added.keys().isdisjoint(dict(value)):
+            return json.dumps({**json.loads(text), **added}, ensure_ascii=False)
     except (ValueError, RecursionError):
-        value, text, clashes = None, json.dumps(text, ensure_ascii=False), False
+        value, text = None, json.dumps(text, ensure_ascii=False)
     if not isinstance(value, tuple):
         return f'{{"result": {text.strip(_SPACE)}, {new}}}'
-    if clashes:
-        return json.dumps({**others, **added}, ensure_ascii=False)
     head, brace, rest = text.rpartition("}")
     body = head.rstrip(_SPACE)
     return f"{body}{', ' if value else ''}{new}{head[len(body) :]}{brace}{rest}"
