@@ -10,8 +10,6 @@ import unicodedata
 from fnmatch import translate
 from typing import Any, Final, Literal
 
-import orjson
-
 from guardrails.core.text.plain_json import plain, to_json
 from guardrails.core.text.redaction import secrets_out
 
@@ -65,11 +63,9 @@ class Erasing:
         gone = [(key, shown.pop(key)) for key in self._withheld if key in shown]
         for key in FOREIGN if self._secrets else ():
             if value := shown.get(key):
-                clean, secrets = secrets_out(
-                    orjson.dumps(value) if type(value) is orjson.Fragment else to_json(value), key
-                )
+                clean, secrets = secrets_out(to_json(value), key)
                 if secrets:
-                    shown[key] = orjson.Fragment(to_json(clean)) if key in PAYLOADS else clean
+                    shown[key] = clean
                     gone += secrets
         if self._path.pattern:
             shown = {key: plain(value) for key, value in shown.items()}

@@ -111,14 +111,10 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         *plan.recorded,
     )
     record: dict[str, Any] = dict(zip(_CALL_KEYS, values, strict=True))
-    if denials and denials[0].code == STOPPED:
-        record["stop"] = denials[0].values["reason"]
-    if call.places:
-        record["places"] = call.places
-    if call.sketch is not None:
-        # Arguments may be erased, and what they were told by is not.
-        record["sketch"] = call.sketch
-    return record if decision.marks is None else record | decision.marks
+    stop = denials[0].values["reason"] if denials and denials[0].code == STOPPED else None
+    # Arguments may be erased, and what they were told by is not: the sketch.
+    rare = {"stop": stop, "places": call.places or None, "sketch": call.sketch, **(decision.marks or {})}
+    return record | {name: value for name, value in rare.items() if value is not None}
 
 
 def settle_record(session_id: str, decision: Decision, end: End, completion: Completion) -> dict[str, Any]:
@@ -164,20 +160,10 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (end.error_message or completion.errors):
         record["arguments"] = orjson.Fragment(call.canonical)
-    if end.steady:
-        record["steady"] = end.steady
-    if end.came:
-        record["empty"] = end.came
-    if own or completion.no_retry or completion.uncertain or end.unread:
-        sandbox = None if own is None else own.sandbox
-        rare = {
-            "no_retry": completion.no_retry,
-            "uncertain": completion.uncertain,
-            "unread": end.unread,
-            "sandbox": sandbox,
-        }
-        record |= {name: value for name, value in rare.items() if value}
-    return record if completion.marks is None else record | completion.marks
+    sandbox = None if own is None else own.sandbox
+    rare = {"steady": end.steady, "empty": end.came, "no_retry": completion.no_retry}
+    rare |= {"uncertain": completion.uncertain, "unread": end.unread, "sandbox": sandbox, **(completion.marks or {})}
+    return record | {name: value for name, value in rare.items() if value}
 
 
 def identity(one: Any) -> dict[str, Any]:
