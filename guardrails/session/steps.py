@@ -23,7 +23,7 @@ from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
-from guardrails.core.text.collect import collect_async
+from guardrails.core.text.plain_json import collect_async
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Success

@@ -15,7 +15,8 @@ from guardrails.core.result.completeness import NARROWER
 from guardrails.core.result.content import LINE
 from guardrails.core.result.kinds import kind_of
 from guardrails.core.retries.serving import Judged
-from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
+from guardrails.core.text.plain_json import LIMIT
+from guardrails.core.text.truncation import Rendered, leading_of
 from guardrails.core.text.truncation import render as render_value
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, NextAction, Outcome, Status, Success

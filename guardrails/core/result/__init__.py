@@ -16,7 +16,7 @@ blocks and the structured content of MCP, a library's result types. So a word th
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.text.collect import LIMIT_BYTES, taken
+from guardrails.core.text.plain_json import LIMIT, taken
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, End, Failed, Outcome, Success, claimed
@@ -37,7 +37,7 @@ class Terms(NamedTuple):
 
     now_ms: int | None = None
     """Milliseconds since 1970, by which dates of a wait are understood."""
-    limit: int = LIMIT_BYTES
+    limit: int = LIMIT
     """About the most bytes that are taken of an iterator."""
     passes: tuple[type[BaseException], ...] = ()
     """Types of the exceptions of an iterator that are raised on."""

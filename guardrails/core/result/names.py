@@ -125,4 +125,4 @@ def form_of(value: dict[Any, Any]) -> Form:
     return _FORMS[(*some, *map(type, some.values()))]
 
 
-_FORMS: Final[dict[Any, Form]] = Cache(Form, 1_024, 4_096, lambda parts: len(str(parts)))
+_FORMS: Final[dict[Any, Form]] = Cache(Form, 1_024, 4_096)

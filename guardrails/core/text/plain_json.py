@@ -1,7 +1,7 @@
 """
 Any value as plain JSON, in a bounded number of bytes. Raises nothing, whatever the value's own code does.
 
-Enums are their values, bytes are as `collect.decoded` gives them. Dataclasses, pydantic models, mappings,
+Enums are their values, bytes are as `decoded` gives them. Dataclasses, pydantic models, mappings,
 rows and tables with named columns are objects; sets (sorted where that can be), sequences, views and numpy's arrays are lists; times, UUIDs,
 decimals and paths are text. NaN and infinities are null; integers are exact up to 4,200 digits, and hexadecimal text above. Names become
 text, with `_` appended if two would be one. Half a surrogate pair is U+FFFD. An iterator that fails is described. What lies deeper than `MAX_DEPTH`, or in itself, is said so.
@@ -9,8 +9,10 @@ text, with `_` appended if two would be one. Half a surrogate pair is U+FFFD. An
 
 import json
 
-from collections.abc import Iterator, Mapping, MappingView, Sequence
+from binascii import b2a_base64
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MappingView, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -20,10 +22,13 @@ from typing import Any, Final
 
 import orjson
 
-from .collect import Bytes, collect, decoded
 from .control import repaired
 
 
+LIMIT: Final = 65_536
+"""Bytes of one result (MISSION D3), to which results are cut and at which a collection ends."""
+MAX_ITEMS: Final = 10_000
+"""An iterator ends here, however small its items are."""
 MAX_DEPTH: Final = 200
 """Containers within each other: below orjson's 254 and Python's 1,000 frames, four of which a level takes here."""
 MAX_ROOM: Final = 1 << 62
@@ -32,6 +37,9 @@ OPTIONS: Final = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACL
 _MAX_BITS: Final = 14_000
 """Python reads 4,300 digits, and to write more takes quadratic time."""
 _MAX_SORTED: Final = 1024
+_SNIFF_BYTES: Final = 8192
+
+Bytes = bytes | bytearray | memoryview
 
 
 def dumps(value: Any) -> bytes | None:
@@ -115,7 +123,10 @@ class Copy:
         try:
             if issubclass(kind, dict):
                 return self._object(value)
-            return self._list(value) if issubclass(kind, list | tuple) else self.of(self._form(value))
+            if not issubclass(kind, list | tuple):
+                return self.of(self._form(value))
+            members = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
+            return [self.of(member) for member in self._fitting(members)]
         except RecursionError:
             self.whole = False
             return "[nested too deeply]"
@@ -131,34 +142,29 @@ class Copy:
         return text if text.isascii() or dumps(text) is not None else repaired(text)
 
     def _object(self, value: dict[Any, Any]) -> dict[str, Any]:
+        copy: dict[str, Any] = {}
         # At once: a thread may change it meanwhile.
-        pairs, copy = list(dict.items(value)), dict[str, Any]()
-        for key, member in pairs:
-            if self.room < 0:
-                self.whole = False
-                break
+        for key, member in self._fitting(list(dict.items(value))):
             name = self._name(key)
             while name in copy:
                 name += "_"
             copy[name] = self.of(member)
         return copy
 
+    def _fitting(self, members: Iterable[Any]) -> Iterator[Any]:
+        for member in members:
+            if self.room < 0:
+                self.whole = False
+                return
+            yield member
+
     def _name(self, key: Any) -> str:
         name = self._text(key) if issubclass(type(key), str) else self.of(key)
         return name if type(name) is str else written(name).decode()
 
-    def _list(self, value: Any) -> list[Any]:
-        copy = []
-        for member in list.__iter__(value) if issubclass(type(value), list) else tuple.__iter__(value):
-            if self.room < 0:
-                self.whole = False
-                break
-            copy.append(self.of(member))
-        return copy
-
     def _form(self, value: Any) -> Any:
         kind, room = type(value), max(self.room, 0) + 1
-        for form in (_scalar, self._fields, _members, _array):
+        for form in (_scalar, _model, self._fields, _members, _array):
             try:
                 found = form(value, kind, room)
                 if found is not value:
@@ -182,12 +188,12 @@ class Copy:
         if is_dataclass(kind):
             names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
             return {name: getattr(value, name) for name in names}
-        if not callable(getattr(kind, "model_dump", None)):
-            return value
-        try:
-            return value.model_dump(mode="json")
-        except Exception:  # noqa: BLE001 - a member that pydantic cannot write; members are written one by one then
-            return value.model_dump()
+        # A member of a pydantic model may be none that JSON has: members are written one by one then.
+        return value.model_dump() if callable(getattr(kind, "model_dump", None)) else value
+
+
+def _model(value: Any, kind: Any, room: int) -> Any:
+    return value.model_dump(mode="json") if callable(getattr(kind, "model_dump", None)) else value
 
 
 def _scalar(value: Any, kind: Any, room: int) -> Any:
@@ -221,3 +227,88 @@ def _array(value: Any, kind: Any, room: int) -> Any:
     if value.ndim > 1:
         return list(islice(iter(value), room))
     return value[:room].tolist() if value.ndim else value.tolist()
+
+
+# Values that a tool hands over piecemeal, or as raw bytes
+
+
+class Items:
+    """
+    What is *taken* from an iterator, about *room* bytes of JSON.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.taken: list[Any] = []
+        self.room = room
+
+    def add(self, item: Any) -> bool:
+        """
+        Take *item*, the last one if it crosses the limit. Returns False if there was no room for it.
+        """
+        if self.room <= 0 or len(self.taken) >= MAX_ITEMS:
+            return False
+        item = decoded(item)[0] if issubclass(type(item), Bytes) else item
+        self.taken.append(item)
+        try:
+            self.room -= len(orjson.dumps(item)) + 1
+        except Exception:  # noqa: BLE001  whatever it is, some other way of writing takes a few bytes
+            self.room -= 8
+        return True
+
+
+def collect(items: Iterator[Any], limit: int = LIMIT) -> tuple[list[Any], bool]:
+    """
+    Returns the items as a list, and whether that is all of them.
+
+    Ends after *limit* bytes (the item that crosses the limit is the last) or 10,000 items; then the iterator is closed.
+    Raises what the iterator raises.
+    """
+    made = Items(limit)
+    try:
+        return made.taken, all(map(made.add, items))
+    finally:
+        # A tool that fails while it is told to stop has still given what it gave.
+        with suppress(Exception):
+            getattr(items, "close", lambda: None)()
+
+
+async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT) -> tuple[list[Any], bool]:
+    """
+    Returns the items of an asynchronous iterator as `collect` does.
+    """
+    made = Items(limit)
+    try:
+        async for item in items:
+            if not made.add(item):
+                return made.taken, False
+    finally:
+        with suppress(Exception):
+            if (close := getattr(items, "aclose", None)) is not None:
+                await close()
+    return made.taken, True
+
+
+def taken(value: Any, limit: int = LIMIT) -> tuple[Any, bool]:
+    """
+    Returns bytes as `decoded` gives them, an iterator as `collect` does, anything else as it is; and whether all of it is there. Raises
+    TypeError for what can only be awaited, and what the iterator raises.
+    """
+    kind = type(value)
+    if hasattr(kind, "__await__") or hasattr(kind, "__anext__"):
+        getattr(value, "close", lambda: None)()
+        raise TypeError(f"the tool returned an unawaited `{kind.__name__}`; call it through the asynchronous session")
+    if hasattr(kind, "__next__"):
+        return collect(value, limit)
+    return decoded(value, limit) if issubclass(kind, Bytes) else (value, True)
+
+
+def decoded(data: Bytes, limit: int = LIMIT) -> tuple[str | dict[str, Any], bool]:
+    """
+    Returns bytes as text if they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`, of which *n* is the whole length and
+    base64 takes at most *limit* bytes; and whether all is there.
+    """
+    data, room = bytes(data), limit * 3 // 4
+    if b"\x00" not in data[:_SNIFF_BYTES]:
+        with suppress(UnicodeDecodeError):
+            return data.decode(), True
+    return {"base64": b2a_base64(data[:room], newline=False).decode("ascii"), "bytes": len(data)}, len(data) <= room

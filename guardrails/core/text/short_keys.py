@@ -17,19 +17,16 @@ Function = TypeVar("Function", bound=Callable[[str], Any])
 
 class Cache(dict[Any, Any]):
     """
-    What a *function* returned for each key of up to *chars* characters. A look into a dict is all that a key costs which was there before.
-
-    *length* returns the characters of a key; None: it is never kept.
+    What a *function* returned for each key, a text or a tuple of up to *chars* characters; what it returns for others is not kept. A look
+    into a dict is all that a key costs which was there before.
     """
 
-    def __init__(
-        self, function: Callable[[Any], Any], entries: int, chars: int, length: Callable[[Any], int | None]
-    ) -> None:
-        self.function, self.entries, self.chars, self.length = function, entries, chars, length
+    def __init__(self, function: Callable[[Any], Any], entries: int, chars: int) -> None:
+        self.function, self.entries, self.chars = function, entries, chars
 
     def __missing__(self, key: Hashable) -> Any:
-        made, chars = self.function(key), self.length(key)
-        if chars is not None and chars <= self.chars:
+        made = self.function(key)
+        if type(key) in (str, tuple) and len(str(key)) <= self.chars:
             if len(self) >= self.entries:
                 self.clear()
             self[key] = made
@@ -42,7 +39,7 @@ def cached_if_short(entries: int, chars: int = KEY_CHARS) -> Callable[[Function]
     """
 
     def cached(function: Function) -> Function:
-        return cast("Function", Cache(function, entries, chars, _chars).__getitem__)
+        return cast("Function", Cache(function, entries, chars).__getitem__)
 
     return cached
 
@@ -53,7 +50,3 @@ def pattern(source: str) -> re.Pattern[str]:
     Returns the regular expression *source*, a constant. It is compiled where it is first searched for: a long one takes a start 2 ms.
     """
     return re.compile(source)
-
-
-def _chars(text: str) -> int | None:
-    return len(text) if type(text) is str else None

@@ -2,8 +2,9 @@
 The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
 The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 8 KiB) and what is no finite number as null. Values that
-are canonical but for the order of keys are written by orjson. The rest goes the slow path of `tagged`, which gives equal values the same
-bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
+are canonical but for the order of keys are written by orjson. Of all others the form is that of their plain copy: a set is a sorted list;
+bytes, times and decimals are text; an enum is its value; a dataclass or a pydantic model is an object. A key that is no text begins with
+NUL. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
 
 import json
@@ -12,11 +13,12 @@ import sys
 import unicodedata
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from orjson import OPT_SORT_KEYS, dumps
+from orjson import OPT_SORT_KEYS, Fragment, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
+from .plain_json import Copy
 from .short_keys import cached_if_short
 
 
@@ -30,6 +32,10 @@ _SIGN: Final = 1 << 63
 _LOW64: Final = struct.Struct(">8xq").unpack
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 _FEW: Final = 1 << 14
+_MAX_BYTES: Final = 1 << 18
+"""Of a plain copy: a list that holds another twice, which holds another twice, and so on, has exponentially many values."""
+_MASK: Final = "***"
+"""A secret that hides itself: two different ones look the same."""
 
 
 def sign(tool: str, arguments: object) -> tuple[bytes | None, int | None, bytes | None]:
@@ -54,8 +60,10 @@ def _seed(tool: str) -> int:
 
 def canonical(arguments: object) -> bytes | None:
     """
-    Returns the canonical form of *arguments*, JSON in UTF-8. Returns None if they have none, as `tagged` says. Never
-    raises.
+    Returns the canonical form of *arguments*, JSON in UTF-8. Never raises.
+
+    Returns None for what lies in itself, deeper than a plain copy goes or beyond `_MAX_BYTES`, for more than `MAX_APART` characters that are
+    to be normalised, and for what has no form but a description or hides what it holds.
     """
     try:
         values = arguments.values() if type(arguments) is dict else (arguments,)
@@ -68,9 +76,9 @@ def canonical(arguments: object) -> bytes | None:
             except TypeError:
                 # Of keys that are no text, and of what is too deep.
                 pass
-        from .tagged import tagged
-
-        return tagged(arguments)
+        copy = _Signed(_MAX_BYTES, consumes=True)
+        made = copy.of(arguments)
+        return dumps(made, None, OPT_SORT_KEYS) if copy.whole else None
     except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
         return None
 
@@ -79,13 +87,10 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     """
     Returns the signed xxh3-64 of the first `RESULT_HEAD` bytes, seeded with the length: evidence of a success.
 
-    The *length* is the full length if *payload* is already cut. Text counts as its UTF-8 bytes. The length of text of
-    more than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
+    The *length* is the full length if *payload* is already cut. Text counts as its UTF-8 bytes.
     """
-    if isinstance(payload, str):
-        payload, full = _head(payload)
-        length = full if length is None else length
-    return (xxh3_64_intdigest(payload[:RESULT_HEAD], len(payload) if length is None else length) ^ _SIGN) - _SIGN
+    data = payload.encode("utf-8", "surrogatepass") if isinstance(payload, str) else payload
+    return (xxh3_64_intdigest(data[:RESULT_HEAD], len(data) if length is None else length) ^ _SIGN) - _SIGN
 
 
 def masked_result_hash(payload: bytes | str) -> int:
@@ -94,8 +99,9 @@ def masked_result_hash(payload: bytes | str) -> int:
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
-    head = _head(payload)[0] if isinstance(payload, str) else payload[:RESULT_HEAD]
-    return (xxh3_64_intdigest(head.translate(None, _DIGITS)) ^ _SIGN) - _SIGN
+    head = payload[:RESULT_HEAD]
+    data = head.encode("utf-8", "surrogatepass")[:RESULT_HEAD] if isinstance(head, str) else head
+    return (xxh3_64_intdigest(data.translate(None, _DIGITS)) ^ _SIGN) - _SIGN
 
 
 def parse_arguments(text: str) -> tuple[object, str | None]:
@@ -119,11 +125,6 @@ def parse_arguments(text: str) -> tuple[object, str | None]:
         return text, f"arguments have an integer of more than {sys.get_int_max_str_digits()} digits"
 
 
-def _head(payload: str) -> tuple[bytes, int]:
-    head = payload[:RESULT_HEAD].encode("utf-8", "surrogatepass")
-    return head[:RESULT_HEAD], len(head) if len(payload) <= RESULT_HEAD else len(payload)
-
-
 def _is_plain(values: Iterable[Any]) -> bool:
     """
     Returns whether orjson writes arguments of these *values* canonically, but for text in another normal form and for keys that it refuses.
@@ -143,3 +144,34 @@ def _is_plain(values: Iterable[Any]) -> bool:
         if len(containers) > _FEW:
             return False
     return True
+
+
+class _Signed(Copy):
+    """
+    A plain copy in which equal values are equal texts. Raises ValueError for a value that cannot be known.
+    """
+
+    apart = MAX_APART
+
+    def of(self, value: Any) -> Any:
+        if id(value) in self.above:
+            raise ValueError
+        made = super().of(value)
+        if type(made) is float and made.is_integer():
+            made = int(made)
+        return Fragment(b"%d" % made) if type(made) is int and made.bit_length() > 63 else made
+
+    def _text(self, text: str) -> str:
+        text = super()._text(text)
+        if not text.isascii() and not unicodedata.is_normalized("NFC", text):
+            self.apart -= len(text)
+            text = unicodedata.normalize("NFC", text) if self.apart >= 0 else _MASK
+        if _MASK in text:
+            raise ValueError
+        return text
+
+    def _name(self, key: Any) -> str:
+        return super()._name(key) if issubclass(type(key), str) else f"\0{super()._name(key)}"
+
+    def _described(self, value: Any, room: int) -> NoReturn:
+        raise ValueError

@@ -18,11 +18,9 @@ from typing import Any, Final
 import orjson
 
 from .control import repaired
-from .plain_json import Copy, dumps, exact, written
+from .plain_json import LIMIT, Copy, dumps, exact, written
 
 
-LIMIT: Final = 65_536
-"""Bytes of one result (MISSION D3)."""
 MIN_LIMIT: Final = 256
 """Bytes; with less there is no room to say that something was cut."""
 _HOLDERS: Final = frozenset((dict, list, tuple))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Policy, Truncate
-from guardrails.core.text.collect import MAX_ITEMS, collect, collect_async, decoded
+from guardrails.core.text.plain_json import MAX_ITEMS, collect, collect_async, decoded
 from tests.tables import table
 
 

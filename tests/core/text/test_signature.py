@@ -7,7 +7,6 @@ import os
 import random
 import subprocess
 import sys
-import tracemalloc
 import unicodedata
 
 from collections import OrderedDict
@@ -286,20 +285,6 @@ def test_a_result_is_told_apart_by_its_head_and_its_length() -> None:
     assert result_hash(head + "a") == result_hash(head + "b") != result_hash(head + "ab")
     assert result_hash(head, RESULT_HEAD + 1) == result_hash(head + "a")
     assert masked_result_hash(head + "a") == masked_result_hash(head + "bc")
-
-
-@pytest.mark.parametrize(
-    "payload", ["a" * 10_000_000, "漢" * 10_000_000, b"a" * 10_000_000], ids=["ascii", "cjk", "bytes"]
-)
-def test_hashing_10_mb_of_result_touches_its_head_only(payload: str | bytes) -> None:
-    tracemalloc.start()
-    try:
-        result_hash(payload)
-        masked_result_hash(payload)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 10 * RESULT_HEAD
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.text.truncation import LIMIT, Rendered, leading, render
+from guardrails.core.text.plain_json import LIMIT
+from guardrails.core.text.truncation import Rendered, leading, render
 from tests.tables import table
 
 
