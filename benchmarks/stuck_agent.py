@@ -3,7 +3,7 @@ The picture of the README: one stuck agent, without guards and with them.
 
     python -m benchmarks.stuck_agent [--write]
 
-It runs what `guardrails demo` runs: the real openai client against a scripted server on loopback. `--write` draws the picture into docs.
+It runs what `guardrails demo` runs: the real openai client against a scripted model. `--write` draws the picture into docs.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from guardrails import Policy
-from guardrails.agent.demo.comparison import Comparison, Figures, compare
+from guardrails.agent.demo import Comparison, Figures, compare
 
 
 PICTURE: Final = Path(__file__).resolve().parents[1] / "docs/stuck-agent.svg"
@@ -64,9 +64,7 @@ def _times(count: int) -> str:
 
 
 def _cost(run: Figures) -> str:
-    cost = (
-        "" if run.cost_usd is None else f", ${run.cost_usd:.2f}" if run.cost_usd >= 0.05 else f", ${run.cost_usd:.3f}"
-    )
+    cost = f", ${run.cost_usd:.2f}" if run.cost_usd >= 0.05 else f", ${run.cost_usd:.3f}"
     return f"{run.requests} model requests, {run.tokens:,} tokens{cost}"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.stuck_agent import PICTURE, svg
 from guardrails import Policy, PolicyError
-from guardrails.agent.demo.comparison import compare
+from guardrails.agent.demo import compare
 
 
 ROOT = Path(__file__).parents[1]

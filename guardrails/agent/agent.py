@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from guardrails.agent.conversations.repair import Repaired
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
@@ -22,7 +21,7 @@ from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
 
 from .builtin import Root, Shell, Spawn, Web, builtin_tools
-from .conversations import Conversation, Conversations
+from .conversations import Conversation, Conversations, Repaired
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
 from .view import View, status_line

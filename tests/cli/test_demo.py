@@ -13,10 +13,6 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from guardrails.sinks import read
-from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
-
-
-pytestmark = pytest.mark.system
 
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
@@ -90,42 +86,3 @@ def test_without_the_openai_client_the_extra_is_named(monkeypatch: pytest.Monkey
     failed = demo()
     assert failed.exit_code == 2
     assert failed.stderr == 'the demo needs `openai`: pip install "toolcall-guardrails[openai]"\n'
-
-
-def test_a_real_endpoint_is_run_on_the_same_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    search = Calls(
-        call("search_hotels", {"destination": "Shibuya", "max_price": 150, "check_in": "a", "check_out": "b"})
-    )
-    with ScriptedOpenAI([search, Text("none found"), search, Text("none found")]) as server:
-        shown = demo("--json", "--base-url", server.base_url, "--model", "gpt-5-mini")
-    said = json.loads(shown.stdout)
-    for run in ("unguarded", "guarded"):
-        assert (said[run]["requests"], said[run]["executions"], said[run]["ended"]) == (2, 1, "answered")
-        assert said[run]["answer"] == "none found"
-        # At the prices that genai-prices lists.
-        assert 0 < said[run]["cost_usd"] < 0.01
-    assert said["usd_per_mtok"] == [0.25, 2.0]
-
-
-def test_openai_itself_is_asked_only_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    failed = demo("--model", "gpt-5-mini")
-    assert failed.exit_code == 2
-    assert failed.stderr.startswith("set OPENAI_API_KEY")
-
-
-def test_a_model_that_never_answers_is_shown_with_the_digest(tmp_path: Path) -> None:
-    def stubborn(body: dict[str, object], n: int) -> Calls:
-        return Calls(call("search_hotels", {"destination": f"{n}", "max_price": 1, "check_in": "", "check_out": ""}))
-
-    policy = tmp_path / "two.yaml"
-    policy.write_text("version: 1\nenvelope: merged\nbudget: {max_calls: 2}\n")
-    with ScriptedOpenAI(stubborn) as server:
-        shown = demo("--base-url", server.base_url, "--model", "m", "--policy", str(policy), "--max-requests", "5")
-    said = " ".join(shown.stdout.split())
-    assert "ended stopped digest" in said
-    assert "budget.max_calls" in said
-    assert "1. []" in said
-    assert "2 tool calls were made" in said

@@ -130,7 +130,10 @@ class Web(ToolSet):
         with needs("openai", "`web_fetch`"):
             import httpcore2
             import httpx2
-        headers = {"User-Agent": f"toolcall-guardrails/{__version__}", "Accept-Encoding": "identity"}
+        headers: dict[bytes | str, bytes | str] = {
+            "User-Agent": f"toolcall-guardrails/{__version__}",
+            "Accept-Encoding": "identity",
+        }
         timeouts = {"timeout": dict.fromkeys(("connect", "read", "write"), self._timeout)}
         backend: Any = _Network(httpcore2.SyncBackend(), allow, time.monotonic() + self._timeout)
         try:

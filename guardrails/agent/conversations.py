@@ -1,5 +1,12 @@
 """
-Conversations in one table of SQLite, each message on the disk before its list has it.
+Conversations of guarded agents, kept in a file of SQLite together with the state of their sessions; each message is on
+the disk before its list has it.
+
+    kept = Conversations("agent.db")
+    chat = kept.start(wire="chat")
+    session = policy.session(chat.id, store=kept.store)
+    chat.append({"role": "user", "content": "book a hotel in Shibuya"})
+    run(client, session, model="gpt-5-mini", messages=chat, tools=[search_hotels])
 """
 
 import json
@@ -14,16 +21,19 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self, get_args
 
+from guardrails.core.decision import Decision
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.names import checked_id
+from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.stores.places import make_private
 from guardrails.stores.sqlite import SqliteStore, connect, explained
 
 
 if TYPE_CHECKING:
+    from guardrails.integrations.openai.reading import RequestedCall
     from guardrails.session.session import Session
-
-    from .repair import Repaired
 
 Wire = Literal["chat", "responses"]
 WIRES: Final = get_args(Wire)
@@ -44,6 +54,8 @@ GROUP BY c.name ORDER BY last_ms DESC, c.name
 _ALPHABET: Final = "abcdefghjkmnpqrstvwxyz23456789"
 _LENGTH: Final = 12
 """59 bits: nobody guesses one, and a person can copy it."""
+INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
+LOOK_FIRST: Final = "Find out whether it took effect before you call it again."
 
 
 class ConversationError(GuardrailsError):
@@ -66,6 +78,17 @@ class Summary(NamedTuple):
     settings: Mapping[str, Any]
 
 
+class Repaired(NamedTuple):
+    """
+    A call that was answered in place of its tool.
+    """
+
+    id: str
+    tool: str
+    admitted: bool
+    """Its admission was open: it was running, or about to. False: it was refused, ended, or never asked for."""
+
+
 class Conversation(list[dict[str, Any]]):
     """
     The messages of a conversation as they were sent and received, in their order; made by `Conversations`.
@@ -75,7 +98,7 @@ class Conversation(list[dict[str, Any]]):
     ConversationError. To be changed by one thread of one process: `append` refuses what another has gone on with.
     """
 
-    def __init__(self, kept: "Conversations", name: str, head: Mapping[str, Any], texts: Iterable[str]) -> None:
+    def __init__(self, kept: "Conversations", name: str, head: Mapping[str, Any], items: Iterable[Any]) -> None:
         self.id = name
         self.wire: Wire = head["wire"]
         self.settings: dict[str, Any] = dict(head["settings"])
@@ -83,11 +106,11 @@ class Conversation(list[dict[str, Any]]):
         self.watch: Callable[[dict[str, Any]], object] | None = None
         """Told of each message once it is kept."""
         self._kept = kept
-        super().__init__(map(parsed, texts))
+        super().__init__(items)
 
     def append(self, item: Any) -> None:
         """
-        Keep *item*: a mapping, JSON text (kept as it is), or an object of the openai client.
+        Keep *item*: a mapping of JSON, or an object of the openai client.
 
         Raises ConversationError if it is no JSON object, or another process went on with the conversation, StoreError
         if it cannot be written.
@@ -99,29 +122,46 @@ class Conversation(list[dict[str, Any]]):
         Keep *items* in one transaction. Raises as `append` does, and keeps none then.
         """
         texts = [text_of(item) for item in items]
-        messages = [parsed(text) for text in texts]
-        if messages:
+        if texts:
             self._kept.add(self.id, len(self), texts)
-            super().extend(messages)
-        if self.watch is not None:
-            for message in messages:
+        for message in map(json.loads, texts):
+            super().append(message)
+            if self.watch is not None:
                 self.watch(message)
 
     def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[override,misc]
         self.extend(items)
         return self
 
-    def repair(self, session: "Session") -> "list[Repaired]":
+    def repair(self, session: "Session") -> list[Repaired]:
         """
-        Answer the calls of a turn that a killed process left half finished; *session* is the one of this conversation.
+        Answer the calls of a turn that a killed process left half finished; *session* is the one of this conversation. The
+        amounts that it still reserves for them and for its sub-agents are settled, as these ended with their process.
 
-        To be called once a conversation was resumed, before it goes on. See `repair.repair`.
+        Nothing is executed again. To be called once a conversation was resumed, before it goes on.
         """
-        from guardrails.integrations.openai.loop import WIRES
+        from guardrails.integrations.openai.loop import WIRES as APIS
 
-        from .repair import repair
-
-        return repair(self, WIRES[self.wire], session)
+        wire = APIS[self.wire]
+        waiting: list[RequestedCall] = []
+        for message in self:
+            answered = wire.answers(message)
+            # The latest one of its id: some servers use ids again.
+            found = next((call for call in reversed(waiting) if call.id == answered), None)
+            waiting = [call for call in waiting if call is not found]
+            waiting += wire.calls_of(message) if answered is None else ()
+        _close_children(session)
+        answers, repaired = [], []
+        for call in waiting:
+            settled = _settled(session, call)
+            envelope = settled or Envelope.error("cancelled", INTERRUPTED)
+            if envelope.status == "error":
+                # One that waits for a person has not run.
+                envelope.hint(LOOK_FIRST)
+            answers.append(wire.result(call, envelope.to_json()))
+            repaired.append(Repaired(call.id, call.tool, settled is not None))
+        self.extend(answers)
+        return repaired
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise ConversationError("what was said stays: messages of a kept conversation are appended only")
@@ -181,9 +221,8 @@ class Conversations:
         if wire not in WIRES:
             raise ConversationError(f"unknown wire `{wire}`: use {' or '.join(WIRES)}")
         head, texts = {"wire": wire, "settings": dict(settings or {})}, [text_of(item) for item in messages]
-        made = Conversation(self, name, head, texts)
         self.add(name, -1, [text_of(head), *texts])
-        return made
+        return Conversation(self, name, head, map(json.loads, texts))
 
     def resume(self, id: str) -> Conversation:
         """
@@ -197,9 +236,9 @@ class Conversations:
             known = ", ".join(f"`{one.id}`" for one in self.listed()[:5]) or "none"
             raise ConversationError(f"there is no conversation `{id}` in `{self.path}`; the latest are: {known}")
         try:
-            (head, *texts) = (text for (text,) in rows)
-            return Conversation(self, id, parsed(head), texts)
-        except (ConversationError, KeyError, TypeError) as error:
+            head, *items = (json.loads(text) for (text,) in rows)
+            return Conversation(self, id, head, items)
+        except (ValueError, KeyError) as error:
             raise ConversationError(f"the conversation `{id}` in `{self.path}` is damaged: {error}") from error
 
     def listed(self) -> list[Summary]:
@@ -207,8 +246,7 @@ class Conversations:
         All of them, the one that was used last first.
         """
         with self._transaction() as execute:
-            rows = execute(LIST).fetchall()
-        found = ((*row[:4], json.loads(row[4])) for row in rows)
+            found = [(*row[:4], json.loads(row[4])) for row in execute(LIST)]
         return [Summary(name, head["wire"], n, made, last, head["settings"]) for name, n, made, last, head in found]
 
     def forget(self, id: str) -> None:
@@ -229,18 +267,14 @@ class Conversations:
 
         Raises ConversationError if it has more or fewer by now.
         """
-        rows = [(name, n, round(self._clock() * 1000), text) for n, text in enumerate(texts, latest + 1)]
         with self._transaction() as execute:
-            ((last,),) = execute("SELECT max(n) FROM kept WHERE name = ?", (name,))
-            if latest < 0 and last is not None:
-                raise ConversationError(f"there is a conversation `{name}` already: resume it, or use another id")
-            if latest >= 0 and last != latest:
-                there = "none" if last is None else f"{last} messages"
-                raise ConversationError(
-                    f"the conversation has {there} by now, not {latest}: another process goes on with it"
-                )
-            for row in rows:
-                execute("INSERT INTO kept VALUES (?, ?, ?, ?)", row)
+            ((last,),) = execute("SELECT ifnull(max(n), -1) FROM kept WHERE name = ?", (name,))
+            if last != latest:
+                by_now = f"the conversation has {last} messages by now, not {latest}: another process goes on with it"
+                taken = f"there is a conversation `{name}` already: resume it, or use another id"
+                raise ConversationError(taken if latest < 0 else by_now)
+            for n, text in enumerate(texts, latest + 1):
+                execute("INSERT INTO kept VALUES (?, ?, ?, ?)", (name, n, round(self._clock() * 1000), text))
 
     def close(self) -> None:
         """
@@ -276,28 +310,42 @@ class Conversations:
 
 def text_of(item: Any) -> str:
     """
-    Returns the text of *item*, to be `parsed`: a mapping, an object of the openai client, or JSON text, which stays as
-    it is. Raises ConversationError for what JSON cannot say.
+    Returns the JSON of *item*, a mapping or an object of the openai client. Raises ConversationError for what is no JSON
+    object.
     """
     if hasattr(item, "model_dump"):
         # Fields that the server did not send are not sent back: some servers refuse the nulls.
         item = item.model_dump(mode="json", exclude_unset=True)
+    if not isinstance(item, dict):
+        raise ConversationError(f"a message is a JSON object, not `{item!r:.80}`")
     try:
-        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+        return json.dumps(item)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConversationError(f"a message that is not JSON cannot be kept: {error}") from None
-    # SQLite holds no halves of characters; JSON reads their escapes back as they were.
-    return "".join(char if not "\ud800" <= char <= "\udfff" else f"\\u{ord(char):04x}" for char in text)
 
 
-def parsed(text: str) -> dict[str, Any]:
+def _close_children(session: "Session") -> None:
     """
-    Returns the item that *text* is the JSON of. Raises ConversationError if it is no JSON object.
+    Give back what sub-agents held and did not use; what was open in them stays charged.
     """
-    try:
-        item = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ConversationError(f"a message that is not JSON: {error}") from None
-    if not isinstance(item, dict):
-        raise ConversationError(f"a message is a JSON object, not `{text[:80]}`")
-    return item
+    for child_id in session.ledger.read(lambda state, now: list(state.reserved)):
+        with session.child(child_id.removeprefix(f"{session.id}/")) as child:
+            _close_children(child)
+
+
+def _settled(session: "Session", call: "RequestedCall") -> Envelope | None:
+    """
+    Returns the answer to *call*, whose admission was open and is settled now; None: none was.
+    """
+
+    def look(state: SessionState, now: int) -> tuple[list[Pending], str]:
+        admitted = state.pending.values()
+        return [pending for pending in admitted if (pending.id, pending.tool) == (call.id, call.tool)], state.run
+
+    found, run = session.ledger.read(look)
+    envelope = None
+    for pending in found:
+        asked = ToolCall(pending.tool, call.arguments, pending.id, None, pending.sig)
+        decision = Decision.again(asked, pending, session=session.id, run=run)
+        envelope = session.complete(decision, Outcome(error_type="cancelled", error_message=INTERRUPTED))
+    return envelope

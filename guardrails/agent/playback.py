@@ -3,7 +3,7 @@ Play a recorded chat through a policy: each call is decided as if it were made n
 """
 
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
@@ -61,19 +61,6 @@ class Played:
     """Those that were come to."""
     code: str | None
     """Of what exhausted the session, so that the final answer is asked for; None: nothing did."""
-
-    @property
-    def denied(self) -> list[PlayedCall]:
-        """
-        The calls that were stopped.
-        """
-        return [call for call in self.calls if call.decision == "denied"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        The same for another program.
-        """
-        return asdict(self)
 
 
 def play(policy: Policy, file: str, report: Report, records: Sink | None = None) -> list[Played]:

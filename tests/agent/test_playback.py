@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from guardrails import Budget, Duplicates, Policy, Rate, Rule
-from guardrails.agent.demo.playback import LACKING, Played, PlayedCall, play
+from guardrails.agent.playback import LACKING, Played, PlayedCall, play
 from guardrails.offline.transcripts import Report
 
 
-TRANSCRIPTS = Path(__file__).parents[2] / "transcripts"
-RECORDED = Path(__file__).parents[3] / ".." / "shared" / "data" / "raw" / "openai_chat"
+TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
+RECORDED = Path(__file__).parents[2] / ".." / "shared" / "data" / "raw" / "openai_chat"
 WINDOW = 20
 
 needs_recordings = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded chats (shared/data) are not here")
@@ -56,6 +56,10 @@ def assert_only_pointless_repeats_are_stopped(played: Played) -> None:
             assert call.read == call.recorded or json.loads(call.read)["status"] == "error"
 
 
+def denied(chat: Played) -> list[PlayedCall]:
+    return [call for call in chat.calls if call.decision == "denied"]
+
+
 @needs_recordings
 @pytest.mark.system
 def test_a2_a6_honest_calls_of_recorded_chats_come_out_byte_for_byte_and_none_is_stopped(merged: Policy) -> None:
@@ -64,7 +68,7 @@ def test_a2_a6_honest_calls_of_recorded_chats_come_out_byte_for_byte_and_none_is
         assert (len(chat.calls), chat.code) == (chat.recorded_calls, None)
         assert_only_pointless_repeats_are_stopped(chat)
     assert (len(chats), sum(len(chat.calls) for chat in chats)) == (20, 168)
-    assert [chat.name for chat in chats if chat.denied] == []
+    assert [chat.name for chat in chats if denied(chat)] == []
 
 
 def test_an_edit_and_test_cycle_runs_on(merged: Policy) -> None:
@@ -77,8 +81,8 @@ def test_a_search_that_keeps_finding_nothing_is_stopped_and_then_the_session(mer
     chat = played(merged, TRANSCRIPTS / "stuck_search.json.gz")
     assert [call.decision for call in chat.calls] == ["ran"] * 2 + ["denied"] * 4
     assert chat.code == "denials.max_turns_in_a_row"
-    assert json.loads(chat.denied[0].read)["previous_result"] == '{"results": []}'
-    assert json.loads(chat.denied[3].read)["limit_reached"] is True
+    assert json.loads(denied(chat)[0].read)["previous_result"] == '{"results": []}'
+    assert json.loads(denied(chat)[3].read)["limit_reached"] is True
 
 
 def test_the_result_of_a_denied_call_is_never_read(tmp_path: Path) -> None:

@@ -4,15 +4,9 @@ The stuck agent, unguarded and guarded.
 
 import json
 
-import pytest
-
 from guardrails import Budget, MemorySink, Policy, Rule
-from guardrails.agent.demo.comparison import compare
-from guardrails.agent.demo.stuck_agent import ANSWER, MODEL, HotelSite, stuck
-from guardrails.testing.scripted_openai import Calls, Delayed, Reply, ScriptedOpenAI, Text, call
-
-
-pytestmark = pytest.mark.system
+from guardrails.agent.demo import ANSWER, HotelSite, compare, stuck
+from guardrails.testing.scripted_openai import Calls, Delayed
 
 
 def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() -> None:
@@ -22,8 +16,6 @@ def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() ->
     assert unguarded.answer is None
     assert (guarded.requests, guarded.executions, guarded.ended) == (7, 2, "forced")
     assert (guarded.code, guarded.answer) == ("denials.max_turns_in_a_row", ANSWER)
-    assert guarded.cost_usd is not None
-    assert unguarded.cost_usd is not None
     assert 0 < guarded.cost_usd < unguarded.cost_usd
     assert 0 < guarded.tokens < unguarded.tokens
 
@@ -39,7 +31,6 @@ def test_the_cost_counts_tools_that_have_a_price() -> None:
     policy = Policy([Budget(max_calls=2)], rules=[rule])
     compared = compare(policy, max_requests=3)
     for run in (compared.unguarded, compared.guarded):
-        assert run.cost_usd is not None
         assert run.cost_usd > 0.5 * run.executions
 
 
@@ -61,32 +52,6 @@ def test_the_policy_that_is_shown_stays_as_it_is() -> None:
     policy = Policy([Budget(max_calls=1)])
     compare(policy, max_requests=1)
     assert policy.prices == {}
-
-
-def test_a_policy_that_prices_the_scripted_model_is_believed() -> None:
-    policy = Policy([Budget(max_calls=1)], prices={MODEL: {"input_mtok": 2, "output_mtok": 3}})
-    assert compare(policy, max_requests=1).usd_per_mtok == (2.0, 3.0)
-
-
-def test_a_model_that_answers_is_not_stopped() -> None:
-    search = {"destination": "Shibuya", "max_price": 150, "check_in": "2026-12-01", "check_out": "2026-12-03"}
-    once: list[Reply] = [Calls(call("search_hotels", search)), Text("nothing there")]
-    with ScriptedOpenAI([*once, *once]) as server:
-        compared = compare(Policy.load("default"), model="small", base_url=server.base_url)
-    for run in (compared.unguarded, compared.guarded):
-        assert (run.requests, run.executions, run.ended, run.answer) == (2, 1, "answered", "nothing there")
-    assert (compared.usd_per_mtok, compared.guarded.cost_usd) == (None, None)
-
-
-def test_a_call_that_fails_is_read_by_the_unguarded_model_too() -> None:
-    def model(body: dict[str, object], n: int) -> Calls | Text:
-        return Calls(call("search_hotels", "{"), call("rent_car")) if n % 2 == 0 else Text("sorry")
-
-    with ScriptedOpenAI(model) as server:
-        compared = compare(Policy.load("default"), model="small", base_url=server.base_url)
-        said = [json.loads(m["content"]) for m in server.requests[1]["messages"] if m["role"] == "tool"]
-    assert (compared.unguarded.executions, compared.unguarded.answer) == (0, "sorry")
-    assert [one["status"] for one in said] == ["error", "denied"]
 
 
 def test_the_stuck_model_repeats_itself_until_it_has_no_tools() -> None:

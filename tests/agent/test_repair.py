@@ -4,14 +4,22 @@ Half-finished turns, answered when a conversation is taken up again (B4).
 
 import json
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
-from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
+from guardrails.agent.conversations import INTERRUPTED, Conversation, Conversations, Repaired
 from guardrails.integrations.openai.loop import WIRES
 from tests.replaying import replay
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Callable[..., Conversation]]:
+    with Conversations(tmp_path / "kept.db") as all_:
+        yield lambda messages, wire="chat": all_.start(wire=wire, messages=messages)
 
 
 def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:
@@ -33,10 +41,10 @@ def text(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("wire", ["chat", "responses"])
-def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: str) -> None:
-    messages = [{"role": "user", "content": "go"}, *called("a", "b", "c", wire=wire), result("b", wire)]
+def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: str, kept: Any) -> None:
+    messages = kept([{"role": "user", "content": "go"}, *called("a", "b", "c", wire=wire), result("b", wire)], wire)
     session = Policy([Budget(max_calls=9)]).session("s")
-    assert repair(messages, WIRES[wire], session) == [Repaired("a", "search", False), Repaired("c", "search", False)]
+    assert messages.repair(session) == [Repaired("a", "search", False), Repaired("c", "search", False)]
     first, second = messages[-2:]
     assert [WIRES[wire].answers(message) for message in (first, second)] == ["a", "c"]
     assert text(first)["status"] == "error"
@@ -44,8 +52,7 @@ def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: s
     assert "may or may not have run" in text(first)["error_message"]
     assert "before you call it again" in text(first)["next_action_hint"]
     assert not text(first).get("retryable")
-    assert unanswered(messages, WIRES[wire]) == []
-    assert repair(messages, WIRES[wire], session) == []
+    assert messages.repair(session) == []
     assert session.ledger.progress["calls_used"] == 0
 
 
@@ -60,13 +67,13 @@ def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: s
         [*called("a", "a"), result("a"), result("a")],
     ],
 )
-def test_a_finished_turn_is_left_as_it_is(messages: list[dict[str, Any]]) -> None:
-    before = list(messages)
-    assert repair(messages, WIRES["chat"], Policy().session("s")) == []
-    assert messages == before
+def test_a_finished_turn_is_left_as_it_is(messages: list[dict[str, Any]], kept: Any) -> None:
+    chat = kept(messages)
+    assert chat.repair(Policy().session("s")) == []
+    assert chat == messages
 
 
-def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any) -> None:
+def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any, kept: Any) -> None:
     policy = Policy([Budget(max_calls=5), Duplicates()])
     records = MemorySink()
     session = policy.session("s", records=records, clock=clock)
@@ -76,8 +83,8 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     assert left.allowed
     assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
 
-    messages = called("a")
-    assert repair(messages, WIRES["chat"], session) == [Repaired("a", "search", True)]
+    messages = kept(called("a"))
+    assert messages.repair(session) == [Repaired("a", "search", True)]
     assert text(messages[-1])["error_message"] == INTERRUPTED
     # The model may find it worth another try: it is no duplicate, but it is another call.
     assert session.call("search", '{"q": 1}', lambda *_: "found", id="c").ok
@@ -87,7 +94,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     assert [replayed.same for replayed in decided] == [True] * 3
 
 
-def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used() -> None:
+def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used(kept: Any) -> None:
     session = Policy([Budget(max_calls=20)], tools=[Tool(name="pay", cost_usd=0.1)]).session("s")
     child = session.child("agent-1", max_calls=10)
     grandchild = child.child("agent-1", max_calls=5)
@@ -96,7 +103,7 @@ def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they
     grandchild.calls.decide("search", {"open": True}, "x", lambda *_: None)
     assert session.ledger.progress == {"calls_used": 0, "calls_left": 10}
     # None of them is closed: the process is gone.
-    assert repair([], WIRES["chat"], session) == []
+    assert kept([]).repair(session) == []
     assert session.ledger.progress == {"calls_used": 3, "calls_left": 17}
-    assert repair([], WIRES["chat"], session) == []
+    assert kept([]).repair(session) == []
     assert session.ledger.progress == {"calls_used": 3, "calls_left": 17}

@@ -1,3 +1,0 @@
-"""
-The demo: a stuck agent with and without guards, and recorded chats played through them.
-"""
