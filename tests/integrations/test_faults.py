@@ -203,7 +203,7 @@ def test_a_loop_cancelled_in_mid_turn_has_recorded_every_call_that_began(serve: 
 
 def test_a_conversation_that_cannot_be_kept_ends_the_loop_before_a_tool_runs(some: Any, serve: Any) -> None:
     class Full(list[Any]):
-        def append(self, item: Any) -> None:
+        def extend(self, items: Any) -> None:
             raise OSError("disk full")
 
     tool = Tool()

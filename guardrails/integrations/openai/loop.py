@@ -27,10 +27,9 @@ from guardrails.session.steps import Execute
 
 from .body import Body, is_cut
 from .chat_completions import ChatCompletions
-from .chat_completions import Response as ChatResponse
 from .messages import cleaned, compacted, mend
 from .reading import RequestedCall, Turn, check_sendable, part
-from .responses import Response, Responses
+from .responses import Responses
 from .tools import Offered, Tools
 
 
@@ -134,8 +133,8 @@ class Loop:
             runs = self._asking.take(turn.text, turn.calls, **self._charged(turn.usage)) == "run"
             self._iterations += runs
             self._finish_reason = turn.finish_reason
-            last = _limit(limit, self._iterations) if runs and self._iterations >= limit else None
-            await self._keep(turn, last, runs=runs)
+            last = ended(LIMIT_CODE, "Tool call limit", str(limit), self._iterations)
+            await self._keep(turn, last if runs and self._iterations >= limit else None, runs=runs)
         answer, told = self._asking.answer or "", self._told(iterations=self._iterations, code=final.code)
         if final.ended == "digest":
             self.messages.append({"role": "assistant", "content": answer})
@@ -175,7 +174,12 @@ class Loop:
         try:
             made = await awaited(self._create(**request))
             begun, body = True, Body(self._client, made)
-            await self._read(reply, body, made)
+            if self._stream:
+                async with aclosing(_events(body.stream(made))) as events:
+                    async for event in events:
+                        await self._say(reply.add(event))
+            else:
+                await self._say(reply.read(body.whole(made)))
             turn = reply.turn(len(self.messages), closed=body.closed if self._stream else None)
             check_sendable(turn.messages)
         except BaseException as error:
@@ -194,48 +198,31 @@ class Loop:
         self._cut = 0
         return turn
 
-    async def _read(self, reply: ChatResponse | Response, body: Body, made: Any) -> None:
-        """
-        Let *reply* take in what came, and tell its text.
-        """
-        if self._stream:
-            async with aclosing(_events(body.stream(made))) as events:
-                async for event in events:
-                    await self._say(reply.add(event))
-        else:
-            await self._say(reply.read(body.whole(made)))
-
     async def _keep(self, turn: Turn, limit: Denial | None, *, runs: bool) -> None:
         """
         Keep *turn*, and a result for each of its calls, also if running them is broken off. The last one tells the *limit*.
         """
-        if len(turn.messages) == 1:
-            self.messages.append(turn.messages[0])
-        elif turn.messages:
-            self.messages.extend(turn.messages)
+        self.messages.extend(turn.messages)
         waiting, results = list(turn.calls), dict[str, str]()
 
         def give(call: RequestedCall, envelope: Envelope) -> None:
-            told = _limited(envelope, limit) if call is turn.calls[-1] else envelope
-            results[call.id] = told.to_json()
+            if limit is not None and call is turn.calls[-1] and envelope.limit_message is None:
+                envelope = envelope.copy()
+                envelope.limit(limit.message, limit.hint, limit.code)
+            results[call.id] = envelope.to_json()
             while waiting and waiting[0].id in results:
                 self.messages.append(self._wire.result(waiting[0], results[waiting[0].id]))
                 del waiting[0]
 
         try:
             if runs:
-                told = self._told(iteration=self._iterations, count=len(turn.calls))
-                log.info("executing tool calls", extra=told)
+                log.info("executing tool calls", extra=self._told(iteration=self._iterations, count=len(turn.calls)))
             self._check_listener()
-            if not runs:
-                for call in turn.calls:
-                    give(call, self._asking.refusal(call.tool, call.arguments, id=call.id))
-            elif self._blocking:
-                session, executor = self._tools.session, self._tools.executor
-                for call in turn.calls:
-                    give(call, session.call(call.tool, call.arguments, executor(call.tool), id=call.id))
-            else:
+            if runs and not self._blocking:
                 await self._run(turn.calls, give)
+            else:
+                for call in turn.calls:
+                    give(call, await self._made(call, runs=runs))
         finally:
             for call in waiting:
                 self.messages.append(self._wire.result(call, results.get(call.id) or BROKEN_OFF.to_json()))
@@ -245,11 +232,10 @@ class Loop:
         Run all at once, or as many as the user said. If one cannot go on, none does.
         """
         room = asyncio.Semaphore(self._parallel or len(calls))
-        session, executor = self._tools.session, self._tools.executor
 
         async def guarded(call: RequestedCall) -> None:
             async with room:
-                give(call, await session.acall(call.tool, call.arguments, executor(call.tool), id=call.id))
+                give(call, await self._made(call, runs=True))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -257,6 +243,14 @@ class Loop:
                     group.create_task(guarded(call))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
+
+    async def _made(self, call: RequestedCall, *, runs: bool) -> Envelope:
+        if not runs:
+            return self._asking.refusal(call.tool, call.arguments, id=call.id)
+        session, execute = self._tools.session, self._tools.executor(call.tool)
+        if self._blocking:
+            return session.call(call.tool, call.arguments, execute, id=call.id)
+        return await session.acall(call.tool, call.arguments, execute, id=call.id)
 
     async def _say(self, text: str) -> None:
         # An error of the listener waits, so that the response is still read and kept.
@@ -289,18 +283,3 @@ async def _events(stream: Any) -> AsyncGenerator[Any, None]:
         with stream:
             for event in stream:
                 yield event
-
-
-def _limit(limit: int, iterations: int) -> Denial:
-    return ended(LIMIT_CODE, "Tool call limit", str(limit), iterations)
-
-
-def _limited(envelope: Envelope, limit: Denial | None) -> Envelope:
-    """
-    *envelope* as that of the last result before the *limit* of a loop; what it says of another limit stays.
-    """
-    if limit is None or envelope.limit_message is not None:
-        return envelope
-    made = envelope.copy()
-    made.limit(limit.message, limit.hint, limit.code)
-    return made

@@ -2,16 +2,15 @@
 The tools a loop offers its model: what the wire lists, and what runs when one is called.
 """
 
-import inspect
-
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from guardrails.core.arguments import Arguments, foreign_arguments
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
+from guardrails.integrations.hosting import awaited
 from guardrails.policy.tools import Registered, Registry, checked_arguments, missing
 from guardrails.session.session import Session, scoped
 from guardrails.session.steps import Execute, is_async
@@ -57,26 +56,41 @@ class Tools:
             return
         begun, self._seen = self._seen is not None, seen
         self.listed: list[dict[str, Any]] = []
-        self._executors: dict[str, Execute] = {}
-        self._tools: dict[str, Tool] = {}
-        self._specs: dict[str, Arguments] = {}
-        for offered in self._offered:
-            if isinstance(offered, Mapping):
-                self._list(offered)
+        self._entries: dict[str, Registered] = {}
+        for listed, entry in self._offers():
+            name = None if entry is None else entry.tool.name
+            if name in self._entries and begun:
+                # Whoever registers a name that another registry has must not end a loop that is under way.
+                log.warning("two tools are named `%s`: the earlier one in `tools` stays", name)
                 continue
-            for entry in offered.entries.values():
-                if begun and entry.tool.name in self._tools:
-                    # Whoever registers a name that another registry has must not end a loop that is under way.
-                    log.warning("two tools are named `%s`: the earlier one in `tools` stays", entry.tool.name)
-                else:
-                    self._register(entry)
-        self.session = scoped(self._own, self._specs, self._tools.values())
+            if entry is not None:
+                self._entries[entry.tool.name] = self._runnable(entry)
+            self.listed.append(listed)
+        specs = {name: entry.tool.arguments() for name, entry in self._entries.items()}
+        free = {name: spec for name, spec in specs.items() if spec is not None and not self._own.calls.defines(name)}
+        self.session = scoped(self._own, free, [replace(one.tool, parameters=None) for one in self._entries.values()])
 
     def executor(self, name: str) -> Execute:
         """
         Returns the function that runs the tool *name*. For a tool that nobody offered it says so, with or without guards.
         """
-        return self._executors.get(name) or (lambda tool, _: missing(tool, self._tools))
+        entry = self._entries.get(name)
+        if entry is None:
+            return lambda tool, _: missing(tool, self._entries)
+        # After the policy's check, text still has to become the type that the function annotates.
+        fits = entry.fits and self._own.calls.defines(name)
+
+        def run(tool: str, arguments: Any) -> Any:
+            if isinstance(arguments, str):
+                # It never runs on text that should have been an object, with guards or without.
+                return Envelope.error("validation", "the arguments are not a JSON object; send them as one")
+            fitted = checked_arguments(entry.tool, arguments) if fits else arguments
+            return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
+
+        async def arun(tool: str, arguments: Any) -> Any:
+            return await awaited(run(tool, arguments))
+
+        return arun if entry.asynchronous else run
 
     def _registry(self, offered: Any) -> Registry:
         if isinstance(offered, Registry):
@@ -91,58 +105,26 @@ class Tools:
             raise TypeError(f"`execute` is needed to run `{name}`")
         return self._execute
 
-    def _list(self, entry: Mapping[str, Any]) -> None:
+    def _offers(self) -> Iterator[tuple[dict[str, Any], Registered | None]]:
         """
-        Offer an *entry* of either wire; one that the server runs passes no guard.
+        The entries to list, each with the tool that it is; one that the server runs is none, and passes no guard.
         """
-        if entry.get("type", "function") == "custom":
-            raise TypeError("a free-form tool (`custom`) is not run by this loop: offer a function of one text")
-        if entry.get("type", "function") == "function":
-            said = entry.get("function", entry)
-            name, parameters = said["name"], said.get("parameters")
-            self._take(Tool(name=name), foreign_arguments(name, parameters) if parameters else None, self._runs(name))
-        self.listed.append(self._wire.listed(entry))
+        for offered in self._offered:
+            if isinstance(offered, Registry):
+                yield from ((entry.tool.openai(self._wire.form), entry) for entry in offered.entries.values())
+                continue
+            kind, said, entry = offered.get("type", "function"), offered.get("function", offered), None
+            if kind == "custom":
+                raise TypeError("a free-form tool (`custom`) is not run by this loop: offer a function of one text")
+            if kind == "function":
+                name, parameters, run = said["name"], said.get("parameters"), self._runs(said["name"])
+                spec = foreign_arguments(name, parameters) if parameters else None
+                entry = Registered(Tool(name=name, parameters=spec), run, is_async(run), fits=False)
+            yield self._wire.listed(offered), entry
 
-    def _register(self, entry: Registered) -> None:
-        tool, run = entry.tool, entry.run
-        if entry.fits and self._own.calls.defines(tool.name):
-            # After the policy's check, text still has to become the type that the function annotates.
-            run = _fitting(entry)
-        self._take(tool, tool.arguments(), run, asynchronous=entry.asynchronous)
-        self.listed.append(tool.openai(self._wire.form))
-
-    def _take(self, tool: Tool, spec: Arguments | None, run: Execute, *, asynchronous: bool | None = None) -> None:
-        if tool.name in self._tools:
-            raise TypeError(f"two tools are named `{tool.name}`")
-        asynchronous = is_async(run) if asynchronous is None else asynchronous
-        if asynchronous and self._blocking:
-            raise TypeError(f"`{tool.name}` is asynchronous: use `arun`")
-        self._tools[tool.name] = replace(tool, parameters=None)
-        self._executors[tool.name] = _checked(run, asynchronous=asynchronous)
-        if spec is not None and not self._own.calls.defines(tool.name):
-            self._specs[tool.name] = spec
-
-
-def _fitting(entry: Registered) -> Execute:
-    def fitting(tool: str, arguments: Any) -> Any:
-        fitted = checked_arguments(entry.tool, arguments)
-        return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
-
-    return fitting
-
-
-def _checked(execute: Execute, *, asynchronous: bool) -> Execute:
-    """
-    Returns *execute* as the same kind. It never runs on text that should have been an object, with guards or without.
-    """
-
-    def checked(tool: str, arguments: Any) -> Any:
-        if isinstance(arguments, str):
-            return Envelope.error("validation", "the arguments are not a JSON object; send them as one")
-        return execute(tool, arguments)
-
-    async def checked_async(tool: str, arguments: Any) -> Any:
-        made = checked(tool, arguments)
-        return await made if inspect.isawaitable(made) else made
-
-    return checked_async if asynchronous else checked
+    def _runnable(self, entry: Registered) -> Registered:
+        if entry.tool.name in self._entries:
+            raise TypeError(f"two tools are named `{entry.tool.name}`")
+        if entry.asynchronous and self._blocking:
+            raise TypeError(f"`{entry.tool.name}` is asynchronous: use `arun`")
+        return entry

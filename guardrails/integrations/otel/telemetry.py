@@ -125,14 +125,10 @@ class Telemetry:
         """
         A block that is a run of an agent, the one of *session*: the parent of its calls. *carrier* is as for `within`.
         """
-        attributes = {OPERATION: "invoke_agent", CONVERSATION: sanitise(session)}
-        with self.within(carrier):
-            span = self._tracer.start_span("invoke_agent", attributes=attributes)
-            with _present(trace.set_span_in_context(span)):
-                try:
-                    yield
-                finally:
-                    span.end()
+        about = {OPERATION: "invoke_agent", CONVERSATION: sanitise(session)}
+        quiet: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+        with self.within(carrier), self._tracer.start_as_current_span("invoke_agent", attributes=about, **quiet):
+            yield
 
     # Of calls
 
@@ -170,8 +166,8 @@ class Telemetry:
         span = self._start(record, time.time_ns())
         if record["decision"] == "deny":
             span.end()
-            return span
-        self._open[key] = span
+        else:
+            self._open[key] = span
         if len(self._open) > MAX_OPEN:
             self._open.popitem(last=False)
         return span
@@ -182,15 +178,14 @@ class Telemetry:
             # It was parked, or another process has decided it.
             start_ns = time.time_ns() - record["duration_ms"] * 1_000_000
             span = self._start({**record, "n": key[2], "decision": "allow"}, start_ns)
-        failed = record["error_type"] is not None
-        span.set_attribute("guardrails.status", "error" if failed else "success")
-        span.set_attributes(self._attributes(record, END))
-        if failed:
+        status, tool = "success", {TOOL: self._label(record["tool"])}
+        kinds = {OPERATION: "execute_tool", **tool}
+        if record["error_type"] is not None:
+            status, kinds[ERROR_TYPE] = "error", record["error_type"]
             span.set_status(trace.StatusCode.ERROR)
+        span.set_attributes({"guardrails.status": status, **self._attributes(record, END)})
         span.end()
-        tool = {TOOL: self._label(record["tool"])}
-        kind = {ERROR_TYPE: record["error_type"]} if failed else {}
-        self._duration.record(record["duration_ms"] / 1000, {OPERATION: "execute_tool", **tool, **kind})
+        self._duration.record(record["duration_ms"] / 1000, kinds)
         self._charge(record, {"guardrails.used_by": "tool", **tool})
         return span
 
@@ -201,26 +196,23 @@ class Telemetry:
         return self._tracer.start_span(f"execute_tool {tool}", attributes=names | own, start_time=start_ns)
 
     def _attributes(self, record: Record, keys: tuple[str, ...]) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        for key in keys:
-            value = record.get(key)
-            if value is None or value == [] or (key in CONTENT and not self._content):
-                continue
-            if key in CONTENT:
-                value = redact(orjson.dumps(value).decode(), MAX_CONTENT, keep_traceback=True)
-            made[NAMES.get(key, f"guardrails.{key}")] = sanitise(value) if key == "id" else value
-        return made
+        made = {key: record[key] for key in keys if record.get(key) not in (None, [])}
+        for key in CONTENT & made.keys():
+            text = orjson.dumps(made.pop(key)).decode()
+            if self._content:
+                made[key] = redact(text, MAX_CONTENT, keep_traceback=True)
+        if "id" in made:
+            made["id"] = sanitise(made["id"])
+        return {NAMES.get(key, f"guardrails.{key}"): value for key, value in made.items()}
 
     def _charge(self, record: Record, labels: dict[str, str]) -> None:
         self._cost.add((record["cost"] or 0) / MICRO, labels)
         self._tokens.add(record["tokens"] or 0, labels)
 
     def _label(self, name: str) -> str:
-        if name not in self._labels:
-            if len(self._labels) >= MAX_LABELS:
-                return OTHER
+        if len(self._labels) < MAX_LABELS:
             self._labels.add(name)
-        return name
+        return name if name in self._labels else OTHER
 
 
 class TracedSink:
