@@ -14,7 +14,7 @@ from guardrails.core.text.path_text import within
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit
 from guardrails.core.values.version import __version__
-from guardrails.policy.check import file_type
+from guardrails.policy.check import policy_type
 from guardrails.policy.policy import Policy
 from guardrails.policy.reload import digest, stamp_of
 
@@ -58,7 +58,7 @@ class Rules(NamedTuple):
         """
         if self.settings is None:
             raise PolicyError([self.wrong])
-        arguments, faults = fit(file_type(kinds_of(())), _placed(self.settings, project, cwd))
+        arguments, faults = fit(policy_type(kinds_of(())), _placed(self.settings, project, cwd))
         if faults:
             raise PolicyError([fault.sentence("") for fault in faults])
         mode = {"mode": "observe"} if self.options.observe else {}

@@ -85,44 +85,42 @@ SETTINGS: Final[Mapping[str, Any]] = {
 
 
 @cache
-def file_type(kinds: Kinds) -> MapType:
+def policy_type(kinds: Kinds, *, code: bool = False) -> MapType:
     """
-    Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`.
+    Returns the type of a policy file that may have guards of these *kinds*, or of what *code* gives, whose guards may have settings that no
+    file has. It makes the arguments of `Policy`.
     """
-    types = {**map_type(Head).types, **_types(kinds), "tools": list[_rules(kinds)]}  # type: ignore[misc]
+    doc = "Guards of all the sessions of one user, tenant or the like together."
+    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
+    guards, declared, ruled = _guards(kinds, "", code), _declared(), _guards(kinds, "Tool")
+    scope = MapType("Scope", _guards(kinds, "Scope", code), doc=doc, make=_scope, only=only)
+    scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
+    types = {**SETTINGS, "messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes, **guards}
+    make = partial(_arguments, guards)
+    if code:
+        parts = {"declared": MapType("Declared", declared), "guards": MapType("Ruled", ruled)}
+        rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
+        return MapType("Policy", {**types, "rules": list[MapType("Rule", rule, make=Rule, of=Rule)]}, make=make)  # type: ignore[misc]
+    # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
+    both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
+    rule = {"match": _MATCH, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
+    doc = "What is declared and overridden for the tools that match; first match wins, key by key."
+    only = "; `guardrails policy schema` shows all keys"
+    tool = MapType("ToolRule", rule, frozenset({"match"}), doc, make=partial(_rule, ruled), only=only)
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
     only = (
         ": a guard is a key by its own name, `budget: {max_calls: 20}`, and `guardrails policy schema` shows all keys"
     )
-    return MapType("Policy", types, doc=doc, make=partial(_arguments, _guards(kinds, "")), of=Head, only=only)
+    types = {**map_type(Head).types, **types, "tools": list[tool]}  # type: ignore[valid-type]
+    return MapType("Policy", types, doc=doc, make=make, of=Head, only=only)
 
 
-@cache
-def code_type(kinds: Kinds) -> MapType:
-    """
-    Returns the type of what code gives, whose guards may have settings that no file has.
-    """
-    parts = {"declared": MapType("Declared", _declared()), "guards": MapType("Ruled", _guards(kinds, "Tool"))}
-    rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
-    types = {**_types(kinds, written=False), "rules": list[MapType("Rule", rule, make=Rule, of=Rule)]}  # type: ignore[misc]
-    return MapType("Policy", types, make=partial(_arguments, _guards(kinds, "")))
-
-
-def _types(kinds: Kinds, *, written: bool = True) -> dict[str, Any]:
-    """
-    The types of the settings that stand in files and in code alike.
-    """
-    doc = "Guards of all the sessions of one user, tenant or the like together."
-    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
-    scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope, only=only)
-    scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
-    own = [cls for cls in kinds if cls not in GUARDS]
+def _messages(own: list[type[Guard]]) -> Any:
     codes, free = {**CODES, **codes_of(own)}, tuple(f"{cls.name}." for cls in own if cls.codes is None)
     # Of the numbers of a guard that declares no codes nothing is known.
     word: Any = str if free else Annotated[str, Checked(partial(_word, codes))]
     message: Any = MapType("Message", {"message": word, "hint": word})
-    messages = dict[Annotated[str, Checked(partial(_code, codes, free))], message]
-    return {**SETTINGS, "messages": messages, "scopes": scopes, **_guards(kinds, "", written)}
+    return dict[Annotated[str, Checked(partial(_code, codes, free))], message]
 
 
 def file_schema(own: Iterable[type[Guard]]) -> dict[str, Any]:
@@ -132,7 +130,7 @@ def file_schema(own: Iterable[type[Guard]]) -> dict[str, Any]:
     Only `version` is required at the top level: any other key may come from a policy it extends.
     """
     named: dict[str, Any] = {}
-    json_schema(file_type(kinds_of(own)), named)
+    json_schema(policy_type(kinds_of(own)), named)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
 
@@ -142,17 +140,7 @@ def _declared() -> dict[str, Any]:
     return {name: kind for name, kind in types.items() if name not in ("name", "description")}
 
 
-def _rules(kinds: Kinds) -> MapType:
-    ruled, declared = _guards(kinds, "Tool"), _declared()
-    # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
-    both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
-    types = {"match": _MATCH, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
-    doc = "What is declared and overridden for the tools that match; first match wins, key by key."
-    only = "; `guardrails policy schema` shows all keys"
-    return MapType("ToolRule", types, frozenset({"match"}), doc, make=partial(_rule, ruled), only=only)
-
-
-def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], written: bool = True) -> dict[str, Any]:
+def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], code: bool = False) -> dict[str, Any]:
     """
     The types of the settings that each of *kinds* may have in a *place*: the policy, a rule, a scope. They make guards; in a rule, whose others are the policy's, maps.
     """
@@ -161,7 +149,7 @@ def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], written: bool = T
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
-        whole, hidden = map_type(cls), cls.unwritten if written else ()
+        whole, hidden = map_type(cls), () if code else cls.unwritten
         types = {n: t for n, t in whole.types.items() if n not in hidden and (allowed is None or n in allowed)}
         found[cls.name] = made = dataclasses.replace(
             whole,
@@ -240,7 +228,11 @@ def _word(codes: Mapping[str, Numbers], text: str) -> str:
 
 
 def checked_settings(
-    guards: Iterable[Guard], kinds: Iterable[type[Guard]], scopes: Mapping[str, Iterable[Guard]], **settings: Any
+    guards: Iterable[Guard],
+    kinds: Iterable[type[Guard]],
+    scopes: Mapping[str, Iterable[Guard]],
+    rules: Iterable[Rule],
+    **settings: Any,
 ) -> dict[str, Any]:
     """
     Returns the settings of a policy, as those of a file are made; what is None is not set. The *kinds* are those that only rules set.
@@ -253,10 +245,10 @@ def checked_settings(
     known = kinds_of((*kinds, *own))
     tools = settings.pop("tools")
     written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written["scopes"] = {scope: _settings_of(named) for scope, named in shared.items()}
+    written |= {"scopes": {scope: _settings_of(named) for scope, named in shared.items()}, "rules": [*rules]}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
-    made = _fitted(code_type(types), written, (), mistakes)
+    made = _fitted(policy_type(types, code=True), written, (), mistakes)
     checked = _tools(tools, mistakes)
     if mistakes:
         raise PolicyError(mistakes)

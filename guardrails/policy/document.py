@@ -24,7 +24,7 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
-from .check import VERSION, Head, file_type, unusable
+from .check import VERSION, Head, policy_type, unusable
 from .file import PATH, Mistake, Node, Position, Source, find, got, inner, items, lines_of, mistakes_at, parse, plain
 from .reload import Content, digest, is_name, stamp
 
@@ -56,7 +56,7 @@ class Document:
         """
         Returns the arguments for `Policy` that it stands for. Raises PolicyError with every mistake, file by file.
         """
-        arguments, faults = fit(file_type(self.kinds), plain(self.root))
+        arguments, faults = fit(policy_type(self.kinds), plain(self.root))
         self.mistakes += mistakes_at(faults, self.root)
         if not self.mistakes:
             arguments["guards"] += self._made

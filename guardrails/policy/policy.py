@@ -95,9 +95,9 @@ class Policy:
         from .check import checked_settings, unusable
 
         given: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name, "tools": tools}
-        given |= {"envelope": envelope, "prices": prices, "messages": messages, "rules": [*rules]}
+        given |= {"envelope": envelope, "prices": prices, "messages": messages}
         given["fields"] = None if fields is None else sorted(fields)
-        checked = checked_settings(guards, kinds, scopes or {}, **given)
+        checked = checked_settings(guards, kinds, scopes or {}, rules, **given)
         of_tools = {key: checked[key] for key in ("tools", "rules", "kinds", "by_name")}
         left_out, words = OPTIONAL - set(checked.get("fields", OPTIONAL)), checked.get("messages", {})
         modes: Any = {"mode": mode, "on_error": on_error}
