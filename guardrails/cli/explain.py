@@ -6,8 +6,6 @@ A guard declares its codes in its own class. Their meaning stands in `codes.yaml
 it.
 """
 
-import re
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .policy import Own, own_guards
-from .printing import Json, fail, print_json, say, show, table
+from .printing import Json, fail, print_json, show, table
 
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ class Explained:
         Returns the same for another program.
         """
         parts = asdict(self)
-        return {"docs": f"docs/{parts.pop('page')}", **parts, "when": _plain(self.when)}
+        return parts | {"docs": f"docs/{parts.pop('page')}"}
 
 
 def explanations() -> Mapping[str, Explained]:
@@ -77,8 +75,8 @@ def explain(
     """
     Say in plain words what a code means, and how to loosen it.
 
-    It says what decided, what the model is told, and how to switch it off. Codes stand in envelopes, in records, and in
-    what `replay` and `report` print. A code of a scope begins with its name.
+    It says what decided, what the model is told, and the lines of a policy file that loosen it or switch it off. Codes
+    stand in envelopes, in records, and in what `replay` and `report` print. A code of a scope begins with its name.
 
     \b
     Examples:
@@ -92,12 +90,9 @@ def explain(
         if as_json:
             print_json(listed)
         else:
-            table([("code", "said when"), *((each["code"], _plain(each["when"])) for each in listed)])
+            table([("code", "said when"), *((each["code"], each["when"]) for each in listed)])
         return
-    found = _found(code.strip().strip("`"), known)
-    show(found.to_dict(), as_json=as_json)
-    if not as_json and (found.loosen or found.off):
-        say("Those are lines of a policy file. `guardrails replay` judges them on recorded calls before they decide.")
+    show(_found(code.strip().strip("`"), known).to_dict(), as_json=as_json)
 
 
 def _own(guards: "Iterable[type[Guard]]") -> Iterator[Explained]:
@@ -105,13 +100,12 @@ def _own(guards: "Iterable[type[Guard]]") -> Iterator[Explained]:
     The codes that guards of one's own declare; their docstrings say what they mean.
     """
     for cls in guards:
-        settings = ", ".join(each.name for each in fields(cls))
         rest: dict[str, Any] = {
             "means": " ".join((cls.__doc__ or "A guard of your own.").split()),
+            "settings": tuple(f"{cls.name}.{each.name}" for each in fields(cls)),
             "told": "the message that the guard gives it",
             "retry": "That depends on the guard.",
             "off": f"{cls.name}: {{mode: off}}",
-            "instead": f"Its settings are {settings}.",
             "page": "guards/write.md",
         }
         for code in cls.codes or ():
@@ -144,10 +138,3 @@ def _in_scope(one: Explained, scope: str) -> Explained:
         off=off,
         settings=tuple(f"scopes.{scope}.{name}" for name in one.settings),
     )
-
-
-def _plain(text: str) -> str:
-    """
-    *text* of a page without its links.
-    """
-    return re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text)

@@ -18,7 +18,6 @@ from .printing import Json, Quiet, fail, print_json, printable, progress
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.report.quality import Quality
     from guardrails.offline.transcripts.inputs import Input
 
 BASE: Final = "default"
@@ -46,18 +45,26 @@ def init(
       guardrails init sessions/ -o policy.yaml
       guardrails init records.jsonl -o policy.yaml --force
     """
+    from guardrails.offline.report.quality import count_files, suggestions
+    from guardrails.offline.report.starter import starter
+    from guardrails.policy.policy import Policy
+
     named = transcripts or []
     if output.exists() and not force:
         fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
     if "-" in named:
         fail("the calls are read twice, so that `-` cannot be: name a file")
-    files = inputs_of(named, output=output)
-    found = _counted(named, files, quiet=quiet or as_json) if named else None
+    files, policy, found = inputs_of(named, output=output), Policy.load(BASE), None
+    if named:
+        with progress(quiet=quiet or as_json) as tell:
+            found = count_files(policy, files, tell)
+        must_have(found.calls, named, found.report)
     path = str(output) if output.parent != Path() else f"./{output}"
     judged = ["guardrails", "replay", path, *(named or ["sessions/"]), "--compare", BASE]
     steps = shlex.join(["guardrails", "policy", "check", path]), shlex.join(judged)
-    text, mode = _policy(found, files, steps)
-    write_whole(output, text)
+    text = partial(starter, found, suggestions(found, policy) if found else [], policy, steps=steps)
+    mode = "observe" if found and _refuses_wrongly(text(mode="enforce"), files) else "enforce"
+    write_whole(output, text(mode=mode))
     calls, sessions, tools = (found.calls, found.sessions, sorted(found.tallies)) if found else (0, 0, [])
     if as_json:
         figures = {"calls": calls, "sessions": sessions, "tools": tools}
@@ -67,33 +74,16 @@ def init(
         typer.echo(printable("\n  ".join([f"`{output}` is written{seen}. Next:", *steps])))
 
 
-def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
-    from guardrails.offline.report.quality import count_files
-    from guardrails.policy.policy import Policy
-
-    with progress(quiet=quiet) as tell:
-        found = count_files(Policy.load(BASE), files, tell)
-    must_have(found.calls, named, found.report)
-    return found
-
-
-def _policy(found: "Quality | None", files: "list[Input]", steps: tuple[str, str]) -> tuple[str, str]:
+def _refuses_wrongly(text: str, files: "list[Input]") -> bool:
     """
-    The text of the file, and its mode: it only observes if it would have refused calls wrongly.
+    Whether the policy of this *text* would have refused calls of *files* that had worked, or at a limit.
     """
     from guardrails.offline.replay.run import judge_files
     from guardrails.offline.replay.tally import LIMITS
-    from guardrails.offline.report.quality import suggestions
-    from guardrails.offline.report.starter import starter
     from guardrails.policy.policy import Policy
 
-    policy = Policy.load(BASE)
-    text = partial(starter, found, suggestions(found, policy) if found else [], policy, steps=steps)
-    if found is not None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "policy.yaml"
-            path.write_text(text(mode="enforce"), encoding="utf-8")
-            judged = judge_files([Policy.load(path, reload=None)], files)[0].total
-        if judged.wrong or any(code.startswith(LIMITS) for code in judged.denied):
-            return text(mode="observe"), "observe"
-    return text(mode="enforce"), "enforce"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "policy.yaml"
+        path.write_text(text, encoding="utf-8")
+        judged = judge_files([Policy.load(path, reload=None)], files)[0].total
+    return bool(judged.wrong) or any(code.startswith(LIMITS) for code in judged.denied)
