@@ -35,7 +35,7 @@ from guardrails.core.values.types import MICRO, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
 
 from .ledger import Ledger, grow
-from .steps import Execute, Limit, Steps, Store, Wait, drive, is_cancellation, limit_of
+from .steps import Execute, Steps, Store, Wait, drive, is_cancellation
 
 
 if TYPE_CHECKING:
@@ -329,13 +329,6 @@ class Calls:
             log.error("guard `%s` failed: %s", guard, error, extra={"guard": guard, "session": self.ledger.id})
 
     # Calls that run elsewhere
-
-    def limit(self, decision: Decision) -> Limit | None:
-        """
-        Returns the time limit of the admitted call of *decision*, for a caller that runs it elsewhere: `limit.error()`
-        is then its outcome. Returns None if it may take any time.
-        """
-        return limit_of(self.ledger.plan(decision.call.tool), decision.left_ms)
 
     def release(self, which: Decision | str, *, arguments: Any = None) -> None:
         """
