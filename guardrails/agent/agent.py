@@ -5,8 +5,9 @@ One conversation of an agent, started or taken up again, and run until the model
 import hashlib
 import os
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,6 +19,7 @@ from guardrails.integrations.openai.loop import WIRES, LoopResult
 from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
+from guardrails.session.final_answer import Ended
 from guardrails.session.session import Session
 
 from .builtin import Root, Shell, Spawn, Web, builtin_tools
@@ -49,28 +51,12 @@ class Prepared(NamedTuple):
     tools: tuple[Registry, ...]
 
 
-@contextmanager
-def working_in(workspace: str) -> Iterator[None]:
-    """
-    Make the folder *workspace* the process's own for a while: that is where tools work and where a policy's `.` is.
-
-    Raises AgentError if there is no folder *workspace*.
-    """
-    before = Path.cwd()
-    try:
-        os.chdir(workspace)
-    except OSError as error:
-        raise AgentError(f"cannot work in `{workspace}`: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
 def prepare(settings: Settings) -> Prepared:
     """
     Load the policy and the tools. Raises PolicyError or AgentError with all that is wrong.
     """
+    if not Path(settings.workspace).is_dir():
+        raise AgentError(f"cannot work in `{settings.workspace}`: it is no folder")
     policy = Policy.load(settings.policy, envelope="quiet")
     if policy.files is not None and policy.files.within(settings.workspace):
         # The agent could write it: what it is held to is what was there when it began.
@@ -84,14 +70,7 @@ class Agent:
     """
 
     def __init__(
-        self,
-        kept: Conversations,
-        chat: Conversation,
-        prepared: Prepared,
-        view: View,
-        *,
-        client: "OpenAI",
-        records: str | None,
+        self, kept: Conversations, chat: Conversation, prepared: Prepared, view: View, client: "OpenAI", records: str
     ) -> None:
         self.chat = chat
         self.settings = prepared.settings
@@ -101,15 +80,13 @@ class Agent:
         # The notes about each workspace by itself, beside the conversations.
         workspace = hashlib.sha256(self.settings.workspace.encode(errors="surrogateescape")).hexdigest()[:12]
         self._memory = Path(kept.path).with_suffix(f".memory-{workspace}.db")
-        self._wire = WIRES[chat.wire]
-        scopes = prepared.settings.scope_ids()
         self._telemetry = of_process()
         self.session = prepared.policy.session(
             chat.id,
             store=kept.store,
             records=records,
             on_decision=view.decided,
-            scopes=scopes,
+            scopes=self.settings.scope_ids(),
             approver=view.approves,
             telemetry=self._telemetry,
         )
@@ -171,7 +148,8 @@ class Agent:
         self.repaired = self.chat.repair(self.session)
         for call in self.repaired:
             self.view.say(f"   {call.tool} ({call.id}) was interrupted; it is not run again")
-        if task is None and not self._answered():
+        last: dict[str, Any] = self.chat[-1] if self.chat else {}
+        if task is None and (last.get("role") != "assistant" or any(WIRES[self.chat.wire].calls_of(last))):
             return
         if task is None and not extended:
             self._over = True
@@ -189,7 +167,9 @@ class Agent:
         Let the model work until it answers. Raises what the client raises; the conversation is kept.
         """
         if self._over:
-            return self._kept_answer()
+            ended: Ended = "answered" if self.session.exhausted is None else "forced"
+            answer = said_in(self.chat[-1])
+            return LoopResult(answer, ended, self.session.exhausted, None, 0, 0, self.chat, self.session)
         telemetry, around = self._telemetry, {name.lower(): value for name, value in os.environ.items()}
         with nullcontext() if telemetry is None else telemetry.running(self.session.id, around), self.session:
             return self._ask(self.session, self.chat, self._tools, compact=self._counted, on_text=self.view.text)
@@ -246,47 +226,13 @@ class Agent:
     def _message(self, text: str) -> None:
         self.view.say(f"   message: {text}")
 
-    def _kept_answer(self) -> LoopResult:
-        cause = self.session.exhausted
-        return LoopResult(
-            answer=said_in(self.chat[-1]),
-            ended="answered" if cause is None else "forced",
-            code=cause,
-            finish_reason=None,
-            requests=0,
-            iterations=0,
-            messages=self.chat,
-            session=self.session,
-        )
 
-    def _answered(self) -> bool:
-        """
-        The last word is the model's, and no call.
-        """
-        if not self.chat:
-            return False
-        last = self.chat[-1]
-        return last.get("role") == "assistant" and not any(self._wire.calls_of(last))
-
-
-def started(
-    kept: Conversations,
-    prepared: Prepared,
-    task: str,
-    view: View,
-    *,
-    client: "OpenAI",
-    records: str | None = None,
-    id: str | None = None,
-) -> Agent:
+def started(kept: Conversations, settings: Settings, task: str) -> Conversation:
     """
-    An agent with a new conversation.
+    A new conversation of an agent about *task*.
     """
-    settings = prepared.settings
-    chat = kept.start(
-        id, wire=settings.wire, messages=opening(settings, task), settings={**settings.to_dict(), "task": task[:200]}
-    )
-    return Agent(kept, chat, prepared, view, client=client, records=records)
+    beside = {**asdict(settings), "task": task[:200]}
+    return kept.start(wire=settings.wire, messages=opening(settings, task), settings=beside)
 
 
 def opening(settings: Settings, task: str) -> list[dict[str, Any]]:

@@ -2,14 +2,13 @@
 The tools of MCP servers for an agent that is synchronous: their connections live in a thread of their own.
 """
 
-import asyncio
-import threading
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import needs
 from guardrails.policy.tools import Registry
 
 from .settings import AgentError
@@ -17,27 +16,18 @@ from .settings import AgentError
 
 class _Waiting(Registry):
     """
-    A registry whose asynchronous tools run in *loop*, and are waited for here.
+    A registry whose asynchronous tools run behind *portal*, and are waited for here.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, portal: Any) -> None:
         super().__init__()
-        self._loop = loop
+        self._portal = portal
 
     def add(self, tool: Tool, execute: Callable[[str, Any], Any]) -> None:
         """
         See `Registry.add`.
         """
-
-        def waited_for(name: str, arguments: Any) -> Any:
-            running = asyncio.run_coroutine_threadsafe(execute(name, arguments), self._loop)
-            try:
-                return running.result()
-            finally:
-                # Whoever waited is interrupted: so is the call.
-                running.cancel()
-
-        super().add(tool, waited_for)
+        super().add(tool, partial(self._portal.call, execute))
 
 
 @contextmanager
@@ -51,30 +41,21 @@ def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[
     if file is None:
         yield ()
         return
-    from guardrails.mcp import read_servers
+    with needs("mcp", "`guardrails run --mcp`"):
+        from anyio.from_thread import start_blocking_portal
+
+        from guardrails.mcp import McpTools, read_servers
+        from guardrails.mcp.pins import pins_file
 
     try:
         servers = read_servers(file)
     except OSError as error:
         raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
-    from guardrails.mcp import McpTools
-    from guardrails.mcp.pins import pins_file
-
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="guardrails mcp", daemon=True)
-    thread.start()
-    try:
-        connected = McpTools(servers, _Waiting(loop), pins=pins_file())
-        asyncio.run_coroutine_threadsafe(connected.__aenter__(), loop).result()
-        try:
+    with start_blocking_portal() as portal:
+        made = McpTools(servers, _Waiting(portal), pins=pins_file())
+        with portal.wrap_async_context_manager(made) as connected:
             for name, problem in connected.problems.items():
                 say(f"   note: the MCP server `{name}` cannot be used: {problem}")
             for name, reason in connected.held.items():
                 say(f"   note: `{name}` is held: {reason}; see `guardrails mcp pins`")
             yield (connected.registry,)
-        finally:
-            asyncio.run_coroutine_threadsafe(connected.__aexit__(None, None, None), loop).result()
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()

@@ -3,7 +3,7 @@ The settings that an agent is run with, and the way a resumed one finds them aga
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -94,9 +94,3 @@ class Settings:
             mcp=None if self.mcp is None else str(Path(self.mcp).resolve()),
             tools=tuple(str(Path(file).resolve()) for file in self.tools),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        As JSON has it.
-        """
-        return asdict(self)

@@ -11,7 +11,7 @@ import time
 import traceback
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, chdir, contextmanager, redirect_stdout, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
@@ -148,16 +148,18 @@ def _agent(
     """
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
-    from guardrails.agent.agent import Agent, prepare, started, working_in
+    from guardrails.agent.agent import Agent, prepare, started
     from guardrails.agent.conversations import Conversations
-    from guardrails.agent.endpoint import client_of, imported
+    from guardrails.agent.endpoint import client_of
     from guardrails.agent.servers import mcp_tools
     from guardrails.agent.settings import Settings
     from guardrails.agent.view import View
+    from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log
 
     view = View(quiet=quiet, words=words)
-    imported("`guardrails run`")
+    with needs("openai", "`guardrails run`"):
+        import openai  # noqa: F401
     with ExitStack() as opened:
         kept = chat = None
         if resume is not None:
@@ -167,18 +169,15 @@ def _agent(
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
         prepared = prepare(settings)
-        opened.enter_context(working_in(settings.workspace))
+        opened.enter_context(chdir(settings.workspace))
         client = opened.enter_context(client_of(settings.base_url))
         servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
         prepared = prepared._replace(tools=(*servers, *prepared.tools))
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
-        if chat is not None and kept is not None:
-            yield Agent(kept, chat, prepared, view, client=client, records=records)
-        else:
-            kept = opened.enter_context(Conversations(file))
-            yield started(kept, prepared, task or "", view, client=client, records=records)
+        kept = kept or opened.enter_context(Conversations(file))
+        yield Agent(kept, chat or started(kept, settings, task or ""), prepared, view, client, records)
 
 
 class _Warnings(logging.Handler):

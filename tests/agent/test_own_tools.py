@@ -2,6 +2,7 @@
 Tools of a person's own file.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_later_file_replaces_the_tools_of_an_earlier_one(tmp_path: Path) -> No
 
 
 def test_what_is_given_now_stands_above_what_was_kept() -> None:
-    kept = Settings(model="m", base_url="http://a", tools=("x.py",)).to_dict()
+    kept = asdict(Settings(model="m", base_url="http://a", tools=("x.py",)))
     assert Settings.kept(
         {**kept, "task": "old", "of a later version": 1}, {"model": "n", "base_url": None}
     ) == Settings(model="n", base_url="http://a", tools=("x.py",))
