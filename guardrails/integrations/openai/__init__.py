@@ -26,10 +26,10 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
 
     * *messages*, if it is a list, grows in place by `append` and `extend`. After any failure it holds the conversation
       so far, every call answered. Text is one user message. With `wire="responses"` these are input items.
-    * *tools* are a `Registry`, or a list of functions, registries, `Tool`s and entries of either wire. Entries and
+    * *tools* are a `Registry`, or a list of functions, registries, `Tool`s and entries as the wire has them. Entries and
       `Tool`s are run by `execute(tool, arguments)`. The model can run no other tool.
     * *wire* is "chat" or "responses".
-    * *tool_choice*, in either wire's form, holds for the first request if it forces a tool; *strategy*
+    * *tool_choice*, in the wire's form, holds for the first request if it forces a tool; *strategy*
       `(call_count, turn_count) -> tool_choice` decides turn by turn.
     * *stream*: *on_text* gets the model's text as it comes, a digest too.
     * *compact* is given the messages before each request and returns those to send. If those differ, the session's

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Wire as Form
-from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import ResponseFailed
 
 from .reading import (
@@ -18,7 +17,6 @@ from .reading import (
     Message,
     RequestedCall,
     Turn,
-    as_cut,
     calls_of_turn,
     check_error,
     part,
@@ -29,7 +27,6 @@ from .reading import (
 )
 
 
-_CUT: Final = frozenset({"length", "content_filter"})
 _THOUGHTS: Final = ("reasoning_content", "reasoning_details", "reasoning", "extra_content", "thought_signature")
 """Fields of a message that providers want back with the calls that came of them: DeepSeek, OpenRouter, Groq, Gemini."""
 _OWN: Final = frozenset({"id", "type", "index", "function"})
@@ -62,23 +59,6 @@ class ChatCompletions:
         streamed = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
         return {"messages": messages, **streamed}
 
-    def listed(self, tool: Mapping[str, Any]) -> dict[str, Any]:
-        """
-        An entry of the `tools` of either wire as this one has it.
-        """
-        return _nested(tool)
-
-    def choice(self, choice: ToolChoice) -> ToolChoice:
-        """
-        A tool choice of either wire as this one says it.
-        """
-        if not isinstance(choice, Mapping):
-            return choice
-        if choice.get("type") == "allowed_tools" and "allowed_tools" not in choice:
-            tools = [_nested(tool) for tool in choice.get("tools", ())]
-            return {"type": "allowed_tools", "allowed_tools": {"mode": choice.get("mode", "auto"), "tools": tools}}
-        return _nested(choice)
-
     def result(self, call: RequestedCall, text: str) -> Message:
         """
         Returns the message that answers *call*, without control characters.
@@ -97,15 +77,6 @@ class ChatCompletions:
         Returns the id of the call that *message* answers, None if it answers no call.
         """
         return str(part(message, "tool_call_id")) if part(message, "role") == "tool" else None
-
-
-def _nested(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    A tool of either wire, or the choice of one, as chat.completions has it.
-    """
-    if entry.get("type") != "function" or "function" in entry:
-        return dict(entry)
-    return {"type": "function", "function": {name: said for name, said in entry.items() if name != "type"}}
 
 
 @dataclass(slots=True)
@@ -152,9 +123,7 @@ class Response:
         if calls:
             message |= {"tool_calls": [*map(_wired, calls)], **self._thoughts}
         kept = (message,) if calls or text.strip() else ()
-        return Turn(
-            text, as_cut(calls) if self._finish_reason in _CUT else calls, kept, self.usage, self._finish_reason
-        )
+        return Turn(text, calls, kept, self.usage, self._finish_reason)
 
     def _take(self, came: Any, kind: str) -> str:
         """

@@ -101,7 +101,7 @@ class Loop:
         self._wire = WIRES[wire]
         self._tools = Tools(session, self._wire, tools, execute, blocking=blocking)
         # An `omit` of the client is falsy.
-        self._requested, self._strategy = self._wire.choice(tool_choice or None), strategy
+        self._requested, self._strategy = tool_choice or None, strategy
         self._stream, self._on_text = stream, on_text
         self._max, self._on_limit = max(1, max_tool_iterations), on_limit
         self._parallel, self._compact, self._digest = parallel, compact, digest
@@ -160,7 +160,7 @@ class Loop:
         if self._tools.listed:
             request["tools"] = self._tools.listed
             if choice is not None:
-                request["tool_choice"] = self._wire.choice(choice)
+                request["tool_choice"] = choice
         return request
 
     async def _turn(self, request: dict[str, Any]) -> Turn | None:

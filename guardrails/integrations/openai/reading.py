@@ -21,6 +21,7 @@ Message = dict[str, Any]
 
 _REASON_CHARS: Final = 300
 _CODE_CHARS: Final = 60
+_CUT: Final = ("length", "content_filter")
 _KINDS: Final = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", type(None): "null"}
 
 
@@ -46,7 +47,7 @@ class RequestedCall:
     """What else the server wrote of it: its item, or the fields beyond the wire's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """
     One model response, whatever its wire.
@@ -60,6 +61,11 @@ class Turn:
     usage: Any = None
     finish_reason: str | None = None
     """In the words of chat.completions."""
+
+    def __post_init__(self) -> None:
+        if self.finish_reason in _CUT and self.calls and not self.calls[-1].arguments.strip():
+            # Cut before its first character, where no text would mean no arguments.
+            self.calls = [*self.calls[:-1], replace(self.calls[-1], arguments="{")]
 
 
 def part(of: Any, name: str) -> Any:
@@ -128,15 +134,6 @@ def calls_of_turn(written: Iterable[RequestedCall], n: int) -> list[RequestedCal
                 call.id = f"{call.id or 'call'}_{n}_{position}"
             made[call.id] = call
     return list(made.values())
-
-
-def as_cut(calls: Sequence[RequestedCall]) -> Sequence[RequestedCall]:
-    """
-    Returns the *calls* of a response that was cut. Of the last one no argument may have come yet, and no text means none.
-    """
-    if not calls or calls[-1].arguments.strip():
-        return calls
-    return [*calls[:-1], replace(calls[-1], arguments="{")]
 
 
 def check_error(of: Mapping[str, Any]) -> None:

@@ -2,13 +2,12 @@
 The Responses wire: a response, whole or streamed, as the loop's turn and as the items to keep.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Wire as Form
-from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import ResponseFailed
 
 from .reading import (
@@ -16,7 +15,6 @@ from .reading import (
     Message,
     RequestedCall,
     Turn,
-    as_cut,
     calls_of_turn,
     check_error,
     part,
@@ -52,23 +50,6 @@ class Responses:
 
     def request(self, messages: Sequence[Any], *, stream: bool) -> dict[str, Any]:
         return {"input": messages, **({"stream": True} if stream else {})}
-
-    def listed(self, tool: Mapping[str, Any]) -> dict[str, Any]:
-        said = tool.get("function")
-        if not isinstance(said, Mapping):
-            return dict(tool)
-        # Responses is strict unless told otherwise, chat.completions is not.
-        strict = {"strict": False} if "parameters" in said and "strict" not in said else {}
-        return {"type": "function", **said, **strict}
-
-    def choice(self, choice: ToolChoice) -> ToolChoice:
-        if not isinstance(choice, Mapping):
-            return choice
-        allowed = choice.get("allowed_tools")
-        if isinstance(allowed, Mapping):
-            tools = [self.listed(tool) for tool in allowed.get("tools", ())]
-            return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
-        return self.listed(choice)
 
     def result(self, call: RequestedCall, text: str) -> Message:
         return {"type": "function_call_output", "call_id": call.id, "output": sanitise(text)}
@@ -139,8 +120,7 @@ class Response:
             finish = "content_filter" if self._reason == "content_filter" else "length"
         # The API would not take reasoning alone.
         alone = all(item["type"] in ("reasoning", "message") for item in kept)
-        asked = as_cut(calls) if self._status == "incomplete" else calls
-        return Turn(text, asked, () if alone and not text.strip() else kept, self.usage, finish)
+        return Turn(text, calls, () if alone and not text.strip() else kept, self.usage, finish)
 
 
 def _text(items: Sequence[Message]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .loop import Wire
 
 Offered = Mapping[str, Any] | Tool | Callable[..., Any] | Registry
-"""An entry of a `tools` list of either wire, a `Tool`, a Python function, or tools that may change."""
+"""An entry of a `tools` list of the wire, a `Tool`, a Python function, or tools that may change."""
 
 
 class Tools:
@@ -120,7 +120,7 @@ class Tools:
                 name, parameters, run = said["name"], said.get("parameters"), self._runs(said["name"])
                 spec = foreign_arguments(name, parameters) if parameters else None
                 entry = Registered(Tool(name=name, parameters=spec), run, is_async(run), fits=False)
-            yield self._wire.listed(offered), entry
+            yield dict(offered), entry
 
     def _runnable(self, entry: Registered) -> Registered:
         if entry.tool.name in self._entries:
