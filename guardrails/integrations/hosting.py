@@ -93,15 +93,16 @@ class Asking:
         what else to charge. Returns the response, and the digest if that is the answer in its place. Without *again* the
         host deals with a response that calls a tool all the same.
         """
-
-        async def sent(choice: ToolChoice) -> AsyncGenerator[Any, None]:
-            yield Last(await awaited(send(choice)))
-
-        made: tuple[Any, str | None] = None, None
-        async with aclosing(self.stream(requested, sent, read, again=again)) as events:
-            async for last in events:
-                made = last.response
-        return made
+        while True:
+            choice = await self.off_loop(self.ask, requested)
+            try:
+                response = await awaited(send(choice))
+            except BaseException:
+                await self.off_loop(self.failed)
+                raise
+            made = await self._taken(response, read, again=again)
+            if made is not None:
+                return made
 
     async def stream(
         self,
