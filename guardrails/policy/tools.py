@@ -75,7 +75,8 @@ class Registry:
 
     def __init__(self, tools: Iterable[Callable[..., Any]] = ()) -> None:
         self._lock = Lock()
-        self._entries: Mapping[str, Registered] = {}
+        self.entries: Mapping[str, Registered] = {}
+        """The tools that are registered now, by name and sorted. Each change makes another object, and none is ever changed itself."""
         for function in tools:
             self.register(function)
 
@@ -121,36 +122,28 @@ class Registry:
         Run the tool *name* by `run(name, arguments)`, which is synchronous, on arguments that passed the same check.
         """
         with self._lock:
-            self._entries = {**self._entries, name: replace(self._entries[name], run=run, asynchronous=False)}
+            self.entries = {**self.entries, name: replace(self.entries[name], run=run, asynchronous=False)}
 
     def remove(self, name: str) -> bool:
         """
         Offer *name* no longer. Returns whether it was there.
         """
         with self._lock:
-            before, self._entries = self._entries, {key: one for key, one in self._entries.items() if key != name}
+            before, self.entries = self.entries, {key: one for key, one in self.entries.items() if key != name}
         return name in before
-
-    @property
-    def entries(self) -> Mapping[str, Registered]:
-        """
-        The tools that are registered now, by name and sorted. Each change makes another object, and none is ever
-        changed itself.
-        """
-        return self._entries
 
     @property
     def tools(self) -> list[Tool]:
         """
         The declarations, sorted by name: for `Policy(tools=...)` and `policy.coverage`.
         """
-        return [entry.tool for entry in self._entries.values()]
+        return [entry.tool for entry in self.entries.values()]
 
     def schemas(self, wire: Wire = "chat") -> list[dict[str, Any]]:
         """
         Returns the tools as a model is told of them, sorted by name: the `tools` of chat.completions, or of Responses.
         """
-        return [entry.tool.openai(wire) for entry in self._entries.values()]
+        return [entry.tool.openai(wire) for entry in self.entries.values()]
 
     def execute(self, tool: str, arguments: Any) -> Any:
         """
@@ -160,7 +153,7 @@ class Registry:
 
         Raises the tool's own exceptions, TypeError if the tool is asynchronous.
         """
-        entry = self._entries.get(tool)
+        entry = self.entries.get(tool)
         if entry is not None and entry.asynchronous:
             raise TypeError(f"`{tool}` is asynchronous: use `aexecute`")
         with _logged(tool) as told:
@@ -175,13 +168,13 @@ class Registry:
             return told(await made if inspect.isawaitable(made) else made)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self.entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        return iter(self.entries)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def _put(self, tool: Tool, spec: Arguments | None, run: Run, *, asynchronous: bool, fits: bool) -> None:
         if _NAME.fullmatch(tool.name) is None:
@@ -191,12 +184,12 @@ class Registry:
         checked_tools([tool])
         entry = Registered(tool, run, asynchronous, fits)
         with self._lock:
-            self._entries = dict(sorted({**self._entries, tool.name: entry}.items()))
+            self.entries = dict(sorted({**self.entries, tool.name: entry}.items()))
 
     def _started(self, tool: str, arguments: Any) -> Any:
-        entry = self._entries.get(tool)
+        entry = self.entries.get(tool)
         if entry is None:
-            return missing(tool, self._entries)
+            return missing(tool, self.entries)
         fitted = checked_arguments(entry.tool, arguments)
         return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
 
