@@ -46,7 +46,7 @@ def doctor(*, as_json: Json = False) -> None:
         bubblewrap()
     except SandboxUnavailable as error:
         blocked = str(error)
-    works, installed, problems = blocked is None, _installed(OURS), []
+    works, installed, problems, here = blocked is None, _installed(OURS), [], str(Path(__file__).parents[2])
     if _installed(THEIRS):
         clash = f"{THEIRS} is installed too, and either overwrites files of the other"
         problems.append({"problem": clash, "next": f"pip uninstall {THEIRS} {OURS}, and install the one you want"})
@@ -59,8 +59,12 @@ def doctor(*, as_json: Json = False) -> None:
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
         "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked}],
-        "versions": {"python": platform.python_version(), "library": __version__, "installed": installed},
-        "folder": str(Path(__file__).parents[2]),
+        "versions": {
+            "python": platform.python_version(),
+            "library": __version__,
+            "installed": installed,
+            "folder": here,
+        },
         "extras": [{"name": extra, "lacks": packages} for extra, packages in extras.items()],
         "problems": problems,
     }

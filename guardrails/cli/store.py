@@ -71,7 +71,7 @@ def ls(
     """
     before = _now() - idle
     with _opened(place, namespace) as kept:
-        found = (one for one in kept.entries(prefix) if one.changed_ms <= before)
+        found = (one for one in kept.entries(prefix) if not idle or one.changed_ms < before)
         latest = nlargest(limit or len(kept), found, key=lambda one: one.changed_ms)
         whole, name = len(kept), kept.place
     lines = [state_of(one) for one in latest]
@@ -235,7 +235,7 @@ def state_of(stored: "Stored", *, whole: bool = False) -> dict[str, Any]:
         line |= _of(state, "run", "started_ms", "now_ms", "turns", "held_tokens", "reserved", "limits", "own")
         line |= {"ended_because": why, "window": [], "pending": []}
         for one in state.window:
-            line["window"].append(_of(one, "seq", "tool", "at_ms", "status", "error_type"))
+            line["window"].append(_of(one, "seq", "tool", "at_ms", "status") | {"error": one.error_type})
         for call in state.pending.values():
             waits = call.question and (call.question.code if call.stage == "parked" else "to be made again")
             more = {"cost_usd": call.cost / MICRO, "waits_for": waits}
