@@ -6,12 +6,13 @@ import asyncio
 import inspect
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.policy.own_file import run_file
-from guardrails.policy.tools import Registry
+from guardrails.policy.tools import Registered, Registry
 
 from .settings import AgentError
 
@@ -58,19 +59,16 @@ def _waited_for(registry: Registry) -> Registry:
     synchronous. A tool that would end the process, or cancel itself, has failed.
     """
     for name, entry in registry.entries.items():
-        registry.replace_run(name, _to_its_end(entry.run, asynchronous=entry.asynchronous))
+        registry.replace_run(name, partial(_to_its_end, entry))
     return registry
 
 
-def _to_its_end(run: Callable[[str, Any], Any], *, asynchronous: bool) -> Callable[[str, Any], Any]:
-    def ended(tool: str, arguments: Any) -> Any:
-        try:
-            made = run(tool, arguments)
-            return asyncio.run(made) if asynchronous else made
-        except (SystemExit, asyncio.CancelledError) as error:
-            raise RuntimeError(f"`{tool}` ended itself: {error!r}") from None
-
-    return ended
+def _to_its_end(entry: Registered, tool: str, arguments: Any) -> Any:
+    try:
+        made = entry.run(tool, arguments)
+        return asyncio.run(made) if entry.asynchronous else made
+    except (SystemExit, asyncio.CancelledError) as error:
+        raise RuntimeError(f"`{tool}` ended itself: {error!r}") from None
 
 
 def _public(module: ModuleType) -> list[Callable[..., Any]]:

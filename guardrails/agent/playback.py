@@ -28,28 +28,6 @@ LACKING: Final = "the recording has no result for this call"
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedCall:
-    """
-    One recorded call, and what became of it.
-    """
-
-    tool: str
-    arguments: str
-    decision: str
-    """`ran` or `denied`."""
-    code: str | None
-    """Of the denial."""
-    reason: str | None
-    """What the model was told."""
-    observed: tuple[str, ...]
-    """Codes of what guards in observe mode would have denied."""
-    recorded: str | None
-    """The recorded result; None: there is none."""
-    read: str
-    """The tool message that the model would have read."""
-
-
-@dataclass(frozen=True, slots=True)
 class Played:
     """
     A recorded chat, played.
@@ -57,8 +35,9 @@ class Played:
 
     name: str
     recorded_calls: int
-    calls: tuple[PlayedCall, ...]
-    """Those that were come to."""
+    calls: tuple[dict[str, Any], ...]
+    """Those that were come to: `tool`, `arguments`, `decision` (`ran` or `denied`), the `code` and `reason` of a denial,
+    the codes that guards in observe mode would have denied it with, what was `recorded`, and what the model would have `read`."""
     code: str | None
     """Of what exhausted the session, so that the final answer is asked for; None: nothing did."""
 
@@ -77,7 +56,7 @@ def play(policy: Policy, file: str, report: Report, records: Sink | None = None)
 
 def _played(policy: Policy, name: str, calls: list[RecordedCall], records: Sink | None) -> Played:
     decisions: list[Decision] = []
-    played: list[PlayedCall] = []
+    played: list[dict[str, Any]] = []
     now_s = 1_800_000_000.0
     given: dict[str, Any] = {"store": MemoryStore(), "records": records, "on_decision": decisions.append}
     with policy.session("chat", clock=lambda: now_s, **given) as session:
@@ -94,18 +73,17 @@ def _played(policy: Policy, name: str, calls: list[RecordedCall], records: Sink 
     return Played(Path(name).name, len(calls), tuple(played), code)
 
 
-def _call(call: RecordedCall, decision: Decision, envelope: Envelope) -> PlayedCall:
+def _call(call: RecordedCall, decision: Decision, envelope: Envelope) -> dict[str, Any]:
     denial = decision.denial
-    reason = None if denial is None else denial.message
-    if denial is not None and (problems := denial.details.get("errors")):
-        reason = " ".join([denial.message, *(f"{one['field']}: {one['message']}" for one in problems)])
-    return PlayedCall(
-        tool=call.tool,
-        arguments=call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode(),
-        decision="ran" if denial is None else "denied",
-        code=decision.code,
-        reason=reason,
-        observed=tuple(one.code for one in decision.observed),
-        recorded=call.result if call.has_result else None,
-        read=envelope.to_json(),
-    )
+    problems = [] if denial is None else denial.details.get("errors") or []
+    reasons = [] if denial is None else [denial.message, *(f"{one['field']}: {one['message']}" for one in problems)]
+    return {
+        "tool": call.tool,
+        "arguments": call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode(),
+        "decision": "ran" if denial is None else "denied",
+        "code": decision.code,
+        "reason": " ".join(reasons) or None,
+        "observed": [one.code for one in decision.observed],
+        "recorded": call.result if call.has_result else None,
+        "read": envelope.to_json(),
+    }

@@ -38,10 +38,9 @@ class View:
         answers: TextIO | None = None,
         words: TextIO | None = None,
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self._answers = sys.stdin if answers is None else answers
+        self._stream = None if quiet else stream or sys.stderr
+        self._answers = answers or sys.stdin
         self._asking = Lock()
-        self._quiet = quiet
         self._words = None if quiet else words
         self._text = ""
         """Shown since the latest line."""
@@ -90,15 +89,12 @@ class View:
         """
         A call was admitted or refused.
         """
-        call, denial = decision.call, decision.denial
-        made = f"{call.tool} {_short(_json(call.arguments))}"
-        if decision.pending:
-            return
+        denial, made = decision.denial, f"{decision.call.tool} {_short(_json(decision.call.arguments))}"
         if denial is None:
             self.say(f"-> {made}")
-            return
-        self.denied += 1
-        self.say(f"!! {made} denied, {_short(f'{denial.code}: {denial.message}', 2 * _SHOWN)}")
+        elif not decision.pending:
+            self.denied += 1
+            self.say(f"!! {made} denied, {_short(f'{denial.code}: {denial.message}', 2 * _SHOWN)}")
 
     def approves(self, call: ParkedCall) -> bool | str | None:
         """
@@ -108,10 +104,14 @@ class View:
         with self._asking:
             why = f" ({call.reason})" if call.reason else ""
             self.say(f"?? {call.tool} {_json(call.arguments)} needs your approval{why}")
-            if self._quiet or not (_is_terminal(self._answers) and _is_terminal(self._stream)):
+            if not all(one is not None and one.isatty() for one in (self._stream, self._answers)):
                 self.say("   it waits: nobody can be asked here; `--resume` at a terminal asks")
                 return None
-            _forget_typed(self._answers)
+            with suppress(ImportError):
+                import termios
+
+                # What was typed before the question was seen is no answer to it.
+                termios.tcflush(self._answers, termios.TCIFLUSH)
             self._write("   Run it, once? y, n, or why not: ")
             line = self._answers.readline()
         return _ANSWERS.get(line.strip().lower(), line.strip()) if line else None
@@ -129,19 +129,13 @@ class View:
             self._begun = True
             beside = str(item.get("content") or "")
             shown = not beside or self.showed(beside)
-            self.say(f"   [{self._used()}]")
+            self.say(f"   [{self.status()}]")
             if not shown:
                 self.say(f"   {_short(beside, 2 * _SHOWN)}")
 
-    def _used(self) -> str:
-        try:
-            return self.status()
-        except Exception as error:  # noqa: BLE001  a view never ends what it shows
-            return f"what is used cannot be read: {error}"
-
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):
-            if not self._quiet:
+            if self._stream is not None:
                 self._stream.write(text)
                 self._stream.flush()
 
@@ -150,17 +144,12 @@ def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied
     """
     Returns the used part of a budget and its rest: `3 calls (17 left), $0.0012 ($0.9988 left), 1 denied`.
     """
-    left = {name: value for name, value in progress.items() if name.endswith("_left")}
-    parts = [
-        plural(progress.get("calls_used", 0), "call")
-        + (f" ({left['calls_left']} left)" if "calls_left" in left else "")
-    ]
-    money = progress.get("cost_left_usd")
-    parts.append(f"${cost_usd:.4f}" + ("" if money is None else f" (${money:.4f} left)"))
+    calls, money = progress.get("calls_left"), progress.get("cost_left_usd")
+    parts = [plural(progress.get("calls_used", 0), "call") + ("" if calls is None else f" ({calls} left)")]
+    parts += [f"${cost_usd:.4f}" + ("" if money is None else f" (${money:.4f} left)")]
     parts += [f"{plural(unpriced, 'response')} of unknown price"] if unpriced else []
-    parts += [
-        f"{left[f'{unit}_left']} {unit} left" for unit in ("turns", "tokens", "seconds") if f"{unit}_left" in left
-    ]
+    left = {unit: progress.get(f"{unit}_left") for unit in ("turns", "tokens", "seconds")}
+    parts += [f"{amount} {unit} left" for unit, amount in left.items() if amount is not None]
     return ", ".join([*parts, f"{denied} denied"])
 
 
@@ -176,20 +165,6 @@ def _outcome(content: str) -> str:
     # A refusal was told when it was decided.
     limit = envelope.get("limit_message")
     return "" if status in STATUSES[2:] else f"ok, {_short(str(limit))}" if limit else "ok"
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    with suppress(OSError, ValueError):
-        return stream is not None and stream.isatty()
-    return False
-
-
-def _forget_typed(stream: TextIO) -> None:
-    # What was typed before the question was seen is no answer to it.
-    with suppress(ImportError, OSError, ValueError):
-        import termios
-
-        termios.tcflush(stream, termios.TCIFLUSH)
 
 
 def _json(value: object) -> str:

@@ -61,10 +61,15 @@ def demo(
     elif transcripts:
         for one in played:
             say(
-                f"{one.name}: {plural(one.recorded_calls, 'call')}, {sum(call.decision == 'denied' for call in one.calls)} denied"
+                f"{one.name}: {plural(one.recorded_calls, 'call')}, {sum(call["decision"] == 'denied' for call in one.calls)} denied"
             )
-            said = [(call, call.code or " ".join(call.observed), call.reason or "") for call in one.calls]
-            table([("tool", "decision", "code", "reason"), *((call.tool, call.decision, *why) for call, *why in said)])
+            said = [(call, call["code"] or " ".join(call["observed"]), call["reason"] or "") for call in one.calls]
+            table(
+                [
+                    ("tool", "decision", "code", "reason"),
+                    *((call["tool"], call["decision"], *why) for call, *why in said),
+                ]
+            )
         points("Not judged", [*report.notices, NOT_JUDGED])
     else:
         _show(compared)

@@ -5,11 +5,12 @@ Recorded chats through the guarded loop: honest calls come out unchanged, pointl
 import json
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrails import Budget, Duplicates, Policy, Rate, Rule
-from guardrails.agent.playback import LACKING, Played, PlayedCall, play
+from guardrails.agent.playback import LACKING, Played, play
 from guardrails.offline.transcripts import Report
 
 
@@ -35,29 +36,29 @@ def played(policy: Policy, file: Path) -> Played:
     return one
 
 
-def brings_nothing(call: PlayedCall, before: list[PlayedCall]) -> bool:
+def brings_nothing(call: dict[str, Any], before: list[dict[str, Any]]) -> bool:
     """
     Whether the last two identical calls that ran, both among the last 20, gave the same result, without other work each time.
     """
-    ran = [earlier for earlier in before if earlier.decision == "ran"][-WINDOW:]
-    wanted = json.loads(call.arguments)
-    same = [at for at, e in enumerate(ran) if e.tool == call.tool and json.loads(e.arguments) == wanted]
-    if len(same) < 2 or ran[same[-1]].recorded != ran[same[-2]].recorded:
+    ran = [earlier for earlier in before if earlier["decision"] == "ran"][-WINDOW:]
+    wanted = json.loads(call["arguments"])
+    same = [at for at, e in enumerate(ran) if e["tool"] == call["tool"] and json.loads(e["arguments"]) == wanted]
+    if len(same) < 2 or ran[same[-1]]["recorded"] != ran[same[-2]]["recorded"]:
         return False
     return same[-1] == len(ran) - 1 or same[-2] == same[-1] - 1
 
 
 def assert_only_pointless_repeats_are_stopped(played: Played) -> None:
     for position, call in enumerate(played.calls):
-        if call.decision == "denied":
-            assert call.code == "duplicates.evidence"
+        if call["decision"] == "denied":
+            assert call["code"] == "duplicates.evidence"
             assert brings_nothing(call, list(played.calls[:position]))
         else:
-            assert call.read == call.recorded or json.loads(call.read)["status"] == "error"
+            assert call["read"] == call["recorded"] or json.loads(call["read"])["status"] == "error"
 
 
-def denied(chat: Played) -> list[PlayedCall]:
-    return [call for call in chat.calls if call.decision == "denied"]
+def denied(chat: Played) -> list[dict[str, Any]]:
+    return [call for call in chat.calls if call["decision"] == "denied"]
 
 
 @needs_recordings
@@ -73,16 +74,16 @@ def test_a2_a6_honest_calls_of_recorded_chats_come_out_byte_for_byte_and_none_is
 
 def test_an_edit_and_test_cycle_runs_on(merged: Policy) -> None:
     chat = played(merged, TRANSCRIPTS / "edit_and_test.json")
-    assert [call.decision for call in chat.calls] == ["ran"] * 6
+    assert [call["decision"] for call in chat.calls] == ["ran"] * 6
     assert_only_pointless_repeats_are_stopped(chat)
 
 
 def test_a_search_that_keeps_finding_nothing_is_stopped_and_then_the_session(merged: Policy) -> None:
     chat = played(merged, TRANSCRIPTS / "stuck_search.json.gz")
-    assert [call.decision for call in chat.calls] == ["ran"] * 2 + ["denied"] * 4
+    assert [call["decision"] for call in chat.calls] == ["ran"] * 2 + ["denied"] * 4
     assert chat.code == "denials.max_turns_in_a_row"
-    assert json.loads(denied(chat)[0].read)["previous_result"] == '{"results": []}'
-    assert json.loads(denied(chat)[3].read)["limit_reached"] is True
+    assert json.loads(denied(chat)[0]["read"])["previous_result"] == '{"results": []}'
+    assert json.loads(denied(chat)[3]["read"])["limit_reached"] is True
 
 
 def test_the_result_of_a_denied_call_is_never_read(tmp_path: Path) -> None:
@@ -92,21 +93,21 @@ def test_the_result_of_a_denied_call_is_never_read(tmp_path: Path) -> None:
     file = tmp_path / "chat.json"
     file.write_text(json.dumps([{"role": "user", "content": "go"}, turns[0], results[0], turns[1], results[1]]))
     call = played(Policy([Duplicates()]), file).calls[1]
-    assert (call.code, call.recorded) == ("duplicates.window", "new")
-    assert "new" not in call.read
-    assert json.loads(call.read)["previous_result"] == "old"
+    assert (call["code"], call["recorded"]) == ("duplicates.window", "new")
+    assert "new" not in call["read"]
+    assert json.loads(call["read"])["previous_result"] == "old"
 
 
 def test_a_call_without_a_recorded_result_says_so(merged: Policy) -> None:
     chat = played(merged, TRANSCRIPTS / "truncated.json")
-    assert [(call.decision, call.recorded is None) for call in chat.calls] == [("ran", False), ("ran", True)]
-    assert json.loads(chat.calls[1].read)["error_message"] == LACKING
+    assert [(call["decision"], call["recorded"] is None) for call in chat.calls] == [("ran", False), ("ran", True)]
+    assert json.loads(chat.calls[1]["read"])["error_message"] == LACKING
 
 
 def test_a_spent_budget_ends_the_playback_and_the_rest_is_not_come_to() -> None:
     chat = played(Policy([Budget(max_calls=2)]), TRANSCRIPTS / "edit_and_test.json")
     assert (len(chat.calls), chat.recorded_calls, chat.code) == (2, 6, "budget.max_calls")
-    assert json.loads(chat.calls[1].read)["limit_message"] == "Tool call limit reached (2). Stopping tool loop."
+    assert json.loads(chat.calls[1]["read"])["limit_message"] == "Tool call limit reached (2). Stopping tool loop."
 
 
 def test_what_only_time_can_judge_is_left_out() -> None:
@@ -115,5 +116,5 @@ def test_what_only_time_can_judge_is_left_out() -> None:
     ]
     policy = Policy([Budget(max_calls=9, max_elapsed=1.0), Rate(max_calls_per_second=1)], rules=rules)
     chat = played(policy, TRANSCRIPTS / "edit_and_test.json")
-    assert [call.decision for call in chat.calls] == ["ran"] * 6
+    assert [call["decision"] for call in chat.calls] == ["ran"] * 6
     assert policy.chain.guards[0] == Budget(max_calls=9, max_elapsed=1.0)

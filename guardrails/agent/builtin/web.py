@@ -12,7 +12,8 @@ import time
 import zlib
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
 from annotated_types import Ge, Le
@@ -54,17 +55,8 @@ Search = Callable[[str, int], Collection[Any]]
 """`search(query, count)` gives hits, `{"title": ..., "url": ..., "content": ...}`."""
 
 
-class Page(NamedTuple):
-    """
-    The answer of a server.
-    """
-
-    url: str
-    """After redirects."""
-    kind: str
-    """Its content type, with parameters."""
-    body: bytes
-    complete: bool
+Page = tuple[str, str, bytes, bool]
+"""The answer of a server: its URL after redirects, its content type with parameters, its body, and whether that is whole."""
 
 
 class Web(ToolSet):
@@ -86,18 +78,18 @@ class Web(ToolSet):
         """
         Fetch a page of the web as text, from character `offset` on.
         """
-        page = self._get(url, self._allow)
-        text = _readable(page)
+        place, kind, body, complete = self._get(url, self._allow)
+        text = _readable(kind, body)
         shown = text[offset : offset + MAX_TEXT_CHARS]
         if offset and not shown:
             raise ToolFailure("validation", f"the page has {len(text):,} characters", retryable=False)
-        value = {"url": page.url, "text": shown, "offset": offset, "characters": len(text)}
+        value = {"url": place, "text": shown, "offset": offset, "characters": len(text)}
         end = offset + len(shown)
         if end < len(text):
             hint = f"Fetch on from offset {end}."
             return Envelope.success({**value, "next_offset": end}, is_complete=False, next_action_hint=hint)
-        missing = None if page.complete else "The rest of the page was not read: it is too long."
-        return Envelope.success(value, is_complete=page.complete, next_action_hint=missing)
+        missing = None if complete else "The rest of the page was not read: it is too long."
+        return Envelope.success(value, is_complete=complete, next_action_hint=missing)
 
     def web_search(self, query: str, count: Annotated[int, Ge(1), Le(20)] = 5) -> Envelope:
         """
@@ -114,9 +106,9 @@ class Web(ToolSet):
         def search(query: str, count: int) -> list[Any]:
             url = service.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
             # Its address is the host's own choice, so that it may be anywhere, and lead nowhere else.
-            answer = self._get(url, None, redirects=0)
+            _, _, body, _ = self._get(url, None, redirects=0)
             try:
-                return list(json.loads(answer.body)["results"])
+                return list(json.loads(body)["results"])
             except (ValueError, RecursionError, KeyError, TypeError):
                 reason = "the search service did not answer with JSON that holds a list `results`"
                 raise ToolFailure("server_error", reason) from None
@@ -130,10 +122,7 @@ class Web(ToolSet):
         with needs("openai", "`web_fetch`"):
             import httpcore2
             import httpx2
-        headers: dict[bytes | str, bytes | str] = {
-            "User-Agent": f"toolcall-guardrails/{__version__}",
-            "Accept-Encoding": "identity",
-        }
+        headers = [("User-Agent", f"toolcall-guardrails/{__version__}"), ("Accept-Encoding", "identity")]
         timeouts = {"timeout": dict.fromkeys(("connect", "read", "write"), self._timeout)}
         backend: Any = _Network(httpcore2.SyncBackend(), allow, time.monotonic() + self._timeout)
         try:
@@ -166,14 +155,13 @@ class _Network:
         self._backend, self._allow, self._deadline = backend, allow, deadline
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> "_Network":
-        addresses = addresses_of(host, port, self._allow)
-        for address in addresses[:-1]:
-            try:
-                connected = self._backend.connect_tcp(address, port, (timeout or 0) / len(addresses), **options)
-                return _Network(connected, self._allow, self._deadline)
-            except Exception:  # noqa: BLE001, S112  the next address may take it
-                continue
-        return _Network(self._backend.connect_tcp(addresses[-1], port, timeout, **options), None, self._deadline)
+        *others, last = addresses_of(host, port, self._allow)
+        for address in others:
+            # The next one may take it.
+            with suppress(Exception):
+                share = (timeout or 0) / (1 + len(others))
+                return _Network(self._backend.connect_tcp(address, port, share, **options), None, self._deadline)
+        return _Network(self._backend.connect_tcp(last, port, timeout, **options), None, self._deadline)
 
     def start_tls(self, *given: Any, **options: Any) -> "_Network":
         return _Network(self._backend.start_tls(*given, **options), None, self._deadline)
@@ -269,20 +257,20 @@ def _read(answer: "httpcore2.Response", url: "httpx2.URL") -> Page:
     elif packing not in ("", "identity"):
         raise ToolFailure("other", "the answer is packed in a way that was not asked for", retryable=False)
     complete = complete and len(body) <= MAX_BODY_BYTES
-    return Page(str(url), _header(answer, b"content-type"), body[:MAX_BODY_BYTES], complete)
+    return str(url), _header(answer, b"content-type"), body[:MAX_BODY_BYTES], complete
 
 
-def _readable(page: Page) -> str:
+def _readable(content_type: str, body: bytes) -> str:
     """
-    Returns the text of *page*. Raises ToolFailure if it is none.
+    Returns the text of *body*. Raises ToolFailure if it is none.
     """
-    kind = page.kind.partition(";")[0].strip().lower()
-    named = _CHARSET.search(page.kind.encode(errors="replace") + b"\n" + page.body[:1_024])
+    kind = content_type.partition(";")[0].strip().lower()
+    named = _CHARSET.search(content_type.encode(errors="replace") + b"\n" + body[:1_024])
     try:
-        text = _text(page.body.decode(named[1].decode() if named else "utf-8", "replace"))
+        text = _text(body.decode(named[1].decode() if named else "utf-8", "replace"))
     except (LookupError, UnicodeError):
         # Python has charsets that are no text.
-        text = page.body.decode(errors="replace")
+        text = body.decode(errors="replace")
     if "\0" in text[:8_192] or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
         raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`", retryable=False)
     return page_text(text) if "html" in kind or (not kind and "<html" in text[:1_000].lower()) else text
