@@ -61,7 +61,7 @@ class Sessions:
         self._only = guarded if isinstance(guarded, Session) else None
         if self._only and options:
             raise TypeError(f"a session is made already: give `{next(iter(options))}` to `policy.session`")
-        self._policy: Any = guarded if self._only is None else self._only.ledger.policy
+        self.policy: Any = guarded if self._only is None else self._only.ledger.policy
         self._options = options
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._runs: dict[str, weakref.ref[Any]] = {}
@@ -80,7 +80,7 @@ class Sessions:
             return self._only
         own = session_name(uuid4() if name is None else name)
         with self._lock:
-            session = self._open.pop(own, None) or self._policy.session(own, **self._options)
+            session = self._open.pop(own, None) or self.policy.session(own, **self._options)
             self._open[own] = session
             if name is None or run or own in self._runs:
                 # Its copies, which adapters hold, share this.
@@ -92,7 +92,7 @@ class Sessions:
             for one in over:
                 del self._runs[one]
         for one in over:
-            _forget(self._policy.session(one, **self._options))
+            _forget(self.policy.session(one, **self._options))
         return session
 
     @property
@@ -102,15 +102,15 @@ class Sessions:
         """
         from guardrails.session.steps import current_session
 
-        running, own = current_session(), self._policy if self._only is None else self._only.ledger.policy
-        return running if running is not None and running.ledger.policy is own else None
+        running = current_session()
+        return running if running is not None and running.ledger.policy is self.policy else None
 
     @property
     def denies_on_error(self) -> bool:
         """
         Whether a guard that fails refuses its call, by the policy's `on_error`.
         """
-        return bool(self._policy.chain.on_error == "deny")
+        return bool(self.policy.chain.on_error == "deny")
 
     def end(self, session: "Session") -> None:
         """

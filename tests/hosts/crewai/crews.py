@@ -36,6 +36,8 @@ class Crews:
         assert crew.kickoff().raw == "I know nothing of it."
         assert len(ran) == 3
         assert guard.session("c").exhausted == "budget.max_calls"
+        assert [out.raw for out in crew.kickoff_for_each([{"city": "Kyoto"}])] == ["I know nothing of it."]
+        assert len(ran) == 3
 
     def test_a_look_in_one_task_refuses_none_in_another(self) -> None:
         ran: list[str] = []
