@@ -152,12 +152,6 @@ map_type: Final[Callable[[Any], Any]] = cache(_map_type)
 # A value and its type
 
 
-class _UnfitError(ValueError):
-    def __init__(self, expected: str, near: str = "") -> None:
-        super().__init__()
-        self.expected, self.near = expected, near
-
-
 _BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, tuple[str, str]]]] = {
     "ge": (operator.ge, "be at least", ("minimum", "")),
     "gt": (operator.gt, "be above", ("exclusiveMinimum", "")),
@@ -167,13 +161,16 @@ _BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, tuple[str, st
     "max_length": (operator.le, "have a length of at most", ("maxLength", "maxItems")),
 }
 _MISSING: Final = "missing key "
-_SCALARS: Final[Mapping[Any, tuple[str, str]]] = {
-    bool: ("true or false", "boolean"),
-    int: ("a whole number", "integer"),
-    float: ("a number", "number"),
-    str: ("text", "string"),
-    NoneType: ("null", "null"),
+_KINDS: Final[Mapping[Any, tuple[Any, str, str]]] = {
+    bool: (bool, "true or false", "boolean"),
+    int: (int, "a whole number", "integer"),
+    float: ((float, int), "a number", "number"),
+    str: (str, "text", "string"),
+    **dict.fromkeys((None, NoneType), (NoneType, "null", "null")),
+    **dict.fromkeys((list, tuple), ((list, tuple), "a list", "array")),
+    **dict.fromkeys((dict, MapType), (Mapping, "a map of keys", "object")),
 }
+"""Of each kind of value the Python types that stand for it, and its names: ours, and that of JSON Schema."""
 
 
 def fit(kind: Any, value: Any, path: Path = ()) -> "tuple[Any, list[Fault]]":
@@ -185,25 +182,24 @@ def fit(kind: Any, value: Any, path: Path = ()) -> "tuple[Any, list[Fault]]":
 
 
 def _fit(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
-    origin = get_origin(kind)
-    keys = None if origin else map_type(kind)
-    form = _FORMS.get(origin or kind, _other) if keys is None else _map
+    keys = None if get_origin(kind) else map_type(kind)
+    form: Any = MapType if keys else get_origin(kind) or kind
+    if keys and type(value) is keys.of:
+        # What code has made is looked at too: its class has taken all that it was given.
+        value = {name: getattr(value, name) for name in keys.types}
+    types, expected, _ = _KINDS.get(form, (object, "", ""))
+    if not isinstance(value, types) or (type(value) is bool and form in (int, float)):
+        faults.append(Fault(path, value, "", (expected,)))
+        return value
     try:
-        return form(keys or kind, value, path, faults)
-    except _UnfitError as error:
-        faults.append(Fault(path, value, "", (error.expected,), error.near))
+        return _FORMS.get(form, _other)(keys or kind, value, path, faults)
     except ValueError as error:
         faults.append(Fault(path, value, " ".join(str(error).split())))
     return value
 
 
 def _scalar(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
-    kind = kind or NoneType
-    if kind is float and type(value) is int:
-        return float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _UnfitError(_SCALARS[kind][0])
-    return value
+    return float(value) if kind is float else value
 
 
 def _literal(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
@@ -211,13 +207,12 @@ def _literal(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     if not any(value == word and type(value) is type(word) for word in words):
         choices = [str(word).lower() if isinstance(word, bool) else str(word) for word in words]
         listed = "one of " * (len(choices) > 1) + ", ".join(map(quoted, choices))
-        raise _UnfitError(listed, suggestion(value, choices) if isinstance(value, str) else "")
+        near = suggestion(value, choices) if isinstance(value, str) else ""
+        faults.append(Fault(path, value, "", (listed,), near))
     return value
 
 
 def _list(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
-    if not isinstance(value, (list, tuple)):
-        raise _UnfitError("a list")
     (item, *more), make = get_args(kind), get_origin(kind)
     if more and more != [...]:
         return _other(kind, value, path, faults)
@@ -225,8 +220,6 @@ def _list(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
 
 
 def _dict(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
-    if not isinstance(value, Mapping):
-        raise _UnfitError("a map of keys")
     of_key, of_value = get_args(kind)
     made = {}
     for key, one in value.items():
@@ -237,11 +230,6 @@ def _dict(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
 
 
 def _map(keys: MapType, value: Any, path: Path, faults: list[Fault]) -> Any:
-    if type(value) is keys.of:
-        # What code has made is looked at too: its class has taken all that it was given.
-        value = {name: getattr(value, name) for name in keys.types}
-    if not isinstance(value, Mapping):
-        raise _UnfitError("a map of keys")
     made, before = {}, len(faults)
     for key, one in value.items():
         if key in keys.types:
@@ -336,10 +324,11 @@ def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
 
 
 _FORMS: Final[Mapping[Any, Callable[[Any, Any, Path, list[Fault]], Any]]] = {
-    **dict.fromkeys((None, *_SCALARS), _scalar),
+    **dict.fromkeys((bool, int, float, str, None, NoneType), _scalar),
     **dict.fromkeys((Union, UnionType), _one_of),
     **dict.fromkeys((list, tuple), _list),
     dict: _dict,
+    MapType: _map,
     Literal: _literal,
     Annotated: _marked,
     NotRequired: lambda kind, *given: _fit(get_args(kind)[0], *given),
@@ -371,7 +360,7 @@ def json_schema(kind: Any, named: dict[str, Schema]) -> Schema:
         return {"type": "array", "items": below[0]}
     if origin is dict:
         return {"type": "object", "additionalProperties": below[1]}
-    return {"anyOf": below} if below else {"type": _SCALARS[kind][1]} if kind in _SCALARS else {}
+    return {"anyOf": below} if below else {"type": _KINDS[kind][2]} if kind in _KINDS else {}
 
 
 def _of_map(keys: MapType, named: dict[str, Schema]) -> Schema:
