@@ -201,14 +201,11 @@ def cost_of(usage: Usage, price: Price) -> int:
     usage, plain = usage.fitted(), price.input_mtok
     read = plain if price.cache_read_mtok is None else price.cache_read_mtok
     write = plain if price.cache_write_mtok is None else price.cache_write_mtok
-    parts = (
-        (plain, usage.input - usage.cached - usage.cache_write),
-        (read, usage.cached),
-        (write, usage.cache_write - usage.cache_write_1h),
-        (write if price.cache_write_1h_mtok is None else price.cache_write_1h_mtok, usage.cache_write_1h),
-        (price.output_mtok, usage.output),
-    )
-    return _whole(sum((Decimal(str(each)) * tokens for each, tokens in parts), Decimal(0)))
+    hour = write if price.cache_write_1h_mtok is None else price.cache_write_1h_mtok
+    rates = (plain, read, write, hour, price.output_mtok)
+    rest, once = usage.input - usage.cached - usage.cache_write, usage.cache_write - usage.cache_write_1h
+    tokens = (rest, usage.cached, once, usage.cache_write_1h, usage.output)
+    return _whole(sum((Decimal(str(rate)) * n for rate, n in zip(rates, tokens, strict=True)), Decimal(0)))
 
 
 def _whole(micro: Decimal) -> int:
@@ -260,10 +257,8 @@ def price_of(usage: Usage, model: str, own: Mapping[str, Price], provider: str |
         return Priced(usage.cost, "response")
     if priced.cost is None:
         hint = "; set its price in the policy's `prices:`" if usage.known else ""
-        message = (
-            f"no price is known for a response of `{model}` ({priced.unknown}), so no cost limit can be held{hint}"
-        )
-        warn_once(f"price {model} {usage.known}", "%s", message)
+        message = f"no price is known for a response of `{model}` ({priced.unknown})"
+        warn_once(f"price {model} {usage.known}", "%s, so no cost limit can be held%s", message, hint)
     return priced
 
 
@@ -302,10 +297,8 @@ def _listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) ->
     return Priced(_whole(_usd(usage, listed, entry, at) * MICRO), version, name)
 
 
-_LISTED: Final = (
-    *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "output_reasoning_tokens"),
-    *("input_audio_tokens", "output_audio_tokens", "cache_write_1h_tokens"),
-)
+_LISTED: Final = """input_tokens output_tokens cache_read_tokens cache_write_tokens output_reasoning_tokens input_audio_tokens
+    output_audio_tokens cache_write_1h_tokens""".split()  # noqa: SIM905
 """The names by which the list counts the fields of `Usage`."""
 _APART: Final = ("cache_write_1h_tokens", "cache_read_tokens", "cache_write_tokens", "output_reasoning_tokens")
 """Those that it may not tell apart together with others (cached audio, say); left out in turn, they count as the dearer ones."""
