@@ -16,7 +16,7 @@ from guardrails.core.result.content import LINE
 from guardrails.core.result.kinds import kind_of
 from guardrails.core.retries.serving import Judged
 from guardrails.core.text.plain_json import LIMIT
-from guardrails.core.text.truncation import Rendered, leading_of
+from guardrails.core.text.truncation import Rendered
 from guardrails.core.text.truncation import render as render_value
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, NextAction, Outcome, Status, Success
@@ -283,7 +283,7 @@ class Envelope:
         """
         Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes.
         """
-        self.previous_payload = payload if len(payload) <= LIMIT else leading_of(payload, LIMIT)
+        self.previous_payload = payload if len(payload) <= LIMIT else render_value(orjson.loads(payload), LIMIT).payload
 
     def hint(self, text: str) -> None:
         """

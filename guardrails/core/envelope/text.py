@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES: Final = 8_192
 """Bytes of a message beside the result and the earlier one that a refusal gives back."""
-_NAMES: Final = 1_024
-"""Bytes of them for the names of the fields."""
 MARK: Final = "[guardrails] "
 """The beginning of a line of ours below a tool's own text."""
 
@@ -57,7 +55,8 @@ def merged(envelope: "Envelope") -> str | None:
     if not ok and (envelope.status != "error" or not isinstance(value, dict | str)):
         return None
     text, strict = _own(envelope)
-    opened = begins_object(text)
+    # Behind marks that nobody sees, spaces of any kind and a byte order mark, it begins like an object.
+    opened = next((one for one in text if one.isprintable() and not one.isspace()), "") == "{"
     if (opened and (not strict or imitates(text))) or not (ok or (opened and strict)):
         return None
     notes = _noted({name: one for name, one in envelope.notes().items() if name != "status"})
@@ -116,7 +115,8 @@ def _written(shown: dict[str, Any], size: int = 0) -> bytes:
         written = orjson.dumps(shown)
         if len(written) <= MAX_BYTES + size:
             return written
-    share = (MAX_BYTES - _NAMES) // len(shown)
+    # The names take the rest.
+    share = (MAX_BYTES - 1_024) // len(shown)
     return orjson.dumps({name: _cut(content, share) for name, content in shown.items()})
 
 
@@ -161,14 +161,6 @@ def imitates(text: str) -> bool:
         name in CLAIMS or name.startswith(LIMITS) or (name == "status" and isinstance(value, str) and value in STATUSES)
         for name, value in _members(text)
     )
-
-
-def begins_object(text: str) -> bool:
-    """
-    Returns whether *text* begins like a JSON object, behind marks that nobody sees: spaces of any kind, a byte order
-    mark.
-    """
-    return next((one for one in text if one.isprintable() and not one.isspace()), "") == "{"
 
 
 def is_strict(text: str) -> bool:

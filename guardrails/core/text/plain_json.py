@@ -208,9 +208,7 @@ def _scalar(value: Any, kind: Any, room: int) -> Any:
 
 
 def _members(value: Any, kind: Any, room: int) -> Any:
-    if issubclass(kind, Mapping):
-        return dict(islice(value.items(), room))
-    if hasattr(kind, "keys") and (issubclass(kind, Sequence) or hasattr(value, "ndim")):
+    if hasattr(kind, "keys") and (issubclass(kind, Mapping | Sequence) or hasattr(value, "ndim")):
         # A database's row, a pandas table: its values alone would not say what they are.
         return {key: value[key] for key in islice(value.keys(), room)}
     if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:

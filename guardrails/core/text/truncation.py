@@ -148,13 +148,6 @@ def _cut_object(text: bytes, limit: int) -> Rendered:
     return Rendered(payload, None, False, len(payload), len(text))
 
 
-def leading_of(payload: bytes, limit: int) -> bytes:
-    """
-    Returns the JSON *payload*, of any type, in at most *limit* bytes: as an object is cut.
-    """
-    return _cut_object(payload, limit).payload
-
-
 def _quoted(text: bytes, room: int) -> bytes:
     """
     Returns the beginning of *text* as it stands between quotes, in at most *room* bytes.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
-from guardrails.core.result.content import at, number_of, short
+from guardrails.core.result.content import at, http_error, number_of, short
 from guardrails.core.result.failures import FAILED, Sign
 from guardrails.core.values.schema import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
@@ -90,8 +90,7 @@ class ResultClassifier:
         """
         status = None if self.status_field is None else _first(views, self.status_field)
         if status is not None and self._is_bad(status):
-            http = int(number_of(status) or 0)
-            return Sign(None, http if 400 <= http < 600 else None, f"{self.status_field}: {short(status)}")
+            return Sign(None, http_error(status), f"{self.status_field}: {short(status)}")
         for rule in self.error_when:
             seen: tuple[Any, ...] = views if rule.field or text is None else (text, *views)
             if rule.applies(seen):

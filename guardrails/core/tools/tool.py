@@ -197,9 +197,8 @@ def source_of(tool: Tool) -> Source:
     Returns what is known of *tool* for the reading of its results.
     """
     rules, words = tool.result, "program" if tool.commands else speaker(tool.name)
-    if rules is None:
-        return Source(more=tool.more, total=tool.total, words=words)
-    return Source(rules.sign, rules.message_field, rules.retry_after_field, tool.more, tool.total, words)
+    sign, says, waits = (rules.sign, rules.message_field, rules.retry_after_field) if rules else (None, None, None)
+    return Source(sign, says, waits, tool.more, tool.total, words)
 
 
 def name_of(function: Callable[..., Any]) -> str:
