@@ -60,9 +60,8 @@ def demo(
         print_json(found)
     elif transcripts:
         for one in played:
-            say(
-                f"{one.name}: {plural(one.recorded_calls, 'call')}, {sum(call["decision"] == 'denied' for call in one.calls)} denied"
-            )
+            denied = sum(call["decision"] == "denied" for call in one.calls)
+            say(f"{one.name}: {plural(one.recorded_calls, 'call')}, {denied} denied")
             said = [(call, call["code"] or " ".join(call["observed"]), call["reason"] or "") for call in one.calls]
             table(
                 [
