@@ -22,7 +22,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
 from guardrails.hooks.clients import Answer
 from guardrails.hooks.events import EVENTS, answer, session_of
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import Sessions, tried
 
 from .hosting import Asking, declared
 
@@ -258,11 +258,7 @@ class _Told:
         if self._name is None:
             return None
         session = self._session(self._name)
-        try:
-            return await session.ledger.off_loop(tell, session, what)
-        except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
-            log.error("store failed: %s", error, extra={"session": session.id})
-            return None
+        return await session.ledger.off_loop(tried, session, lambda: tell(session, what), None)
 
     def _take(self, session: "Session", message: Any) -> Any:
         self._ended = isinstance(message, host.ResultMessage)

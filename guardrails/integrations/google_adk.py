@@ -248,8 +248,8 @@ class GuardrailsPlugin(BasePlugin):
         Let the tool run behind the session of this run, whoever made the call.
         """
         free = tool.name in _ENDS or tool.name == _TRANSFER or getattr(tool, "_defers_response", False) is True
-        if not free and not isinstance(tool.run_async, _Guarded):
-            tool.run_async = _Guarded(tool, type(self))
+        if not free and not getattr(tool.run_async, "guarded", False):
+            tool.run_async = _guarded(tool, type(self))
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: BaseException
@@ -339,27 +339,21 @@ def _says(text: str) -> Any:
     return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=False)
 
 
-class _Guarded:
+def _guarded(tool: BaseTool, kind: type) -> Callable[..., Any]:
     """
-    The call that runs a *tool* in place of its own `run_async`.
+    Returns the function that runs *tool* if the session lets it, in place of its own `run_async`, where a plugin of this
+    *kind* is. An error that it raises is data.
     """
+    own = tool.run_async
+    # A synchronous function, which ADK runs in its loop.
+    blocks = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)
 
-    def __init__(self, tool: BaseTool, plugin: type) -> None:
-        self._tool, self._plugin = tool, plugin
-        self._run = tool.run_async
-        # A synchronous function, which ADK runs in its loop.
-        self._blocks = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)
-
-    async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        """
-        Run the tool if the session lets it. An error that it raises is data.
-        """
-        tool, key = self._tool, tool_context.function_call_id
-        plugins = tool_context.get_invocation_context().plugin_manager.plugins
-        plugin: Any = next((one for one in plugins if isinstance(one, self._plugin)), None)
+    async def guarded(*, args: dict[str, Any], tool_context: Any) -> Any:
+        key, plugins = tool_context.function_call_id, tool_context.get_invocation_context().plugin_manager.plugins
+        plugin: Any = next((one for one in plugins if isinstance(one, kind)), None)
         if plugin is None or getattr(tool_context.node, "tool", None) is tool:
             # The latter is a step of a workflow, which no model asked for.
-            return await self._run(args=args, tool_context=tool_context)
+            return await own(args=args, tool_context=tool_context)
         run = plugin.run_of(tool_context)
         loop = run.loop(tool_context)
         if loop is not None and loop.off:
@@ -370,7 +364,7 @@ class _Guarded:
             nonlocal native
             # What an attempt before came to is not what this one does.
             native = None
-            native = await self._run(args=dict(arguments), tool_context=tool_context)
+            native = await own(args=dict(arguments), tool_context=tool_context)
             if _is_later(tool, tool_context, native):
                 raise _Later(native)
             return read_mcp(native) if isinstance(native, Mapping) and "isError" in native else native
@@ -386,10 +380,13 @@ class _Guarded:
 
         try:
             session = calling(run.session, _known(tool), _PASSES)
-            envelope = await session.acall(tool.name, args, begin if self._blocks else execute, id=key)
+            envelope = await session.acall(tool.name, args, begin if blocks else execute, id=key)
         except _Later as later:
             return later.native
         return _shown(native, envelope, tool_context)
+
+    guarded.guarded = True  # type: ignore[attr-defined]
+    return guarded
 
 
 def _told(envelope: Envelope) -> dict[str, Any]:

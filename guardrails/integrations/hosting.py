@@ -26,6 +26,7 @@ from guardrails.core.values.names import session_name
 from guardrails.core.values.types import Failed
 from guardrails.core.values.usage import read_usage
 from guardrails.hooks.results import beside, mark_of
+from guardrails.policy.sessions import tried
 from guardrails.session.final_answer import FinalAnswer, Meaning
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import NO_DIGEST, scoped
@@ -178,7 +179,7 @@ class Asking:
         Say that the request came to nothing: what it held comes back.
         """
         if self._asked is not None:
-            self._known(self._asked.release, None)
+            tried(self.session, self._asked.release, None)
             self._asked = None
 
     def take(self, text: str | None, calls: int | Sized = 0, **told: Any) -> Meaning:
@@ -202,14 +203,14 @@ class Asking:
             # What it says it used is no usage: it counts as a response that does not say.
             log.error("the usage of a response cannot be read: %s", error, extra={"session": self.session.id})
             usage = None
-        return self._known(lambda: self.session.charge(usage=usage, **told), None)
+        return tried(self.session, lambda: self.session.charge(usage=usage, **told), None)
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """
         Returns the refusal that a call reads after the final answer was asked for.
         """
         unknown = Envelope("limit_reached", code=self.final.code, message=NO_DIGEST)
-        return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
+        return tried(self.session, lambda: self.final.refusal(tool, arguments, id=id), unknown)
 
     @property
     def answer(self) -> str | None:
@@ -217,13 +218,6 @@ class Asking:
         The answer that ends the loop: the model's, or the session's digest. None while it goes on.
         """
         return self.session.digest() if self.final.ended == "digest" else self.final.text
-
-    def _known(self, look: Callable[[], T], otherwise: T) -> T:
-        try:
-            return look()
-        except Exception as error:  # noqa: BLE001
-            log.error("store failed: %s", error, extra={"session": self.session.id})
-            return otherwise
 
 
 _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
@@ -246,10 +240,7 @@ def user_asks(session: "Session") -> None:
     """
     Say that the user has sent a further message. A store that fails loses no conversation: the next request says so.
     """
-    try:
-        session.ledger.go_on()
-    except Exception as error:  # noqa: BLE001  whatever a store raises
-        log.error("store failed: %s", error, extra={"session": session.id})
+    tried(session, session.ledger.go_on, False)
 
 
 def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Session | None":
@@ -273,12 +264,9 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
     """
     Close *child*, whose agent has answered, and *forget* it: a store that fails loses no answer.
     """
-    try:
-        child.close()
-        if forget:
-            child.ledger.forget()
-    except Exception as error:  # noqa: BLE001  whatever a store raises
-        log.error("store failed: %s", error, extra={"session": child.id})
+    tried(child, child.close, None)
+    if forget:
+        tried(child, child.ledger.forget, None)
 
 
 def opened(

@@ -8,7 +8,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.logs import log
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .policy import Policy
 
 
+T = TypeVar("T")
 MAX_OPEN: Final = 1_000
 """Sessions whose object is kept; the state of one that is not stays in its store."""
 
@@ -120,8 +121,8 @@ class Sessions:
         with self._lock:
             one, ran = self._open.pop(session.id, None), self._runs.pop(session.id, None)
         if one is not None or ran is not None:
-            _tried(session, session.close)
-            _tried(session, session.ledger.forget)
+            tried(session, session.close, None)
+            tried(session, session.ledger.forget, None)
 
     def close(self) -> None:
         """
@@ -140,13 +141,17 @@ def _forget(session: "Session") -> None:
     from guardrails.session.ledger import later
 
     if session.ledger.blocks:
-        later(session.ledger.store, lambda: _tried(session, session.ledger.forget))
+        later(session.ledger.store, lambda: tried(session, session.ledger.forget, None))
     else:
-        _tried(session, session.ledger.forget)
+        tried(session, session.ledger.forget, None)
 
 
-def _tried(session: "Session", step: Callable[[], None]) -> None:
+def tried(session: "Session", step: Callable[[], T], otherwise: T) -> T:
+    """
+    Returns what a *step* comes to, *otherwise* if the store of *session* fails: no conversation is lost for it.
+    """
     try:
-        step()
+        return step()
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("store failed: %s", error, extra={"session": session.id})
+        return otherwise
