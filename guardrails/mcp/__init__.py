@@ -3,7 +3,8 @@ Tools of MCP servers behind the guards, and guards for those who write an MCP se
 (`guardrails mcp -- COMMAND`) needs nothing more.
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
@@ -12,21 +13,11 @@ if TYPE_CHECKING:
     from .tools import McpTools
 
 __all__ = ["AnsweringTools", "McpServer", "McpTools", "read_servers", "servers_of"]
+_PLACES: Final = {"AnsweringTools": ".author", "McpTools": ".tools"}
 
 
 def __getattr__(name: str) -> object:
     # The SDK takes most of a second to import, and the proxy starts without anything of this.
-    if name == "AnsweringTools":
-        from .author import AnsweringTools
-
-        return AnsweringTools
-    if name == "McpTools":
-        from .tools import McpTools
-
-        return McpTools
-    if name in ("McpServer", "read_servers", "servers_of"):
-        from . import config
-
-        found: object = getattr(config, name)
-        return found
-    raise AttributeError(f"module `{__name__}` has no `{name}`")
+    if name not in __all__:
+        raise AttributeError(f"module `{__name__}` has no `{name}`")
+    return getattr(import_module(_PLACES.get(name, ".config"), __name__), name)

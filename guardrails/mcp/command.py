@@ -1,5 +1,10 @@
 """
-The command `guardrails mcp`: a proxy in front of an MCP server, and its lock file of tools.
+Stand in front of an MCP server and guard its tools. All else passes as it is.
+
+Examples:
+  guardrails mcp --policy strict --records mcp.jsonl -- mcp-server-time
+  guardrails mcp pins
+  guardrails mcp allow 'npx server-files' read_file
 """
 
 import argparse
@@ -7,17 +12,11 @@ import os
 import re
 import sys
 
+from importlib import import_module
+
 from guardrails.core.values.errors import GuardrailsError, os_message
 
 from .pins import Pins, pins_file, visible
-
-
-EXAMPLES = """\
-Examples:
-  guardrails mcp --policy strict --records mcp.jsonl -- mcp-server-time
-  guardrails mcp pins
-  guardrails mcp allow 'npx server-files' read_file
-"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -75,16 +74,8 @@ def main(argv: list[str]) -> int:
         if argv[:1] in (["pins"], ["allow"]):
             return _pins(argv)
         options = options_of(argv)
-        if options.listen is not None:
-            import asyncio
-
-            from .listen import listening
-
-            asyncio.run(listening(options))
-            return 0
-        from .proxy import serve
-
-        return serve(options)
+        door = import_module(".proxy" if options.listen is None else ".listen", __package__)
+        return int(door.serve(options))
     except (GuardrailsError, OSError) as error:
         sys.stderr.write(f"guardrails mcp: {os_message(error) if isinstance(error, OSError) else error}\n")
         return 2
@@ -96,29 +87,23 @@ def _pins(argv: list[str]) -> int:
     if argv[0] == "allow":
         made.add_argument("server", help="its name, or the beginning of it")
         made.add_argument("tool", nargs="*", help="without one, all that are held")
-        options = made.parse_args(argv[1:])
+    options = made.parse_args(argv[1:])
+    if argv[0] == "allow":
         allowed = Pins(options.pins).allow(options.server, options.tool)
         sys.stdout.write("".join(f"allowed: {name}\n" for name in allowed))
-        if not allowed or set(options.tool) - {*allowed}:
-            sys.stderr.write(f"guardrails mcp: not every tool of `{options.server}` that was named is held\n")
-            return 1
-        return 0
-    pinned = Pins(made.parse_args(argv[1:]).pins).read()
-    for server, tools in sorted(pinned.items()):
+        if allowed and not set(options.tool) - {*allowed}:
+            return 0
+        sys.stderr.write(f"guardrails mcp: not every tool of `{options.server}` that was named is held\n")
+        return 1
+    for server, tools in sorted(Pins(options.pins).read().items()):
         held = ", ".join(visible(name) for name, pin in tools.items() if "held" in pin)
         sys.stdout.write(f"{server}: {len(tools)} tools, held: {held or 'none'}\n")
     return 0
 
 
 def _new(name: str, usage: str | None = None) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog=name,
-        usage=usage,
-        description="Stand in front of an MCP server and guard its tools. All else passes as it is.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(name, usage, __doc__, formatter_class=plain, allow_abbrev=False)
 
 
 def _address(said: str) -> tuple[str, int]:

@@ -17,10 +17,10 @@ from pydantic.dataclasses import dataclass
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.units import duration_ms
+from guardrails.hooks.transcripts import mapping
 
 
 NAME: Final = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
-MAX_FILE_BYTES: Final = 1_048_576
 Text = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, BeforeValidator(lambda given: duration_ms(given) / 1000), Field(gt=0)]
 
@@ -46,6 +46,13 @@ class McpServer:
     pins: StrictBool = True
     """Whether a tool that changes what it says of itself is held."""
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """
+        The command with its arguments; none for a server over HTTP.
+        """
+        return () if self.command is None else (self.command, *self.args)
+
 
 _read: Final = TypeAdapter(McpServer).validate_python
 
@@ -57,10 +64,7 @@ def read_servers(path: str | Path) -> list[McpServer]:
     Raises PolicyError with all mistakes, OSError if the file cannot be read.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        text = file.read(MAX_FILE_BYTES + 1)
-    if len(text) > MAX_FILE_BYTES:
-        raise PolicyError([f"{path.name} is larger than {MAX_FILE_BYTES:,} bytes"])
+    text = path.read_bytes()
     try:
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
@@ -75,9 +79,8 @@ def servers_of(document: Any) -> list[McpServer]:
     With `command` (and `args`) a server is started and spoken to over stdio, else it listens at `url`. An entry with
     neither is skipped, which the log says. Raises PolicyError with all mistakes.
     """
-    tools = document.get("tools") if isinstance(document, Mapping) else None
-    places = [document.get("mcpServers"), document.get("mcp_servers")] if isinstance(document, Mapping) else [[]]
-    places += [tools.get("mcp_servers")] if isinstance(tools, Mapping) else []
+    whole = document if isinstance(document, Mapping) else {"mcpServers": document}
+    places = whole.get("mcpServers"), whole.get("mcp_servers"), mapping(whole.get("tools")).get("mcp_servers")
     table: Any = next((one for one in places if one is not None), {})
     if not isinstance(table, Mapping):
         raise PolicyError(["MCP servers are a table of names"])
@@ -89,12 +92,13 @@ def servers_of(document: Any) -> list[McpServer]:
 
 
 def _server(name: str, given: Any, mistakes: list[str]) -> McpServer | None:
+    place = f"mcp_servers.{name}"
     if NAME.fullmatch(name) is None:
-        mistakes.append(f"mcp_servers.{name}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`")
-    elif gone := [key for key in ("network", "sandbox") if isinstance(given, Mapping) and key in given]:
-        mistakes.append(f"mcp_servers.{name}.{gone[0]}: is gone; a `command` may begin with `bwrap` and its options")
+        mistakes.append(f"{place}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`")
     elif not isinstance(given, Mapping):
-        mistakes.append(f"mcp_servers.{name}: a server is a table with `command` or `url`")
+        mistakes.append(f"{place}: a server is a table with `command` or `url`")
+    elif gone := [key for key in ("network", "sandbox") if key in given]:
+        mistakes.append(f"{place}.{gone[0]}: is gone; a `command` may begin with `bwrap` and its options")
     elif given.get("command") is None and given.get("url") is None:
         log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
     else:
@@ -102,7 +106,8 @@ def _server(name: str, given: Any, mistakes: list[str]) -> McpServer | None:
             without = ("name", "url") if given.get("command") is not None else ("name",)
             return _read({"name": name, **{key: one for key, one in given.items() if key not in without}})
         except ValidationError as error:
-            for one in error.errors():
-                place = ".".join(["mcp_servers", name, *map(str, one["loc"])])
-                mistakes.append(f"{place}: {one['msg'].removeprefix('Value error, ')}")
+            wrong = [
+                (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()
+            ]
+            mistakes += [f"{place}.{field}: {why}" for field, why in wrong]
     return None

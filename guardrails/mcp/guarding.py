@@ -23,7 +23,7 @@ from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.session import Session, scoped
 
-from .wire import RUN, UNKNOWN, ServerArguments, answered, explained, hints_of, is_question, outcome_of, refused
+from .wire import RUN, UNKNOWN, ServerArguments, answered, hints_of, is_question, outcome_of, refused
 
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Guarding:
                 if is_question(given):
                     raise Asks
                 value = outcome_of(given) if _is_result(given) else "began a task"
-            return explained(tool, fitted, value) if isinstance(value, Failed) else value
+            return value
 
         try:
             envelope = await scope.acall(name, {} if arguments is None else arguments, execute)

@@ -93,14 +93,11 @@ class Gate:
         self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            refusal = self._refusal(scope["method"], Headers(scope=scope))
-            try:
-                await (
-                    self._limited(scope, _in_time(receive), send) if refusal is None else refusal(scope, receive, send)
-                )
-            except TimeoutError:
-                await Response("the body did not come in time", 408)(scope, receive, send)
+        answer = self._refusal(scope["method"], Headers(scope=scope)) or self._limited
+        try:
+            await answer(scope, _in_time(receive), send)
+        except TimeoutError:
+            await Response("the body did not come in time", 408)(scope, receive, send)
 
     def _refusal(self, method: str, headers: Headers) -> Response | None:
         """
@@ -122,37 +119,34 @@ class Gate:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        whose = self._identity(headers)
+        whose, name = self._identity(headers), headers.get("mcp-session-id")
         if whose is None:
-            refusal = Response(
-                "this needs a token, or a header, that says whose it is", 401, {"WWW-Authenticate": "Bearer"}
-            )
-            await refusal(scope, receive, send)
+            why = "this needs a token, or a header, that says whose it is"
+            await Response(why, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
         # A token that says whose the request is may be a new one; any other token is that of the session.
         owner = (*whose, None if self._options.token_key else headers.get("authorization"))
-        name = headers.get("mcp-session-id")
+        version = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1])
+        stateless = version not in HANDSHAKE_PROTOCOL_VERSIONS
         if name is not None:
-            session = self._sessions.get(name)
-            if session is None or session.owner != owner:
-                await Response("there is no such session", 404)(scope, receive, send)
-            else:
-                await session.handle_request(scope, receive, send)
-        elif headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1]) not in HANDSHAKE_PROTOCOL_VERSIONS:
-            async with anyio.create_task_group() as group:
-                session = Session(None, owner)
-                await group.start(self._live, session, headers)
-                await session.handle_request(scope, receive, send)
-                group.cancel_scope.cancel()
-        elif len(self._sessions) >= MAX_SESSIONS:
+            known = self._sessions.get(name)
+            answer = (
+                known.handle_request
+                if known is not None and known.owner == owner
+                else Response("there is no such session", 404)
+            )
+            await answer(scope, receive, send)
+        elif not stateless and len(self._sessions) >= MAX_SESSIONS:
             await Response("there are too many sessions", 503)(scope, receive, send)
         else:
-            session = Session(uuid4().hex, owner)
+            session = Session(None if stateless else uuid4().hex, owner)
             await self.group.start(self._live, session, headers)
-            await session.handle_request(scope, receive, send)
-            if session.pump is None or session.pump.version is None:
-                # It did not begin as one does.
-                await session.terminate()
+            try:
+                await session.handle_request(scope, receive, send)
+            finally:
+                if session.pump is None or session.pump.version is None:
+                    # It is over with its one request, or did not begin as a session does.
+                    await session.terminate()
 
     async def _live(self, session: Session, headers: Headers, *, task_status: TaskStatus[None]) -> None:
         """
@@ -222,12 +216,11 @@ async def listening(options: argparse.Namespace, ready: Any = None) -> None:
     config = uvicorn.Config(
         gate,
         http=_Connection,
+        ws="none",
         limit_concurrency=MAX_CONNECTIONS + 1,
         timeout_graceful_shutdown=2,
         lifespan="off",
-        proxy_headers=False,
         log_level="warning",
-        server_header=False,
     )
     with socket.create_server(options.listen, family=family) as listener:
         sys.stderr.write(f"guardrails mcp: listening on port {listener.getsockname()[1]}\n")
@@ -237,3 +230,11 @@ async def listening(options: argparse.Namespace, ready: Any = None) -> None:
         async with gate.group:
             await server.serve(sockets=[listener])
             gate.group.cancel_scope.cancel()
+
+
+def serve(options: argparse.Namespace) -> int:
+    """
+    See `listening`. Returns the exit code.
+    """
+    asyncio.run(listening(options))
+    return 0

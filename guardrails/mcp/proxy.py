@@ -14,9 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import chain
+from math import inf
 from time import monotonic
 from typing import Any, Final
 
+from guardrails.core.chain import Chain
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
@@ -88,14 +90,10 @@ class Guards(Guarding):
     """
 
     def __init__(self, shared: Shared, user: str | None, tenant: str | None) -> None:
-        policy, scopes = shared.policy, {"user": user, "tenant": tenant}
-        super().__init__(
-            policy,
-            store=shared.store,
-            records=shared.options.records,
-            telemetry=shared.telemetry,
-            scopes={name: whose for name, whose in scopes.items() if whose is not None and name in policy.scopes},
-        )
+        policy, options = shared.policy, shared.options
+        whose = {"user": user, "tenant": tenant}
+        scopes = {name: own for name, own in whose.items() if own is not None and name in policy.scopes}
+        super().__init__(policy, store=shared.store, records=options.records, telemetry=shared.telemetry, scopes=scopes)
         self._shared, self._policy = shared, policy
 
     def hear(self, listed: Iterable[Listed], held: Mapping[str, str] | None = None) -> None:
@@ -103,10 +101,10 @@ class Guards(Guarding):
         Know the tools that a server *listed*. Those that say something else than they did are held.
         """
         # One without a name takes none of the others along.
-        listed = [one for one in listed if isinstance(one, dict) and type(one.get("name")) is str]
+        listed = [with_room(one) for one in listed if isinstance(one, dict) and type(one.get("name")) is str]
         pins = self._shared.pins
         held = {} if pins is None else pins.look(self._shared.server, listed)
-        super().hear(map(with_room, listed), {} if watches(self._policy) else held)
+        super().hear(listed, {} if watches(self._policy) else held)
 
     def shown(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """
@@ -117,12 +115,11 @@ class Guards(Guarding):
         self.hear(offered)
         if watches(self._policy):
             return {**result}
-        denied, known = (
-            self.denied(),
-            [self._tools.get(str(one.get("name"))) for one in offered if isinstance(one, dict)],
-        )
-        tools = [_shown(*one) for one in known if one is not None and one[0].name not in denied]
-        return {**result, "tools": tools}
+        known = [self._tools.get(str(one.get("name"))) for one in offered if isinstance(one, dict)]
+        return {**result, "tools": [_shown(*one) for one in known if one is not None and not self._hides(one[0].name)]}
+
+    def _hides(self, name: str) -> bool:
+        return any(type(one) is ToolFilter and one.hides(name) for one in self.chain().plan(name).acting)
 
     async def answer(self, params: Mapping[str, Any], run: Run, ask: Ask) -> Mapping[str, Any]:
         """
@@ -132,12 +129,11 @@ class Guards(Guarding):
         named = self._shared.options.session
         run = run if named is None else Run(named, named=True)
 
-        async def listing() -> list[Listed]:
+        async def listing() -> Any:
             # Whoever has more than one page of tools is known once the client lists them.
             stateless = {name: one for name, one in meta.items() if name.startswith(STATELESS)}
             async with asyncio.timeout(LIST_S):
-                found: list[Listed] = (await ask("tools/list", {"_meta": stateless}))["tools"]
-                return found
+                return (await ask("tools/list", {"_meta": stateless}))["tools"]
 
         async def send(fitted: Any) -> Any:
             return await ask("tools/call", {**params, **({"arguments": fitted} if fitted else {})})
@@ -151,17 +147,13 @@ class Guards(Guarding):
             made = await self.serve(params, run, listing, send, told=(ConnectionError,))
         return {"resultType": "complete", **made} if VERSION in meta else made
 
-    def denied(self) -> frozenset[str]:
+    def chain(self) -> Chain:
         """
-        The tools that the policy denies without a condition, as it is now.
+        The policy as it is now.
         """
         if monotonic() >= self._policy.due_s:
             self._policy.look()
-        plan = self._policy.chain.plan
-        hide = {
-            name: any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting) for name in self._tools
-        }
-        return frozenset(name for name, hidden in hide.items() if hidden)
+        return self._policy.chain
 
 
 def _shown(tool: Tool, listed: Listed) -> dict[str, Any]:
@@ -187,8 +179,8 @@ class Pump:
         self._ended = asyncio.Event()
         """A request was answered; who waits for all of them looks again."""
         self._lost = asyncio.Event()
-        self._denied: frozenset[str] = frozenset()
-        """The tools that the client was not told of."""
+        self._chain = guards.chain()
+        """The policy by which the client knows the tools."""
         self.version: str | None = None
         """The revision that a server with a handshake has agreed to."""
 
@@ -235,9 +227,7 @@ class Pump:
             result = await self._ask(method, params, ctx.request_id)
             if method == "initialize":
                 self.version = result.get("protocolVersion")
-            if method == "tools/list":
-                result, self._denied = self._guards.shown(result), self._guards.denied()
-            return result
+            return self._guards.shown(result) if method == "tools/list" else result
         finally:
             self._open.pop(ctx.request_id, None)
             self._ended.set()
@@ -249,14 +239,7 @@ class Pump:
             except MCPError as error:
                 raise (ConnectionError(error.message) if error.code == CONNECTION_CLOSED else error) from error
 
-        try:
-            return dict(await self._guards.answer(params, self._run(params.get("_meta") or {}), ask))
-        except MCPError:
-            raise
-        except Exception as error:  # noqa: BLE001  whoever waits is told
-            log.error("the guards failed: %r", error)
-            text = f"[guardrails:proxy] The call was not made, since the guards failed ({type(error).__name__})."
-            return {"content": [{"type": "text", "text": text}], "isError": True}
+        return dict(await self._guards.answer(params, self._run(params.get("_meta") or {}), ask))
 
     async def _said(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> None:
         await self._look()
@@ -266,10 +249,10 @@ class Pump:
 
     async def _look(self) -> None:
         """
-        Tell the client if the policy, read again, denies other tools than it did.
+        Tell the client if the policy is another one, which may deny other tools.
         """
-        before, self._denied = self._denied, self._guards.denied()
-        if before != self._denied:
+        before, self._chain = self._chain, self._guards.chain()
+        if before is not self._chain:
             await self._client.notify(CHANGED, None)
 
     async def _ask(self, method: str, params: Mapping[str, Any] | None, id_: Any) -> dict[str, Any]:
@@ -318,60 +301,57 @@ class Pump:
         return next((ctx for _, ctx in reversed(self._open.values())), self._client)
 
 
-class Input:
+async def lines_of(lines: asyncio.Queue[str | None], answered: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
     """
-    The lines of standard input, until its end or `close`. Its end comes once *answered* is over. They are read by a thread, which nothing can
-    interrupt: it ends with the process.
+    The lines of standard input by way of *lines*, where None is their end. The end comes once *answered* is over. They are read by a thread,
+    which nothing can interrupt: it ends with the process.
     """
+    loop = asyncio.get_running_loop()
 
-    answered: Callable[[], Awaitable[None]]
-
-    def __init__(self) -> None:
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue(16)
-        self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read, name="guardrails-client", daemon=True).start()
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while (line := await self._lines.get()) is not None:
-            yield line
-        with anyio.move_on_after(DRAIN_S):
-            # The last line is still on its way to the task that answers it.
-            await anyio.sleep(SETTLE_S)
-            await self.answered()
-
-    async def close(self) -> None:
-        """
-        Read no more.
-        """
-        await self._lines.put(None)
-
-    def _read(self) -> None:
+    def read() -> None:
         with open(0, encoding="utf-8", errors="replace", closefd=False) as file, suppress(RuntimeError, OSError):
             for line in chain(file, [None]):
-                asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
+                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+
+    threading.Thread(target=read, name="guardrails-client", daemon=True).start()
+    while (line := await lines.get()) is not None:
+        yield line
+    with anyio.move_on_after(DRAIN_S):
+        # The last line is still on its way to the task that answers it.
+        await anyio.sleep(SETTLE_S)
+        await answered()
 
 
 async def _served(options: argparse.Namespace, guards: Guards) -> int:
+    code, loop, lines = 0, asyncio.get_running_loop(), asyncio.Queue[str | None](16)
+    # An answer that is written is never taken back: what is on its way to the client has room.
+    answers, outgoing = anyio.create_memory_object_stream[Any](inf)
+
+    async def answered() -> None:
+        await pump.answered()
+
+    def stop(number: int) -> None:
+        nonlocal code
+        code = 128 + number
+        group.cancel_scope.cancel()
+
+    async def forward() -> None:
+        async with outgoing, to_client:
+            async for message in outgoing:
+                await to_client.send(message)
+
     far = remote_server(options.url, dict(options.header)) if options.url else None
-    async with far or near_server(options.command, os.environ) as (from_server, to_server):
-        lines: Any = Input()
-        async with stdio_server(stdin=lines) as (from_client, to_client):
-            pump = Pump(guards, partial(run_of, token=None), (from_client, to_client), (from_server, to_server))
-            lines.answered = pump.answered
-            code = 0
-
-            async def stopped() -> None:
-                nonlocal code
-                with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as numbers:
-                    async for number in numbers:
-                        code = 128 + number
-                        group.cancel_scope.cancel()
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(stopped)
-                code = await pump.run()
-                group.cancel_scope.cancel()
-            await lines.close()
+    heard: Any = lines_of(lines, answered)
+    async with far or near_server(options.command, os.environ) as server, stdio_server(stdin=heard) as streams:
+        from_client, to_client = streams
+        pump = Pump(guards, partial(run_of, token=None), (from_client, answers), server)
+        async with anyio.create_task_group() as group:
+            group.start_soon(forward)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                loop.add_signal_handler(number, stop, number)
+            code = await pump.run()
+        with suppress(asyncio.QueueFull):
+            lines.put_nowait(None)
     return code
 
 

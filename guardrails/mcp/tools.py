@@ -9,7 +9,6 @@ import re
 
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from guardrails.core.arguments import foreign_arguments
@@ -94,13 +93,9 @@ class McpTools:
         await asyncio.gather(*(one.start() for one in self._connections))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await asyncio.gather(*(one.close() for one in self._connections))
-        for name in self._mine:
-            self.registry.remove(name)
-        self._mine.clear()
+        self._take_back([*self._mine])
 
     def _offer(self, connection: "Connection", listed: list[Listed]) -> None:
         """
@@ -108,14 +103,10 @@ class McpTools:
         """
         server, held = connection.server, {}
         if self._pins is not None and server.pins:
-            command = () if server.command is None else (server.command, *server.args)
-            held = self._pins.look(server_of(command, server.url, server.name), listed)
-        found = tools_of(server, listed, held)
-        for name in [name for name, owner in self._mine.items() if owner is connection and name not in found]:
-            self.registry.remove(name)
-            del self._mine[name]
-        for name, (own, tool) in found.items():
-            if name in self.registry and self._mine.get(name) is not connection:
+            held = self._pins.look(server_of(server.words, server.url, server.name), listed)
+        self._take_back([name for name, owner in self._mine.items() if owner is connection])
+        for name, (own, tool) in tools_of(server, listed, held).items():
+            if name in self.registry:
                 log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
                 continue
 
@@ -124,6 +115,11 @@ class McpTools:
 
             self.registry.add(tool, execute)
             self._mine[name] = connection
+
+    def _take_back(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.registry.remove(name)
+            del self._mine[name]
 
 
 class Connection:
@@ -185,9 +181,8 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(server.connect_timeout):
-                    words = () if server.command is None else (server.command, *server.args)
-                    far = remote_server(server.url or "", server.headers) if not words else None
-                    near = far or near_server(words, server.env, server.cwd)
+                    far = None if server.words else remote_server(server.url or "", server.headers)
+                    near = far or near_server(server.words, server.env, server.cwd)
                     client = await stack.enter_async_context(Client(near))
                     tools = await _listed(client)
                 self._client, self.problem = client, None
@@ -221,35 +216,21 @@ def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) 
         if len(name) > MAX_NAME or (name in found and found[name][0] != own):
             digest = hashlib.sha256(own.encode(errors="surrogatepass")).hexdigest()[:8]
             name = f"{name[: MAX_NAME - 9]}_{digest}"
-        words = visible(inspect.cleandoc(one.get("description") or one.get("title") or "").strip())
-        found[name] = (
-            own,
-            Tool(
-                name=name,
-                description=f"It is held: {why}."
-                if why
-                else f"[MCP server `{server.name}` says] {words}"
-                if words
-                else "",
-                parameters=None if why else foreign_arguments(name, one.get("inputSchema") or {}),
-                timeout=server.timeout,
-                held=why,
-                **hints_of(one),
-            ),
-        )
+        said = visible(inspect.cleandoc(one.get("description") or one.get("title") or "").strip())
+        words = f"It is held: {why}." if why else said and f"[MCP server `{server.name}` says] {said}"
+        schema = None if why else foreign_arguments(name, one.get("inputSchema") or {})
+        tool = Tool(name=name, description=words, parameters=schema, timeout=server.timeout, held=why, **hints_of(one))
+        found[name] = own, tool
     return found
 
 
 async def _listed(client: Client) -> list[Listed]:
-    found: list[Listed] = []
-    cursor: str | None = None
-    while len(found) < MAX_TOOLS:
-        page = await client.list_tools(cursor=cursor)
-        found += map(_on_wire, page.tools)
-        cursor = page.next_cursor
-        if cursor is None or not page.tools:
-            break
-    return found[:MAX_TOOLS]
+    page = await client.list_tools()
+    found = page.tools
+    while page.next_cursor is not None and page.tools and len(found) < MAX_TOOLS:
+        page = await client.list_tools(cursor=page.next_cursor)
+        found += page.tools
+    return [_on_wire(tool) for tool in found[:MAX_TOOLS]]
 
 
 def _on_wire(said: BaseModel) -> dict[str, Any]:

@@ -9,21 +9,16 @@ import json
 import re
 
 from collections.abc import Mapping
-from math import ceil
 from typing import Any, Final
-
-import xxhash
 
 from guardrails.core.arguments.json_schema import SchemaArguments, refuse
 from guardrails.core.arguments.problems import Checked
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import block_of
 from guardrails.core.result.content import read_mcp
-from guardrails.core.result.kinds import kind_of_text
-from guardrails.core.text.plain_json import dumps
-from guardrails.core.tools.tool import Tool, from_annotations
-from guardrails.core.values.types import Failed
-from guardrails.policy.tools import checked_arguments
+from guardrails.core.tools.tool import from_annotations
+from guardrails.hooks.results import cut, mark_of
+from guardrails.hooks.transcripts import mapping
 
 
 PREFIX: Final = "io.github.toolcall-guardrails"
@@ -38,7 +33,6 @@ UNKNOWN: Final[dict[str, Any]] = {"not": {}}
 THEIRS: Final = "(the server's words) "
 """Before a text of a server that begins as ours do."""
 _OURS: Final = re.compile(r"(?i)\W*\[guardrails\b")
-SMALLEST_PART: Final = 1e-9
 _NOTE: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
 
 
@@ -126,33 +120,9 @@ def outcome_of(result: Mapping[str, Any]) -> Any:
     Images and other bytes are the number and the hash of them: no model reads base64 as text.
     """
     content: Any = result.get("content")
-    plain = not isinstance(content, list) or all(map(is_text, content))
-    return read_mcp(result if plain else {**result, "content": [_described(block) for block in content]})
-
-
-def explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
-    """
-    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
-    """
-    if (failed.error_type or kind_of_text(failed.message)) == "validation" and tool.parameters is not None:
-        strict = Tool(name=tool.name, parameters=SchemaArguments(tool.parameters.schema()))
-        fitted = checked_arguments(strict, arguments)
-        return fitted if isinstance(fitted, Envelope) else failed
-    return failed
-
-
-def _described(said: Any) -> Any:
-    if not isinstance(said, dict):
-        return said
-    return {
-        name: _digest(one) if name in ("data", "blob") and isinstance(one, str) else _described(one)
-        for name, one in said.items()
-    }
-
-
-def _digest(data: str) -> str:
-    size = len(data.rstrip("=")) * 3 // 4
-    return f"{size:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode(errors='replace'))}"
+    if isinstance(content, list):
+        content = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in content]
+    return read_mcp({**result, "content": content})
 
 
 # For a client
@@ -187,7 +157,7 @@ def answered(
         return result
     content, structured = list(result.get("content") or ()), result.get("structuredContent")
     if new and structured is not None:
-        shown = pruned(structured, envelope.render().size)
+        shown = cut(structured, envelope.render().size)
         if shaped:
             wrapped = wrapped_value(structured) is not structured
             shown = {"result": envelope.value} if wrapped else envelope.value
@@ -227,30 +197,6 @@ def wrapped_value(structured: Any) -> Any:
     server's.
     """
     return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
-
-
-def pruned(value: Any, room: int) -> Any:
-    """
-    Returns the JSON-like *value* in about *room* bytes of JSON, in the same form: the same part of each list and text, and all members of
-    objects.
-    """
-    made, part = value, 1.0
-    while len(dumps(made) or "") > room and part > SMALLEST_PART:
-        part /= 2
-        made = _part_of(value, part)
-    return made
-
-
-def _part_of(value: Any, part: float) -> Any:
-    if isinstance(value, dict):
-        return {name: _part_of(member, part) for name, member in value.items()}
-    if isinstance(value, str):
-        return value[: int(len(value) * part)]
-    if isinstance(value, list):
-        count = ceil(len(value) * part)
-        # Of a list of one long element some of that is shown.
-        return value[:count] if count > 1 else [_part_of(one, part) for one in value[:1]]
-    return value
 
 
 def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:

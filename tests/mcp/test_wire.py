@@ -9,12 +9,9 @@ from typing import Any
 
 import jsonschema_rs
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from guardrails import Envelope, Policy, Truncate
 from guardrails.core.result.content import read_mcp
-from guardrails.mcp.wire import BESIDE, ENVELOPE, UNKNOWN, ServerArguments, answered, pruned, refused
+from guardrails.mcp.wire import BESIDE, ENVELOPE, UNKNOWN, ServerArguments, answered, refused
 from tests.tables import table
 
 
@@ -102,34 +99,6 @@ def test_a_refusal_is_one_line_and_the_envelope_flagged_and_without_structured_c
     assert "structuredContent" not in made
     assert made["_meta"] == {ENVELOPE: json.loads(below)}
     assert made["content"][1:] == [IMAGE]
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=40),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=6),
-    max_leaves=30,
-)
-
-
-def is_part(made: Any, whole: Any) -> bool:
-    """
-    Whether *made* is *whole* with ends cut off: of texts and lists what stands first, of objects some members.
-    """
-    if isinstance(whole, str):
-        return isinstance(made, str) and whole.startswith(made)
-    if isinstance(whole, list):
-        return isinstance(made, list) and all(is_part(*pair) for pair in zip(made, whole, strict=False))
-    if isinstance(whole, dict):
-        return isinstance(made, dict) and all(is_part(made[name], whole[name]) for name in made)
-    return bool(made == whole)
-
-
-@given(VALUES, st.integers(16, 400))
-def test_what_is_pruned_is_a_part_of_the_whole_of_the_same_form(value: Any, room: int) -> None:
-    made = pruned(value, room)
-    assert is_part(made, value)
-    if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) <= room:
-        assert made == value
 
 
 NUMBER = {"type": "integer"}

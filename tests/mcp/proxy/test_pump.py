@@ -96,6 +96,14 @@ class Connection:
         self.say(self.server, id=self.n, result=result)
         return self.next("client")["result"]
 
+    def notified(self) -> None:
+        """
+        The client is told with its next message that the tools may be others.
+        """
+        self.ask("ping", {})
+        assert self.next("client")["method"] == "notifications/tools/list_changed"
+        assert self.next("server")["method"] == "ping"
+
     def listed(self, tools: list[dict[str, Any]] = TOOLS) -> list[dict[str, Any]]:
         """
         The tools as the client sees them.
@@ -329,8 +337,10 @@ def test_a_changed_policy_holds_from_the_next_call_on(connect: Connect, policy: 
     one = connect(policy=policy("tools: [{match: echo, held: not yet}]"))
     assert was_refused(one.call("echo", {"n": 1}))
     policy("stop: the key leaked")
+    one.notified()
     assert one.call("echo", {"n": 2})["_meta"][ENVELOPE]["code"] == "deny_all.on"
     policy("mode: observe\ntools: [{match: echo, held: not yet}]")
+    one.notified()
     assert not was_refused(one.call("echo", {"n": 2}))
 
 
@@ -344,12 +354,9 @@ def test_tools_that_the_policy_denies_are_not_listed_and_a_change_is_told(
     ]
     assert was_refused(one.call("echo"))
     policy("tool_filter: {deny: ['f*']}")
-    one.ask("ping", {})
-    assert one.next("client")["method"] == "notifications/tools/list_changed"
-    assert one.next("server")["method"] == "ping"
+    one.notified()
     policy("tool_filter: {deny: [echo], show: all}")
-    one.ask("ping", {})
-    one.next("client"), one.next("server")
+    one.notified()
     assert len(one.listed()) == len(TOOLS)
     assert was_refused(one.call("echo"))
 
