@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.hooks.settings import HOMES
+from guardrails.hooks.install import HOMES
 from guardrails.mcp.command import options_of
 from tests.tables import table
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 import pytest
 
 from guardrails.hooks.clients import CLIENTS
-from guardrails.hooks.install import TIMEOUT_S, main
-from guardrails.hooks.settings import HOMES
+from guardrails.hooks.install import HOMES, TIMEOUT_S, main
 from tests.hooks.processes import ROOT
 from tests.tables import table
 

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.hooks.options import Options
-from guardrails.hooks.settings import (
+from guardrails.hooks.install import (
     BACKUP,
     HOOKS,
     START,
@@ -31,6 +30,7 @@ from guardrails.hooks.settings import (
     without,
     words_of,
 )
+from guardrails.hooks.options import Options
 from tests.hooks.processes import ROOT
 from tests.tables import table
 
@@ -159,7 +159,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path.write_text("{}")
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "from pathlib import Path; from guardrails.hooks.settings import install\n"
+        "from pathlib import Path; from guardrails.hooks.install import install\n"
         f"install(Path({str(path)!r}), {{'Stop': {{'a': 'x' * 100_000}}}})"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)

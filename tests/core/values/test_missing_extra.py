@@ -27,7 +27,6 @@ HERE = {
     "core.values.usage": "a price that is not known is told in the log",
     "offline.transcripts.files": "the file is not read",
     "mcp.author": "a server of FastMCP has imported it",
-    "mcp.identity": "the mcp SDK requires it",
 }
 """Modules that say it in their own way, and so in tests of their own."""
 
