@@ -53,7 +53,7 @@ from benchmarks.chain_cases import (
 from benchmarks.conftest import MANY, references
 from guardrails import Budget, Duplicates, Policy, Tool
 from guardrails.offline.replay.run import judge_files
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 from guardrails.sinks import JsonLines
 
 

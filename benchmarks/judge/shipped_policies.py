@@ -15,7 +15,7 @@ from typing import Final
 from guardrails import Policy
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement, Tally
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"

@@ -21,7 +21,7 @@ from guardrails.offline.learning.rows import read
 from guardrails.offline.learning.train import learn, write
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
-from guardrails.offline.transcripts.inputs import Input, inputs
+from guardrails.offline.transcripts.files import Input, inputs
 
 
 OFF: Final = Duplicates(window=30, mode="off")

@@ -16,7 +16,7 @@ from .printing import fail, printable
 
 if TYPE_CHECKING:
     from guardrails.offline.transcripts import Report
-    from guardrails.offline.transcripts.inputs import Input
+    from guardrails.offline.transcripts.files import Input
 
 PAGE: Final = Path(__file__).with_name("page.html")
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Records, transcripts, folders; - is stdin.")]
@@ -29,7 +29,7 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
 
     Ends the command if one is not there, or if an output cannot be written or is a file that is to be read.
     """
-    from guardrails.offline.transcripts.inputs import inputs
+    from guardrails.offline.transcripts.files import inputs
 
     options: dict[str, str] = {}
     for option, path in outputs.items():
@@ -52,7 +52,7 @@ def must_have(calls: int, paths: list[str], report: "Report") -> None:
     End the command if there are no *calls* in the files of *paths*, which the *report* tells of.
     """
     from guardrails.core.values.errors import NothingFoundError
-    from guardrails.offline.transcripts.inputs import nothing_found
+    from guardrails.offline.transcripts.files import nothing_found
 
     if not calls:
         raise NothingFoundError(nothing_found(paths, report.without))

@@ -18,7 +18,7 @@ from .printing import Json, Quiet, fail, print_json, printable, progress
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.transcripts.inputs import Input
+    from guardrails.offline.transcripts.files import Input
 
 BASE: Final = "default"
 """What the written policy extends."""

@@ -21,7 +21,7 @@ from guardrails.core.values.errors import TrainingError, needs
 from guardrails.core.values.types import INVALID
 from guardrails.offline.replay.judge import sessions_of
 from guardrails.offline.transcripts import RecordedCall, Report
-from guardrails.offline.transcripts.inputs import Input, calls_of, inputs
+from guardrails.offline.transcripts.files import Input, calls_of, inputs
 from guardrails.offline.transcripts.own_records import is_record
 from guardrails.sinks.rotate import parsed
 
@@ -105,7 +105,9 @@ def _rows(files: list[Input], bad: Counter[tuple[str, str]], report: Report, pro
     kinds: dict[str, list[Input]] = {"records": [], "parquet": [], "transcript": []}
     for file in files:
         kinds[_kind(file)].append(file)
-    records, parquet = ([str(path) for file in kinds[kind] for path in file.parts] for kind in ("records", "parquet"))
+    records, parquet = (
+        [str(path) for file in kinds[kind] for path in file.parts.values()] for kind in ("records", "parquet")
+    )
     if records or parquet:
         yield from rows_of(_sorted(records, parquet, progress), bad)
     for session, calls in _sessions(kinds["transcript"], report):

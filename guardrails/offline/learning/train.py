@@ -19,7 +19,7 @@ from guardrails.core.retries.serving import LOOPS, RETRIES
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.trail import Situation
 from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
-from guardrails.offline.transcripts.inputs import SHOWN, what_is_read
+from guardrails.offline.transcripts.files import SHOWN, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
 
 from .beliefs import ALONE, believed, believed_corrections

@@ -12,8 +12,7 @@ from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError, NothingFoundError, SessionError
 from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
 from guardrails.offline.transcripts.fields import mapping
-from guardrails.offline.transcripts.files import content_of, values_of
-from guardrails.offline.transcripts.inputs import Input
+from guardrails.offline.transcripts.files import Input, content_of, values_of
 from guardrails.offline.transcripts.own_records import is_record
 from guardrails.policy.policy import Policy
 
@@ -127,7 +126,7 @@ def _records(file: Input, found: Exactness) -> list[Record]:
     Returns the records in *file*.
     """
     try:
-        values, broken = values_of(content_of(file.parts))
+        values, broken = values_of(content_of(file.parts.values()))
     except OSError as error:
         told = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:

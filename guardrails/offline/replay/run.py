@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.offline.transcripts import RecordedCall, Report
-from guardrails.offline.transcripts.inputs import Input, calls_of
+from guardrails.offline.transcripts.files import Input, calls_of
 from guardrails.policy.policy import Policy
 
 from .judge import Judge, sessions_of

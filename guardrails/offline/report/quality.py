@@ -16,7 +16,7 @@ from guardrails.offline.replay.judge import sessions_of
 from guardrails.offline.replay.lens import declared
 from guardrails.offline.replay.run import seldom_collected
 from guardrails.offline.transcripts import RecordedCall, Report
-from guardrails.offline.transcripts.inputs import Input, calls_of
+from guardrails.offline.transcripts.files import Input, calls_of
 from guardrails.policy.policy import Policy
 
 from .reasons import FORMULA, ranked, reasons

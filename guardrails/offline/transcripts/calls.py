@@ -8,14 +8,14 @@ Formats hand on the values of a transcript as they are, of whatever type: the jo
 import re
 
 from ast import literal_eval
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
 from guardrails.core.result import reading_of
-from guardrails.core.result.content import content_of
+from guardrails.core.result.content import Carried, content_of
 from guardrails.core.result.kinds import kind_of_text, status_in
 from guardrails.core.text.signature import masked_result_hash, result_hash, sign
 from guardrails.core.tools.tool import Tool
@@ -84,11 +84,9 @@ class RecordedCall:
     sig: int | None = None
     """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
     decision: str | None = None
-    """What a chain said of it (`allow`, `nudge` or `deny`), in records of this library; so are the next five."""
+    """What a chain said of it (`allow`, `nudge` or `deny`), in records of this library; so are the next four."""
     code: str | None = None
     """Of the denial."""
-    nudges: tuple[str, ...] = ()
-    """Codes of the nudges."""
     observed: tuple[str, ...] = ()
     """Codes of guards in observe mode that would have denied it."""
     is_complete: bool | None = None
@@ -153,8 +151,8 @@ class Report:
         """
         Returns the same for another program.
         """
-        told = {"read_as": self.read_as, "without_calls": self.without, "notices": self.notices}
-        return {**told, "broken_lines": len(self.broken)}
+        more = {"notices": self.notices, "broken_lines": len(self.broken)}
+        return {"read_as": self.read_as, "without_calls": self.without, **more}
 
 
 @dataclass(slots=True)
@@ -229,7 +227,7 @@ def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
     """
     Returns the calls of *events* in the order in which they were made, with their results.
     """
-    sessions: defaultdict[Session, list[RecordedCall]] = defaultdict(list)
+    lengths = Counter[Session]()
     keyed: dict[tuple[Session, Hashable], RecordedCall] = {}
     firsts: defaultdict[Session, dict[Hashable, RecordedCall]] = defaultdict(dict)
     """Of a session's responses the first call."""
@@ -247,13 +245,13 @@ def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
                     continue
                 call.has_result = False
             call.tool = bounded_name(call.tool) if len(call.tool) > MAX_CHARS else call.tool
-            call.source, call.call_index = call.source or source, len(sessions[session])
+            call.source, call.call_index = call.source or source, lengths[session]
             call.ts_ms = time_ms(event.at) if call.ts_ms is None else call.ts_ms
             call.id, call.model, call.arguments = text(call.id), text(call.model), arguments_of(call.arguments)
             if event.response is not None:
                 first = firsts[session].setdefault(event.response, call)
                 call.turn = first.turn or len(firsts[session])
-            sessions[session].append(call)
+            lengths[session] += 1
             calls.append(call)
     for event in used:
         if event.response in firsts[event.session]:
@@ -276,11 +274,17 @@ def _end(call: RecordedCall, came: Came) -> None:
     """
     Put a result into *call*. What its format does not say of a failure is read from it, as in a session.
     """
-    told, flagged = _unwrapped(came)
-    failed, kind = came.failed, call.error_type
+    told, failed, kind = text_of(came.content), came.failed, call.error_type
+    if "[TextContent(" in told and _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
+        carried = Carried(None, told.rstrip(")").endswith("isError=True"), "\n".join(map(literal_eval, blocks)))
+    else:
+        carried = content_of(told) if '"text"' in told else Carried(None)
+    # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
+    if carried.text is not None and not (carried.failed and failed is False):
+        told = carried.text
     # A failure that the format tells is read only for the kind that an envelope of this library names.
     read = reading_of(told) if failed is None or (failed and kind is None and '"error_type"' in told) else None
-    failed = flagged or not read.ok if failed is None and read is not None else failed
+    failed = carried.failed or not read.ok if failed is None and read is not None else failed
     call.has_result, call.is_error, call.result = True, failed, None if came.content is None else told
     if failed and kind is None:
         found = (read and read.error_type) or kind_of_text(told) or "other"
@@ -292,19 +296,3 @@ def _end(call: RecordedCall, came: Came) -> None:
     call.duration_ms, end_ms = count(came.ms), time_ms(came.at)
     if call.duration_ms is None and call.ts_ms is not None and end_ms is not None:
         call.duration_ms = max(end_ms - call.ts_ms, 0)
-
-
-def _unwrapped(came: Came) -> tuple[str, bool]:
-    """
-    Returns the text of a result without the carriers of servers, and whether one of them is marked as a failure.
-    """
-    told, flagged = text_of(came.content), False
-    if "[TextContent(" in told and _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
-        flagged = told.rstrip(")").endswith("isError=True")
-        told = "\n".join(str(literal_eval(block)) for block in blocks)
-    if '"text"' in told:
-        carried = content_of(told)
-        flagged = flagged or carried.failed
-        # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
-        told = told if carried.text is None or (flagged and came.failed is False) else carried.text
-    return told, flagged

@@ -6,17 +6,16 @@ single messages and items as JSON lines. A call is a member of `tool_calls`, a b
 own, a block, an item, or, as Cline writes it, a text `[TOOL for ...] Result:`.
 
 A session is named by the conversation's id, or by the file and its line or place. A history of items that is sent again is read once; the
-ids of messages may be used again.
+ids of messages may be used again. The only result in a user's message is that of the only call without one, by whatever name.
 """
 
 import re
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import NOTHING, at, mapping, objects, text, text_of, time_ms
+from .fields import NOTHING, at, item_call, mapping, objects, text, text_of, time_ms
 
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
@@ -42,40 +41,35 @@ Conversation = tuple[str, Part, Sequence[Part]]
 
 
 def _fits(value: Any) -> bool:
-    parts = [_is_part(part) for *_, found in _conversations(value, "", "", Counter()) for part in found]
+    parts = [_is_part(part) for *_, found in _conversations(value, "", "") for part in found]
     return any(parts) and 2 * sum(parts) >= len(parts)
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
-    sessions, runs = dict[str, _Session](), Counter[str]()
+    sessions = dict[str, _Session]()
     for number, value in values:
-        for name, held, parts in _conversations(value, file if number == 1 else f"{file}:{number}", file, runs):
+        for name, held, parts in _conversations(value, file if number == 1 else f"{file}:{number}", file):
             session = sessions.setdefault(name, _Session(name))
             session.step += not _is_part(held)
             for part in parts:
                 yield from session.events(part, held)
 
 
-def _conversations(value: Any, unnamed: str, file: str, runs: Counter[str]) -> Iterator[Conversation]:
+def _conversations(value: Any, unnamed: str, file: str) -> Iterator[Conversation]:
     """
-    Yields each conversation. One without an id is *unnamed*; messages and items that come one by one are of the *file*. A task that is tried again is a session again.
+    Yields each conversation. One without an id is *unnamed*; messages and items that come one by one are of the *file*.
     """
     if type(value) is list and value and not _is_part(value[0]):
         for place, one in enumerate(objects(value)):
-            yield from _conversations(one, f"{unnamed}/{place}", file, runs)
+            yield from _conversations(one, f"{unnamed}/{place}", file)
     elif type(value) is list:
         yield unnamed, NOTHING, list(objects(value))
     else:
         held = mapping(value)
-        ids = (at(held, "conversation", "id"), held.get("conversation"), *map(held.get, _IDS))
-        name = next((str(id_) for id_ in ids if type(id_) in (str, int)), None)
-        if name is None and "messages" in held:
-            # A message's or a response's own `id` is another in each line.
-            run = next((str(held[of]) for of in ("id", "task_id") if type(held.get(of)) in (str, int)), unnamed)
-            runs[run] += 1
-            name = run if runs[run] == 1 else f"{run}:{runs[run]}"
-        parts = [held] if _is_part(held) else [part for of in _LISTS for part in objects(held.get(of))]
-        yield name or file, held, parts
+        own = held.get("id") if "messages" in held else None
+        ids = (at(held, "conversation", "id"), held.get("conversation"), *map(held.get, _IDS), own)
+        name = next((str(id_) for id_ in ids if type(id_) in (str, int)), unnamed if "messages" in held else file)
+        yield name, held, [held] if _is_part(held) else [part for of in _LISTS for part in objects(held.get(of))]
 
 
 def _is_item(part: Any) -> bool:
@@ -120,7 +114,8 @@ class _Session:
             place = sum(of == other for other, *_ in results[:number])
             if (values := _tagged(before, of, place)) is not None and not any(of in each[1:] for each in self.open):
                 yield from self._made(before, [(None, of, values)], held)
-            if call := next((each for each in self.open if of in each[1:]), None):
+            only = self.open if part.get("role") == "user" and len(self.open) == len(results) == 1 else []
+            if call := next((each for each in self.open if of in each[1:]), next(iter(only), None)):
                 self.open.remove(call)
                 denied = text_of(content).startswith(_DENIED)
                 yield Came(self.name, call[0], content, failed, _time(part), kind="cancelled" if denied else "other")
@@ -170,9 +165,8 @@ def _calls_in(part: Part) -> Iterator[tuple[Any, str, Any]]:
     """
     Yields id, tool and arguments of the calls that a message or an item makes.
     """
-    if (kind := part.get("type")) in _CALLS:
-        tool, namespace = text(part.get("name")) or str(kind).removesuffix("_call"), text(part.get("namespace"))
-        said = next((part[key] for key in ("arguments", "input", "action", "operation") if key in part), None)
+    if part.get("type") in _CALLS:
+        (tool, said), namespace = item_call(part), text(part.get("namespace"))
         yield text(part.get("call_id")) or part.get("id"), f"{namespace}/{tool}" if namespace else tool, said
     elif part.get("role") == "assistant":
         wires = (*objects(part.get("tool_calls")), {"function": part.get("function_call")})

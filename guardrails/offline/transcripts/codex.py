@@ -15,13 +15,12 @@ from guardrails.core.result import reading_of
 from guardrails.hooks.tools import CODEX as TOOLS
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import amount, at, json_in, listed, mapping, objects, text, text_of
+from .fields import amount, at, item_call, json_in, listed, mapping, objects, text, text_of
 
 
 _LINES: Final = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS: Final = tuple(f"{kind}_output" for kind in _CALLS)
-_ENDS: Final = ("task_started", "task_complete", "turn_aborted", "user_message")
 _SCRIPTS: Final = ("exec", "wait")
 """Tools of code mode: one runs a script, the other waits for its end."""
 _HEADER: Final = re.compile(
@@ -39,22 +38,15 @@ _FAILED: Final = re.compile(
 
 
 def _fits(value: Any) -> bool | None:
-    line = mapping(value)
     # Newer versions add kinds of lines.
-    unknown = None if text(line.get("type")) else False
-    if type(line.get("payload")) is dict:
-        return line.get("type") in _LINES or unknown
-    # Until mid-2025 items stood bare, below a head.
-    return "record_type" in line or line.keys() >= {"id", "instructions"} or unknown
+    known = at(value, "type") in _LINES and type(at(value, "payload")) is dict
+    return known or (None if text(at(value, "type")) else False)
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
     rollout = _Rollout(file)
     for _, line in values:
-        kind, item = line.get("type"), line.get("payload")
-        if type(item) is not dict:
-            kind, item = "session_meta" if "instructions" in line else "response_item", line
-        yield from rollout.events(kind, item, line.get("timestamp"))
+        yield from rollout.events(line.get("type"), mapping(line.get("payload")), line.get("timestamp"))
 
 
 class _Rollout:
@@ -93,12 +85,9 @@ class _Rollout:
             self.step, self.untold = self.step + 1, None
         elif what == "item_completed":
             self.failing = self.failing or (bool(self.scripts) and _failed(item.get("item")))
-        elif what in _ENDS:
-            self.step += 1
 
     def _made(self, item: Mapping[str, Any], time: Any) -> Made:
-        tool = text(item.get("name")) or item["type"].removesuffix("_call")
-        id_, said = text(item.get("call_id")), item.get("arguments", item.get("input", item.get("action")))
+        (tool, said), id_ = item_call(item), text(item.get("call_id"))
         if tool in _SCRIPTS:
             self.scripts, self.failing = self.scripts | {id_}, self.failing and bool(self.scripts)
         self.untold = self.step
@@ -166,8 +155,7 @@ def _shows_failure(piece: str) -> bool:
 
 
 def _prints(value: Any) -> bool:
-    of, _, what = str(at(value, "type")).partition(".")
-    return of in ("thread", "turn", "item") and what in ("started", "updated", "completed", "failed")
+    return str(at(value, "type")).startswith(("thread.", "turn.", "item."))
 
 
 def _printed(values: Values, file: str) -> Iterator[Event]:

@@ -126,3 +126,11 @@ def _block_text(block: Any) -> str:
         return orjson.dumps(block).decode()
     except (TypeError, ValueError, RecursionError):
         return repr(block).encode("utf-8", "backslashreplace").decode()
+
+
+def item_call(item: Mapping[str, Any]) -> tuple[str, Any]:
+    """
+    Returns tool and arguments of an item of OpenAI's Responses API that is a call.
+    """
+    said = next((item[key] for key in ("arguments", "input", "action", "operation") if key in item), None)
+    return text(item.get("name")) or str(item.get("type")).removesuffix("_call"), said

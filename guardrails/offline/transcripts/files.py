@@ -1,52 +1,62 @@
 """
-Open transcripts: plain or gzip'd files and standard input, read whole, in one of the library's own formats, or of those that other packages add by
-the entry point group `guardrails.readers`.
+Which files there are to read, and their calls: plain or gzip'd files and standard input, read whole, in one of the library's own formats, or of
+those that other packages add by the entry point group `guardrails.readers`.
 
 Formats of other packages are asked after the library's, so that none can take another's file. They are looked for only
 if a file is in none of the library's formats.
 """
 
 import gzip
+import os
+import re
 import sys
 import zlib
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
+from json import JSONDecoder
 from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.figures import plural
-from guardrails.sinks.rotate import parsed, rotated
+from guardrails.sinks.rotate import name_before, parsed, rotated
 
 from .call_lines import CALL_LINES
-from .calls import Format, RecordedCall, Report, joined
+from .calls import Format, RecordedCall, Report, Session, joined
 from .chat import CHAT
 from .claude_code import CLAUDE_CODE
 from .codex import CODEX, CODEX_EXEC
 from .fields import mapping
 from .gemini_cli import GEMINI_CLI
-from .langsmith import LANGSMITH
 from .opencode import OPENCODE
-from .own_records import OWN_RECORDS, is_record
-from .spans import SPANS
+from .own_records import OWN_RECORDS
+from .spans import LANGSMITH, SPANS
 
 
-AGENTS: Final = (CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE)
-FORMATS: Final = (OWN_RECORDS, CALL_LINES, *AGENTS, LANGSMITH, SPANS, CHAT)
+FORMATS: Final = (
+    *(OWN_RECORDS, CALL_LINES, CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE, LANGSMITH, SPANS, CHAT),
+)
 """The more particular forms first."""
-GROUP: Final = "guardrails.readers"
 STDIN: Final = "-"
-SAMPLE: Final = 200
+SHOWN: Final = 3
+"""Files without calls that are told of."""
+MANY: Final = 15
+"""Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
+_CLOCKS_MS: Final = 946_684_800_000
+"""The year 2000: an earlier time is none of a clock."""
+_SAMPLE: Final = 200
 """Values of a file without calls of which a person is told the keys."""
 _ENDINGS: Final = frozenset(("gz", "jsonl", "ndjson", "json"))
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 512
-_SHOWN: Final = 60
+_CUT: Final = 60
 """Characters of a line that could not be read that a notice shows."""
 
 
@@ -56,21 +66,149 @@ class ReaderError(GuardrailsError):
     """
 
 
-def open_calls(
-    path: str | Path, report: Report, *, source: str | None = None, parts: Sequence[Path] = ()
+# Which files there are
+
+
+@dataclass(slots=True, eq=False)
+class Input:
+    """
+    One file.
+    """
+
+    path: str
+    found: bool
+    """In a folder; else it was given by name."""
+    folder: str | None = None
+    """What a table calls it in place of its own name: the folder that it was found in among many."""
+    parts: dict[str, Path] = field(default_factory=dict)
+    """By their real place the files that it was before it was rotated, oldest first, and itself."""
+
+
+def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
+    """
+    Returns the files of *paths*, each once. Files of a folder come in the order of their names, without hidden ones. A
+    file that was rotated, as those of records are, is one with those that it was before.
+
+    Raises FileNotFoundError for the first that is not there.
+    """
+    files: dict[str, Input] = {}
+    for path in map(str, paths):
+        below = _files_below(path) if path and Path(path).is_dir() else [Input(path, found=False)]
+        for file in below:
+            every = [*([] if file.found or path == STDIN else rotated(Path(path))), Path(file.path)]
+            parts = {os.path.realpath(part): part for part in every if path == STDIN or (path and part.exists())}
+            if not parts:
+                raise FileNotFoundError(f"no file or folder `{path}`")
+            log = STDIN if path == STDIN else os.path.realpath(name_before(file.path) or file.path)
+            files.setdefault(log, file).parts.update(parts)
+    return [*files.values()]
+
+
+def _files_below(path: str) -> Iterator[Input]:
+    for folder, below, names in os.walk(path):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        shown = [str(Path(folder, name)) for name in sorted(names) if not name.startswith(".")]
+        source = Path(folder).resolve().name if len(shown) > MANY else None
+        yield from (Input(name, True, source) for name in shown if Path(name).is_file())
+
+
+def calls_of(
+    files: Iterable[Input], report: Report | None = None, tell: Callable[[str], object] | None = None
 ) -> list[RecordedCall]:
+    """
+    Returns the calls of *files*, each once. Remarks on the way go into *report*, the progress to *tell*.
+
+    A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
+    """
+    report = Report() if report is None else report
+    known: dict[Hashable, RecordedCall] = {}
+    read = 0
+    for file in files:
+        try:
+            calls = calls_in(content_of(file.parts.values()), file.path, report)
+        except (OSError, ReaderError) as error:
+            if not file.found:
+                raise
+            calls, why = [], (error.strerror if isinstance(error, OSError) else None) or str(error)
+            report.without[file.path] = f"cannot be read: {why}"
+            report.note(file.path, report.without[file.path])
+        for call in calls:
+            call.source = file.folder or call.source
+        read += len(calls)
+        add_once(calls, known)
+        if tell is not None:
+            tell(f"{file.path}: {len(known):,} calls read")
+    if read > len(known):
+        told = f"{plural(read - len(known), 'copy of a call', 'copies of calls')} left out: a call counts once"
+        report.notices.insert(0, told)
+    return list(known.values())
+
+
+def add_once(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall]) -> None:
+    """
+    Add those *calls* of a file to the *known* ones that none of these is the same as: checkpoints, forks and copies of sessions repeat earlier calls.
+
+    The first file that holds a call keeps it, and the calls of a session that goes on behind copies are of that file's
+    session. A fork, which has another name, begins with its first own call. A call without a result gets that of a later file.
+    """
+    homes: dict[Session, str] = {}
+    """The source of which a session of this file is the continuation."""
+    seen = Counter[Hashable]()
+    for call in calls:
+        own = _key(call) or object()
+        # Servers that count in seconds use an id again within one.
+        seen[own] += 1
+        first = known.setdefault(key := (own, seen[own]), call)
+        if first is call:
+            call.source = homes.get(call.session, call.source)
+            continue
+        if first.session == call.session:
+            homes.setdefault(call.session, first.source)
+        if call.has_result and not first.has_result and first.decision != "deny":
+            place = {name: getattr(first, name) for name in ("session_id", "source", "call_index")}
+            known[key] = replace(call, **place)
+
+
+def _key(call: RecordedCall) -> Hashable:
+    """
+    What a call is known by: its id or the number of its record, its time, its tool and its arguments. Returns None if that does not tell it
+    from others: programs count `call_0`, `call_1`, ... anew in each session, and so do clocks that begin with it.
+    """
+    own = call.id if call.number is None else (call.session, call.number)
+    if own is None or (call.ts_ms or 0) < _CLOCKS_MS or call.signature is None:
+        return None
+    return own, call.ts_ms, call.signature
+
+
+def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
+    """
+    Returns the message for a person if there are no calls in *paths*. The files there look like *without* says.
+    """
+    looks = [f"`{path}`: {looks}" for path, looks in without.items()]
+    more = [f"and {len(looks) - SHOWN:,} more files without calls"] if len(looks) > SHOWN else []
+    return f"no calls found: {'; '.join([*looks[:SHOWN], *more, what_is_read(() if looks else paths)])}"
+
+
+def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
+    """
+    Returns the formats, for a person; before them that there are no files in *paths*, if some are named.
+    """
+    where = ", ".join(f"`{path}`" for path in paths)
+    there = f"there are no files in {where}; " if where else ""
+    return f"{there}what is read: {', '.join(form.name for form in (*FORMATS, *added_formats()))}; plain or gzip'd"
+
+
+# What a file holds
+
+
+def open_calls(path: str | Path, report: Report) -> list[RecordedCall]:
     """
     Returns the calls of one file; `-` is standard input. Remarks on the way go into *report*.
 
     The content tells the format, and so it does for gzip. A file in no known format, or without calls, is noted
-    in the report and gives none. The name *source* replaces the file's name as the calls' source (or the name in a data
-    set). The *parts* of a file of records that was rotated are looked for if they are not given. Raises OSError
-    if the file cannot be read, and ReaderError if a format is broken.
+    in the report and gives none. Raises OSError if the file cannot be read, and ReaderError if a format is broken.
     """
-    calls = calls_in(content_of(parts or history(str(path))), str(path), report)
-    for call in calls:
-        call.source = source or call.source
-    return calls
+    return calls_in(content_of([Path(path)]), str(path), report)
 
 
 def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
@@ -87,12 +225,10 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     form, fits = claimed
     unread += [number for (number, _), fit in zip(values, fits, strict=True) if fit is False]
     fitting = (one for one, fit in zip(values, fits, strict=True) if fit is not False)
-    try:
+    with _sound(f"of {form.name}"):
         calls = joined(form.events(fitting, file), _name(file))
-    except Exception as error:
-        raise failing(f"of {form.name}", error) from error
     if unread:
-        line = data.split(b"\n")[min(unread) - 1][:_SHOWN].decode("utf-8", "replace")
+        line = data.split(b"\n")[min(unread) - 1][:_CUT].decode("utf-8", "replace")
         report.note(file, f"{plural(len(unread), 'line')} could not be read, the first is line {min(unread)}: {line}")
         report.broken += [(file, number) for number in sorted(unread)]
     # One that was refused never ran.
@@ -108,16 +244,34 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
 
 def values_of(data: bytes) -> tuple[list[tuple[int, Any]], list[int]]:
     """
-    Returns the JSON values of a file, one a line or one in all, with the number of the line that each begins on; and the numbers of the lines
-    that are none.
+    Returns the JSON values of a file, one a line or spread over lines, with the number of the line that each begins on; and the numbers of
+    the lines that are none.
     """
     lines = data.split(b"\n")
-    whole = None if type(parsed(next(filter(bytes.strip, lines), b""))) in (dict, list) else parsed(data)
-    if whole is not None:
-        return [(1, whole)], []
+    if type(parsed(next(filter(bytes.strip, lines), b""))) not in (dict, list):
+        whole = parsed(data)
+        spread, unread = ([(1, whole)], []) if whole is not None else _spread(data.decode("utf-8", "replace"))
+        if spread:
+            return spread, unread
     values = [(number, parsed(line)) for number, line in enumerate(lines, 1) if line and not line.isspace()]
     read = [(number, value) for number, value in values if value is not None]
     return read, [number for number, value in values if value is None]
+
+
+def _spread(text: str) -> tuple[list[tuple[int, Any]], list[int]]:
+    """
+    Returns the same of values that stand one after the other, each over several lines, until the first that is none.
+    """
+    decoder, found, line, at = JSONDecoder(), list[tuple[int, Any]](), 1, 0
+    while begin := re.compile(r"\S").search(text, at):
+        line += text.count("\n", at, begin.start())
+        try:
+            value, at = decoder.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            return found, [line]
+        found.append((line, value))
+        line += text.count("\n", begin.start(), at)
+    return found, []
 
 
 def _name(file: str) -> str:
@@ -134,25 +288,12 @@ def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
     """
     What a file without calls looks like, for a person.
     """
-    found = (each for _, value in values[:SAMPLE] for each in (value[:SAMPLE] if type(value) is list else [value]))
+    found = (each for _, value in values[:_SAMPLE] for each in (value[:_SAMPLE] if type(value) is list else [value]))
     keys = list(dict.fromkeys(f"`{key[:24]}`" for value in found for key in mapping(value)))[:5]
     kind = f"JSON of another form, keys {', '.join(keys)}" if keys else "no JSON objects"
     newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
     kind = f"records of {newer_records(max(newer))}" if newer else kind
-    size = f"{plural(len(data.splitlines()), 'line')}, {plural(len(data), 'byte')}"
-    return f"{kind}, {size}" if data.strip() else "empty"
-
-
-def history(path: str) -> tuple[Path, ...]:
-    """
-    Returns the files of *path*: itself, and before it those that it was before it was rotated, if it is one of records.
-    """
-    own = Path(path)
-    earlier = rotated(own) if path not in ("", STDIN) else []
-    with suppress(OSError, IndexError), earlier[0].open("rb") as oldest:
-        if is_record(parsed(oldest.readline())):
-            return (*earlier, *((own,) if own.exists() else ()))
-    return (own,)
+    return f"{kind}, {plural(len(data.splitlines()), 'line')}, {plural(len(data), 'byte')}" if data.strip() else "empty"
 
 
 def content_of(parts: Iterable[Path]) -> bytes:
@@ -171,12 +312,16 @@ def _unpacked(data: bytes) -> bytes:
     return data.removeprefix(_BOM)
 
 
-def failing(reader: str, error: Exception) -> ReaderError:
+@contextmanager
+def _sound(reader: str) -> Iterator[None]:
     """
-    Returns the error for a person whose *reader* raised another one.
+    Raise ReaderError, for a person, if the *reader* raises another error.
     """
-    said = f"{type(error).__name__}: {error}"
-    return ReaderError(f"the reader {reader} failed: {said}; correct it or uninstall its package")
+    try:
+        yield
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ReaderError(f"the reader {reader} failed: {said}; correct it or uninstall its package") from error
 
 
 @cache
@@ -187,12 +332,10 @@ def added_formats() -> tuple[Format, ...]:
     Raises ReaderError for one that cannot be loaded or is no `Format`.
     """
     found = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        try:
+    for point in sorted(entry_points(group="guardrails.readers"), key=lambda point: (point.name, point.value)):
+        with _sound(f"`{point.name}` (`{point.value}`)"):
             form = point.load()
             found.append(Format(str(form.name), form.fits, form.events))
-        except Exception as error:
-            raise failing(f"`{point.name}` (`{point.value}`)", error) from error
     return tuple(found)
 
 
@@ -207,10 +350,8 @@ def format_of(values: list[Any]) -> Claimed | None:
     Formats of other packages are asked last. Raises ReaderError for one that is broken.
     """
     for form in _formats():
-        try:
+        with _sound(f"of {form.name}"):
             fits = [form.fits(value) for value in values]
-        except Exception as error:
-            raise failing(f"of {form.name}", error) from error
         if True in fits and 2 * fits.count(False) <= len(fits):
             return form, fits
     return None

@@ -67,7 +67,7 @@ def _call(session_id: str, run: str, line: Line, charged: Line) -> RecordedCall:
     call.polling = line.get("polling") is True or line.get("repeats") == "allow"
     call.sig = _of(int, line.get("sig"))
     call.decision, call.code = text(line.get("decision")), text(line.get("code"))
-    call.nudges, call.observed = (tuple(filter(text, listed(line.get(name)))) for name in ("nudges", "observed"))
+    call.observed = tuple(filter(text, listed(line.get("observed"))))
     return call
 
 

@@ -1,17 +1,20 @@
 """
-Spans of agents as calls: OTLP JSON (one export, or JSON lines of exports), or as the SDK writes them (`span.to_json`), a span a line.
+Spans of agents as calls: OTLP JSON (one export, or JSON lines of exports), as the SDK writes them (`span.to_json`, one after the other), or
+runs of LangSmith (the output of `Client.list_runs`, a run a line or in a list, or an answer of its API).
 
-Attributes are those of OpenTelemetry's GenAI convention, here without `gen_ai.`; those of OpenInference are renamed to them. Spans are written
-as they end: they are put into the order of their start. The spans of models between calls tell the tokens of the response that made them, and
-with which ids and arguments. Where a session has no spans of tools, the messages of its models, or of its agents, tell the calls and the results.
-A session is the `gen_ai.conversation.id` or `session.id`, or else the trace. Of spans of this library the decision is read too
-(`guardrails.decision`); one whose call another span tells (`guardrails.status` is `claimed`) is left out.
+Attributes are those of OpenTelemetry's GenAI convention, here without `gen_ai.`; those of OpenInference and of LangSmith are renamed to them.
+Spans are written as they end: they are put into the order of their start. The spans of models between calls tell the tokens of the response
+that made them, and with which ids and arguments. Where a session has no spans of tools, the messages of its models, or of its agents, tell
+the calls and the results.
+
+A session is the `gen_ai.conversation.id` or `session.id`, or the thread of LangSmith's metadata, or else the trace. Of spans of this library the decision is read too (`guardrails.decision`); one whose call another span tells
+(`guardrails.status` is `claimed`) is left out.
 """
 
 import re
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.result.kinds import kind_of
@@ -29,11 +32,13 @@ _OPENINFERENCE: Final = {
     "llm.token_count.prompt": "usage.input_tokens",
     "llm.token_count.completion": "usage.output_tokens",
 }
-_KINDS: Final = {"LLM": "chat", "TOOL": "execute_tool"}
+_OPERATIONS: Final = {"llm": "chat", "tool": "execute_tool"}
+"""Of the kinds of OpenInference and LangSmith."""
 _CALL: Final = re.compile(
     r"llm\.output_messages\.(\d{1,4})\..*\.(\d{1,4})\.tool_call\.(?:function\.)?(id|name|arguments)"
 )
-_ENDS: Final = ("start", "end")
+_SIDES: Final = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
+_THREADS: Final = ("thread_id", "session_id", "conversation_id")
 _MS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
 _HIDDEN: Final = "__REDACTED__"
@@ -53,7 +58,7 @@ class Span(NamedTuple):
     start_ns: int
     """0: unknown; so of the end: it has not ended."""
     end_ns: int
-    trace: str
+    session: str
     failed: bool
     message: str
     """Of its status."""
@@ -61,28 +66,27 @@ class Span(NamedTuple):
     """The attributes."""
 
 
-def span_events(spans: Iterable[Span]) -> Iterator[Event]:
+def _span_events(spans: list[Span]) -> Iterator[Event]:
     """
-    Yields the calls among *spans*, in the order of their start in each session.
+    Yields the calls among *spans*, in the order of their start in each session. One that stands there twice is one.
     """
     sessions: defaultdict[str, list[Span]] = defaultdict(list)
-    for span in sorted(filter(_is_told, spans), key=lambda span: (span.start_ns, span.end_ns)):
-        sessions[text(span.said.get("conversation.id")) or text(span.said.get("session.id")) or span.trace].append(span)
+    for span in sorted({repr(one): one for one in spans}.values(), key=lambda span: (span.start_ns, span.end_ns)):
+        sessions[span.session].append(span)
     for session, own in sessions.items():
-        operations = {span.said["operation.name"] for span in own}
+        operations = {span.said.get("operation.name") for span in filter(_is_told, own)}
         response: Response | None = None
         asked: list[Mapping[str, Any]] = []
-        for number, span in enumerate(own):
+        for number, span in enumerate(filter(_is_told, own)):
             said, operation = span.said, span.said["operation.name"]
             if operation == "execute_tool":
-                yield from _call(span, session, asked, response)
+                yield from _call(span, asked, response)
             elif operation != "invoke_agent" or len(operations) == 1:
                 response = number, text(said.get("response.model")) or text(said.get("request.model"))
                 asked = _parts(said.get("output.messages"), "tool_call")
-                usage = {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")}
-                yield Used(session, response, usage)
+                yield Used(session, response, {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
                 if "execute_tool" not in operations:
-                    yield from _messages(span, session, asked, response)
+                    yield from _messages(span, asked, response)
 
 
 def _is_told(span: Span) -> bool:
@@ -95,32 +99,30 @@ def _is_told(span: Span) -> bool:
     return operation in _MODEL_CALLS or (operation == "invoke_agent" and "output.messages" in span.said)
 
 
-def _messages(span: Span, session: str, asked: list[Mapping[str, Any]], response: Response) -> Iterator[Event]:
-    before, after = (_parts(span.said.get(f"{side}.messages"), "tool_call_response") for side in ("input", "output"))
-    results = [Came(session, text(part.get("id")), part.get("response", part.get("result"))) for part in before + after]
-    yield from results[: len(before)]
-    for part in asked:
-        call = RecordedCall(session, part["name"], part.get("arguments"), id=part.get("id"), model=response[1])
-        yield Made(call, text(call.id), response, span.end_ns // _MS or None)
-    yield from results[len(before) :]
+def _messages(span: Span, asked: list[Mapping[str, Any]], response: Response) -> Iterator[Event]:
+    for side in ("input", "output"):
+        for part in asked if side == "output" else ():
+            call = RecordedCall(span.session, part["name"], part.get("arguments"), id=part.get("id"), model=response[1])
+            yield Made(call, text(call.id), response, span.end_ns // _MS or None)
+        for part in _parts(span.said.get(f"{side}.messages"), "tool_call_response"):
+            yield Came(span.session, text(part.get("id")), part.get("response", part.get("result")))
 
 
-def _call(span: Span, session: str, asked: list[Mapping[str, Any]], response: Response | None) -> Iterator[Event]:
+def _call(span: Span, asked: list[Mapping[str, Any]], response: Response | None) -> Iterator[Event]:
     """
     Yields the call of a span, with the id and the arguments that the model's response has for it, among those *asked* that no other call
     has; and its result. If its text was left out, the message of the status tells of a failure.
     """
-    said, call = span.said, RecordedCall(session, span.said["tool.name"], {}, model=response[1] if response else None)
+    said, model = span.said, response[1] if response else None
     arguments, id_, told = (said.get(f"tool.call.{of}") for of in ("arguments", "id", "result"))
     content, answered, raised = _content(None if told == _HIDDEN else told)
-    call.id, call.arguments = text(id_) or answered, {} if arguments == _HIDDEN else arguments_of(arguments)
-    # Some programs write the bare value of a single argument.
-    bare = type(call.arguments) is not dict
-    fit = [each for each in asked if each["name"] == call.tool and call.id in (None, each.get("id"))]
-    same = (each for each in fit if call.id or arguments_of(each.get("arguments")) == call.arguments)
-    if found := next(same, fit[0] if fit and bare else None):
+    call = RecordedCall(span.session, said["tool.name"], {} if arguments == _HIDDEN else arguments_of(arguments))
+    call.id, call.model = text(id_) or answered, model
+    if found := next((one for one in asked if one["name"] == call.tool and call.id in (None, one.get("id"))), None):
         asked.remove(found)
-        call.id, call.arguments = call.id or found.get("id"), found.get("arguments") if bare else call.arguments
+        # Some programs write the bare value of a single argument.
+        call.id, bare = call.id or found.get("id"), type(call.arguments) is not dict or not call.arguments
+        call.arguments = found.get("arguments") if bare else call.arguments
     status, error = said.get("guardrails.status"), said.get("error.type")
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
     failed = span.failed or error is not None or raised or (None if status is None else False)
@@ -130,7 +132,7 @@ def _call(span: Span, session: str, asked: list[Mapping[str, Any]], response: Re
     yield Made(call, id(span), response, span.start_ns // _MS or None)
     if (failed or span.end_ns or content is not None) and call.decision != "deny" and status in _ENDED:
         ms = (span.end_ns - span.start_ns) // _MS if span.end_ns and span.start_ns else None
-        yield Came(session, id(span), span.message if content is None and failed else content, failed, ms=ms)
+        yield Came(span.session, id(span), span.message if content is None and failed else content, failed, ms=ms)
 
 
 def _content(told: Any) -> tuple[Any, str | None, bool]:
@@ -153,45 +155,37 @@ def _parts(messages: Any, kind: str) -> list[Mapping[str, Any]]:
     return [part for part in parts if kind != "tool_call" or text(part.get("name"))]
 
 
-def _fits(value: Any) -> bool:
-    return not _SIGNALS.isdisjoint(mapping(value)) or bool(_sdk_spans(value))
+# Spans of OpenTelemetry
 
 
-def _events(values: Values, file: str) -> Iterator[Event]:
-    yield from span_events(_span(span) for _, value in values for span in [*_sdk_spans(value), *_otlp_spans(value)])
-
-
-def _sdk_spans(value: Any) -> list[dict[str, Any]]:
-    spans = objects(value if type(value) is list else [value])
-    return [span for span in spans if text(at(span, "context", "trace_id")) and type(span.get("attributes")) is dict]
-
-
-def _otlp_spans(value: Any) -> list[dict[str, Any]]:
+def _spans_in(value: Any) -> list[dict[str, Any]]:
     scopes = [each for resource in objects(at(value, "resourceSpans")) for each in objects(resource.get("scopeSpans"))]
-    return [span for scope in scopes for span in objects(scope.get("spans"))]
+    own = objects(value if type(value) is list else [value])
+    sdk = [span for span in own if text(at(span, "context", "trace_id")) and type(span.get("attributes")) is dict]
+    return [*sdk, *(span for scope in scopes for span in objects(scope.get("spans")))]
 
 
 def _span(span: Mapping[str, Any]) -> Span:
     """
     A span of either form.
     """
-    status, trace = (
-        mapping(span.get("status")),
-        text(span.get("traceId")) or text(at(span, "context", "trace_id")) or "",
+    status = mapping(span.get("status"))
+    start, end = (
+        max(_integer(span.get(f"{of}TimeUnixNano")) or (time_ms(span.get(f"{of}_time")) or 0) * _MS, 0)
+        for of in ("start", "end")
     )
-    ends = [_integer(span.get(f"{of}TimeUnixNano")) or (time_ms(span.get(f"{of}_time")) or 0) * _MS for of in _ENDS]
     failed = status.get("status_code", status.get("code")) in ("ERROR", "STATUS_CODE_ERROR", 2)
-    said = mapping(span.get("attributes")) or _attributes(span.get("attributes"))
+    said = _renamed(mapping(span.get("attributes")) or _attributes(span.get("attributes")))
+    names = said.get("conversation.id"), said.get("session.id"), span.get("traceId"), at(span, "context", "trace_id")
     message = text_of(status.get("description", status.get("message")))
-    return Span(max(ends[0], 0), max(ends[1], 0), trace, failed, message, _renamed(said))
+    return Span(start, end, next(filter(None, map(text, names)), ""), failed, message, said)
 
 
 def _renamed(said: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     The attributes by the names of the GenAI convention.
     """
-    names = {name: _OPENINFERENCE.get(name, name.removeprefix("gen_ai.")) for name in said}
-    renamed = {names[name]: value for name, value in said.items()}
+    renamed = {_OPENINFERENCE.get(name, name.removeprefix("gen_ai.")): value for name, value in said.items()}
     kind = text(said.get("openinference.span.kind"))
     if kind is None or "operation.name" in renamed:
         return {"operation.name": "execute_tool", **renamed}
@@ -200,7 +194,7 @@ def _renamed(said: Mapping[str, Any]) -> Mapping[str, Any]:
         if place := _CALL.fullmatch(name):
             calls[int(place[1]), int(place[2])][place[3]] = value
     messages = [{"parts": [calls[place] for place in sorted(calls)]}]
-    return renamed | {"operation.name": _KINDS.get(kind, ""), "output.messages": messages}
+    return renamed | {"operation.name": _OPERATIONS.get(kind.lower(), ""), "output.messages": messages}
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
@@ -224,4 +218,50 @@ def _integer(value: Any) -> int:
     return int(digits) if digits.removeprefix("-").isdecimal() and len(digits) <= 20 else 0
 
 
+# Runs of LangSmith
+
+
+def _runs_in(value: Any) -> list[dict[str, Any]]:
+    runs = objects(value if type(value) is list else listed(at(value, "runs")) or [value])
+    return [run for run in runs if text(run.get("run_type")) and "start_time" in run and "trace_id" in run]
+
+
+def _run_events(values: Values, file: str) -> Iterator[Event]:
+    yield from _span_events([_run(run) for _, value in values for run in _runs_in(value)])
+
+
+def _run(run: Mapping[str, Any]) -> Span:
+    """
+    A run of a tool or a model as a span with the attributes of the GenAI convention.
+    """
+    extra, inputs, outputs = (mapping(run.get(name)) for name in ("extra", "inputs", "outputs"))
+    threads = (at(extra, "metadata", name) for name in _THREADS)
+    session = next((str(thread) for thread in threads if type(thread) in (str, int)), text(run["trace_id"]) or "")
+    start, end = ((time_ms(run.get(name)) or 0) * _MS for name in ("start_time", "end_time"))
+    said: dict[str, Any] = {"operation.name": _OPERATIONS.get(run["run_type"], "")}
+    if run["run_type"] == "llm":
+        first: Any = listed(outputs.get("generations"))
+        while type(first) is list:
+            first = first[0] if first else None
+        usage = at(first, "message", "kwargs", "usage_metadata")
+        said |= {f"usage.{to}": run.get(of) or at(usage, to) for to, of in _SIDES}
+        said["response.model"] = at(extra, "metadata", "ls_model_name")
+    else:
+        bare, result = inputs.get("input"), outputs["output"] if outputs.keys() == {"output"} else outputs or None
+        arguments = bare if inputs.keys() == {"input"} and type(bare) is str else run.get("inputs")
+        said |= {"tool.name": run.get("name"), "tool.call.id": extra.get("tool_call_id")}
+        said |= {"tool.call.arguments": arguments, "tool.call.result": text(run.get("error")) or result}
+    failed = bool(text(run.get("error"))) or run.get("status") == "error"
+    return Span(start, end, session, failed, "", said)
+
+
+def _fits(value: Any) -> bool:
+    return not _SIGNALS.isdisjoint(mapping(value)) or bool(_spans_in(value))
+
+
+def _events(values: Values, file: str) -> Iterator[Event]:
+    yield from _span_events([_span(span) for _, value in values for span in _spans_in(value)])
+
+
 SPANS: Final = Format("opentelemetry spans", _fits, _events)
+LANGSMITH: Final = Format("langsmith runs", lambda value: bool(_runs_in(value)), _run_events)

@@ -14,7 +14,7 @@ from guardrails.offline.learning.rows import read
 from guardrails.offline.replay.exactness import replayed
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.report.quality import count_files
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 from guardrails.sinks.rotate import rotated
 from tests.tables import table
 
@@ -90,7 +90,7 @@ def test_records_that_were_rotated_or_are_given_twice_are_those_of_one_file(tmp_
     earlier = rotated(parts)
     assert len(earlier) > 5
     for given in ([parts], [tmp_path / "parts"], [*earlier, parts]):
-        assert [each.parts for each in inputs(given)] == [(*earlier, parts)]
+        assert [[*each.parts.values()] for each in inputs(given)] == [[*earlier, parts]]
         assert figures(*given) == figures(whole)
     (tmp_path / "copy.jsonl").write_bytes(b"".join(part.read_bytes() for part in [*earlier, parts]))
     again = replayed(ALWAYS, inputs([tmp_path / "copy.jsonl", parts]))

@@ -26,7 +26,7 @@ from guardrails import (
 from guardrails.core.guards.base import Facts
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.replay.exactness import Exactness, replayed
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 from guardrails.sinks import JsonLines
 from tests.tables import table
 

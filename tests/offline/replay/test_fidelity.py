@@ -20,8 +20,7 @@ from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Str
 from guardrails.offline.replay.exactness import replayed
 from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import RecordedCall, Report
-from guardrails.offline.transcripts.files import calls_in
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import calls_in, inputs
 from guardrails.session.session import Session
 from guardrails.sinks import JsonLines, MemorySink
 

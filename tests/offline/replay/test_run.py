@@ -13,7 +13,7 @@ import pytest
 from guardrails import Budget, Denials, Duplicates, Policy
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 
 
 EVIDENCE = Policy([Duplicates(rule="evidence", window=20), Denials(max_turns_in_a_row=2)], name="evidence")
@@ -86,5 +86,7 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_nam
     (judgement,) = judge_files([EVIDENCE], folder)
     assert judgement.total.calls == 1_400
     assert judgement.report.notices == [f"`{files[1]}`: cannot be read: Is a directory"]
+    for each in folder:
+        each.found = False
     with pytest.raises(IsADirectoryError):
-        judge_files([EVIDENCE], [each._replace(found=False) for each in folder])
+        judge_files([EVIDENCE], folder)

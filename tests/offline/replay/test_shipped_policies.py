@@ -12,7 +12,7 @@ from benchmarks.judge.shipped_policies import CODING, REPEATS, WEAK, rate, row, 
 from guardrails import Policy
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

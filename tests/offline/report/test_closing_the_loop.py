@@ -16,7 +16,7 @@ from guardrails import Budget, Policy, Summary
 from guardrails.cli import app
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Tally
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.files import inputs
 from tests.tables import table
 
 

@@ -63,6 +63,12 @@ def test_tags_of_one_message_have_a_result_each(read: Any) -> None:
     ]
 
 
+def test_the_only_result_of_a_user_is_of_the_only_call_by_whatever_name(read: Any) -> None:
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "use_subagents", "input": {}}]}
+    calls, _ = read(json.dumps([used, {"role": "user", "content": "[subagents] Result:\nTotal: 5"}]))
+    assert [(c.tool, c.result) for c in calls] == [("use_subagents", "Total: 5")]
+
+
 def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
     calls, report = read("openai_chat.json")
     assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error) for c in calls] == [
@@ -121,15 +127,15 @@ def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
     assert calls == whole, "as they are in one list"
 
 
-def test_a_list_of_conversations_gives_a_session_for_each_run_of_a_task(read: Any) -> None:
+def test_each_conversation_of_a_list_is_a_session(read: Any) -> None:
     one = [{"role": "user", "content": "go"}, made(("call_0", "look", "{}")), answer("call_0", "1")]
     calls, report = read(
         json.dumps([{"task_id": 7, "messages": one * 2}, {"task_id": 7, "messages": one}, {"messages": one}])
     )
     assert [(c.session_id, c.call_index, c.turn) for c in calls] == [
-        ("7", 0, 1),
-        ("7", 1, 2),
-        ("7:2", 0, 1),
+        ("given/0", 0, 1),
+        ("given/0", 1, 2),
+        ("given/1", 0, 1),
         ("given/2", 0, 1),
     ]
     assert report.notices == []

@@ -19,7 +19,7 @@ def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None
         ("exec_command", 4, False, None, 500),
         ("_fetch_pr", 5, True, "rate_limit", 100),
         ("exec_command", 6, None, None, None),
-        ("exec_command", 7, True, "cancelled", 500),
+        ("exec_command", 6, True, "cancelled", 500),
     ]
     assert [c.tokens_in for c in calls] == [100, None, 200, 300, 400, 500, None, None]
     assert {c.session_id for c in calls} == {"019e"}, "a fork repeats the name of its parent"
@@ -27,14 +27,6 @@ def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None
     assert calls[2].arguments == "*** Begin Patch\n*** End Patch"
     assert calls[3].arguments == {"type": "exec", "command": ["ls"]}
     assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls has no result"]
-
-
-def test_the_older_form_without_envelopes_is_read(read: Any) -> None:
-    calls, report = read("codex_2025.jsonl")
-    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.duration_ms) for c in calls] == [
-        ("5f", "shell", {"command": ["ls"]}, False, 1500)
-    ]
-    assert report.broken == []
 
 
 def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from guardrails.offline.transcripts import RecordedCall
-from guardrails.offline.transcripts.inputs import add_once
+from guardrails.offline.transcripts.files import add_once
 from tests.tables import table
 
 

@@ -20,9 +20,9 @@ from tests.tables import table
 LINE = json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": 1}, "result": "ok"})
 
 
-def calls_of(path: Any, **more: Any) -> tuple[list[Any], Report]:
+def calls_of(path: Any) -> tuple[list[Any], Report]:
     report = Report()
-    return open_calls(path, report, **more), report
+    return open_calls(path, report), report
 
 
 def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
@@ -31,9 +31,8 @@ def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
     return path
 
 
-def test_a_source_is_the_name_of_the_file_unless_another_is_given(files: Path, tmp_path: Path) -> None:
+def test_a_source_is_the_name_of_the_file(files: Path, tmp_path: Path) -> None:
     assert calls_of(files / "cline.json")[0][0].source == "cline"
-    assert calls_of(files / "cline.json", source="team-a")[0][0].source == "team-a"
     assert calls_of(write(tmp_path, gzip.compress(LINE.encode()), "my.log.jsonl.gz"))[0][0].source == "my.log"
     assert calls_of(write(tmp_path, LINE, ".jsonl"))[0][0].source == ".jsonl"
 
@@ -86,6 +85,7 @@ def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: byt
         ('{"a": 1}', [(1, {"a": 1})], []),
         ('\n\n{"a": 1}\n', [(3, {"a": 1})], []),
         ('{\n "a": 1\n}\n', [(1, {"a": 1})], []),
+        ('{\n "a": 1\n}\n\n{\n "a": 2\n}\n{', [(1, {"a": 1}), (5, {"a": 2})], [8]),
         ('[{"a": 1},\n{"a": 2}]', [(1, [{"a": 1}, {"a": 2}])], []),
         ('{"a": 1}\n{"a": 2}\n', [(1, {"a": 1}), (2, {"a": 2})], []),
         ('{"a": \n{"a": 2}\n{"a": 3', [(2, {"a": 2})], [1, 3]),

@@ -18,7 +18,6 @@ NAMES = {
     "claude_stream.jsonl": "claude code session",
     "cline.json": "chat",
     "cline_tags.json": "chat",
-    "codex_2025.jsonl": "codex rollout",
     "codex_code_mode.jsonl": "codex rollout",
     "codex_exec.jsonl": "codex exec",
     "codex_rollout.jsonl": "codex rollout",

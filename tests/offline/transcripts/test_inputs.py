@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.offline.transcripts.inputs import MANY, inputs
+from guardrails.offline.transcripts.files import MANY, inputs
 
 
 def put(folder: Path, *names: str) -> None:

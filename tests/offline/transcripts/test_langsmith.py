@@ -39,24 +39,10 @@ def test_a_list_and_an_answer_of_the_api_are_read_as_their_lines_are(read: Any, 
     assert read("\n".join(reversed(text.splitlines())), "f")[0] != []
 
 
-def run(run_id: int, kind: str = "tool", above: tuple[int, ...] = (), **more: Any) -> dict[str, Any]:
-    def of(each: int) -> str:
-        return f"{each:08}-0000-0000-0000-000000000000"
-
-    order = ".".join(f"20261123T11535{each:07}Z{of(each)}" for each in (*above, run_id))
+def run(run_id: int, **more: Any) -> dict[str, Any]:
     at = {"start_time": f"2026-11-23T11:53:{run_id:02}Z", "end_time": f"2026-11-23T11:53:{run_id:02}.5Z"}
-    named = {"id": of(run_id), "name": "look", "run_type": kind, "trace_id": "t", "dotted_order": order}
+    named = {"id": str(run_id), "name": "look", "run_type": "tool", "trace_id": "t"}
     return {**named, **at, "inputs": {"n": run_id}, "outputs": {"output": "fine"}, **more}
-
-
-def test_runs_below_a_tool_are_a_session_of_their_own(read: Any) -> None:
-    runs = [run(5), run(4, above=(1, 2, 3)), run(3, "chain", above=(1, 2)), run(2, above=(1,)), run(1, "chain")]
-    calls, _ = read(json.dumps(runs))
-    assert [(c.session_id, c.arguments["n"]) for c in calls] == [
-        ("t", 2),
-        ("t", 5),
-        ("t/00000002-0000-0000-0000-000000000000", 4),
-    ]
 
 
 @table(
