@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import MICRO, micro_dollars
+from guardrails.core.values.types import MICRO
 from guardrails.offline.replay.judge import sessions_of
 from guardrails.offline.replay.lens import declared
 from guardrails.offline.replay.run import seldom_collected
@@ -22,7 +22,7 @@ from guardrails.policy.policy import Policy
 from .reasons import FORMULA, ranked, reasons
 from .rows import Row, rows_of
 from .suggestions import Suggestion, suggestion
-from .tally import MAX_COST_USD, Tally
+from .tally import Tally, spent
 
 
 @dataclass(slots=True)
@@ -61,8 +61,7 @@ def count(policy: Policy, calls: Iterable[RecordedCall]) -> Quality:
     tallies = {tool: Tally(tool, rows) for tool, rows in by_tool.items()}
     quality = Quality(policy.name, tallies, sum(map(len, sessions)), len(sessions), max(map(len, sessions), default=0))
     quality.sources = sorted({calls[0].source for calls in sessions})
-    spent = (call.cost_usd or 0 for calls in sessions for call in calls)
-    quality.model_cost = sum(micro_dollars(usd) for usd in spent if 0 < usd < MAX_COST_USD)
+    quality.model_cost = spent(call.cost_usd for calls in sessions for call in calls)
     return quality
 
 
@@ -94,10 +93,7 @@ def to_dict(quality: Quality, suggested: Sequence[Suggestion]) -> dict[str, Any]
     """
     tallies = ranked(quality.tallies.values())
     return {
-        "policy": quality.policy,
-        "calls": quality.calls,
-        "sessions": quality.sessions,
-        "sources": quality.sources,
+        **{name: getattr(quality, name) for name in ("policy", "calls", "sessions", "sources")},
         "model_cost_usd": quality.model_cost / MICRO,
         "seconds": round(quality.seconds, 3),
         **quality.report.to_dict(),

@@ -5,9 +5,12 @@ Which tool to redesign first, and why: what its maker can do, and what its user 
 import math
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from guardrails.offline.figures import plural
+import yaml
+
+from guardrails.offline.figures import FEW, plural
 
 from .rows import NEWS, REFUSED
 from .suggestions import missed_within, of, waits, wrong
@@ -23,30 +26,7 @@ CORRECTED: Final = 0.5
 """Share of validation errors that the next call should correct at least."""
 PAYS: Final = 0.2
 """Share of retries that work from which on the same call is worth making again."""
-_FEW: Final = 5
-_MODEL: Final = "give `retryable` a `model`: it learns which of its failures pass, and when"
-_REPAIR: Final = "repair the service behind it, or retry within the tool"
-_CURES: Final = {
-    "validation": (
-        "declare what is accepted, and say it in the error",
-        "declare its `parameters`: checked before it runs",
-    ),
-    REFUSED: ("say in the description what is accepted, with an example", "wrap it in a tool with fewer parameters"),
-    "invalid_path": ("say which paths are accepted, and name the nearest", "declare its `paths`, and a `workspace`"),
-    "not_found": ("offer a search or a list, and name near matches", "wrap it: look the name up first"),
-    "precondition": ("name the missing step, or do it in the call", "wrap it together with the step that is missing"),
-    "conflict": ("return the present state with the error", "wrap it: answer with the present state"),
-    "permission": ("do not offer it to whom it is refused", "keep it from those whom it refuses (`tool_filter`)"),
-    "auth": ("check credentials before the tool is offered", "check credentials first, and leave it out"),
-    "rate_limit": ("name the wait, take batches, or cache", "keep below its limit by `rate` for this tool"),
-    "timeout": ("answer at once with an id, or do less in a call", "declare its `timeout`, and ask for less"),
-    "server_error": (_REPAIR, _MODEL),
-    "unavailable": (_REPAIR, _MODEL),
-    "connection": ("retry within the tool", _MODEL),
-    "too_large": ("take a limit or a page, and say its largest value", "wrap it with a limit of your own"),
-    "tool_missing": ("offer it, or name the one that is meant", "wrap the tool that is meant under this name"),
-    "other": ("give errors a type and a next step", "declare what its failures look like (`result`), or wrap it"),
-}
+CURES: Final = yaml.safe_load(Path(__file__).with_name("cures.yaml").read_text(encoding="utf-8"))
 """Kind of failure to the advice for its maker, and for its user."""
 
 
@@ -63,52 +43,39 @@ class Reason(NamedTuple):
     """
 
     what: str
-    cure: str
-    """What its maker can do."""
-    own: str
+    maker: str
+    """What the maker of the tool can do."""
+    user: str
     """What its user can do."""
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.cure}. Not your tool? {self.own[:1].upper()}{self.own[1:]}."
+        return f"{self.what}: {self.maker}. Not your tool? {self.user[:1].upper()}{self.user[1:]}."
 
 
 def reasons(tally: Tally) -> list[Reason]:
     """
     Returns the reasons of a tool's wasted calls, the most frequent first, each with a remedy.
     """
-    errors = [(kind, n) for kind, n in tally.errors.items() if kind not in NEWS]
-    found = [(n, Reason(_failed(kind, n), *_CURES.get(kind, _CURES["other"]))) for kind, n in errors]
+    found = []
+    for kind, n in tally.errors.items():
+        what = "refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
+        found += [] if kind in NEWS else [(n, Reason(f"{n:,} {what}", **CURES.get(kind, CURES["other"])))]
     if failing := tally.idle_failures:
-        same = "the exact call that failed is refused by `loops` (`unrepaired`) until something is done"
-        found.append((failing, Reason(f"{failing:,} repeated an error", _retrying(tally), same)))
+        maker, again = "say in it that the same call fails again, and what to do instead", tally.retries
+        if again.n and again.s >= PAYS * again.n:
+            worked = f"{again.s:,} of {plural(again.n, 'same call')} after a failure worked"
+            maker = f"say in it when to call again; {worked}"
+        user = "the exact call that failed is refused by `loops` (`unrepaired`) until something is done"
+        found.append((failing, Reason(f"{failing:,} repeated an error", maker, user)))
     if idle := tally.idle - tally.idle_failures:
         found.append((idle, Reason(f"{idle:,} repeated a result", *_repeating(tally))))
     found.sort(key=lambda one: (-one[0], one[1]))
     told = [reason for n, reason in found if n >= ENOUGH * tally.wasted][:SHOWN]
     fixed = tally.corrections
-    if told and fixed.n >= _FEW and fixed.s < CORRECTED * fixed.n:
-        what = f"{fixed.s:,} of {fixed.n:,} calls with wrong arguments {'was' if fixed.s == 1 else 'were'} corrected by the next one"
-        own = "declare its `parameters`: the refusal names the field"
-        told.append(Reason(what, "name in the error the field, what is wrong with it and what is accepted", own))
+    if told and fixed.n >= FEW and fixed.s < CORRECTED * fixed.n:
+        what = f"{of(fixed)} calls with wrong arguments {'was' if fixed.s == 1 else 'were'} corrected by the next one"
+        told.append(Reason(what, **CURES["uncorrected"]))
     return told
-
-
-def _failed(kind: str, n: int) -> str:
-    return f"{_were(n)} refused for wrong arguments" if kind == REFUSED else f"{n:,} failed with {kind}"
-
-
-def _were(n: int) -> str:
-    return f"{n:,} {'was' if n == 1 else 'were'}"
-
-
-def _retrying(tally: Tally) -> str:
-    """
-    Returns the advice that would keep a model from failing again.
-    """
-    retries = tally.retries
-    if retries.n and retries.s >= PAYS * retries.n:
-        return f"say in it when to call again; {retries.s:,} of {plural(retries.n, 'same call')} after a failure worked"
-    return "say in it that the same call fails again, and what to do instead"
 
 
 def _repeating(tally: Tally) -> tuple[str, str]:

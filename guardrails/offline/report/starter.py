@@ -7,6 +7,7 @@ Nothing is declared of a tool that nobody has confirmed.
 import glob
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
@@ -28,34 +29,6 @@ ONCE: Final = frozenset(
     "book buy charge deposit issue mint order pay publish purchase refund reply send submit transfer withdraw".split()  # noqa: SIM905
 )
 """First words of a name that say that a second time is too much: a payment, a message."""
-_TEXT: Final = """\
-# Written by `guardrails init`{seen}.
-# What decides over the calls of an agent. The next steps:
-#   {check}
-#   {judge}
-version: 1
-extends: {base}                  # generous limits; a repeat is refused only if it is shown to bring nothing
-
-# enforce refuses calls; observe decides and records, and changes nothing: good for a first week.
-mode: {mode}
-
-budget:                           # of one session
-  max_calls: {calls:<22}# {longest}
-  # max_cost_usd: 5               # of model responses and tools, as far as prices are known
-  # max_elapsed: 1h               # from its first call on
-
-# The first rule that says something of a tool holds. What stands behind # is a guess: take the # away if it is so.
-# The rules of the policy `{base}` stand below these: tools that read or poll by their names.
-tools:
-"""
-_EXAMPLE: Final = """\
-  # - match: get_*
-  #   read_only: true               # changes nothing
-  # - match: job_status
-  #   repeats: allow                # is asked again until something has happened
-  # - match: search
-  #   timeout: 30s
-"""
 
 
 def starter(
@@ -72,8 +45,9 @@ def starter(
         seen = " from {} of {}, {}".format(*parts)
         calls = max(LEAST_CALLS, MARGIN * found.longest)
         longest = f"the longest session seen had {plural(found.longest, 'call')}"
-    text = _TEXT.format(seen=seen, check=check, judge=judge, base=policy.name, mode=mode, calls=calls, longest=longest)
-    return text + (_EXAMPLE if found is None else "\n".join([*_tools(found, suggestions, policy), ""]))
+    text, example = Path(__file__).with_name("starter.txt").read_text(encoding="utf-8").split("# EXAMPLE\n")
+    text = text.format(seen=seen, check=check, judge=judge, base=policy.name, mode=mode, calls=calls, longest=longest)
+    return text + (example if found is None else "\n".join([*_tools(found, suggestions, policy), ""]))
 
 
 def _tools(found: Quality, suggestions: Sequence[Suggestion], policy: Policy) -> Iterator[str]:

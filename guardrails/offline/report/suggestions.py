@@ -10,6 +10,7 @@ import math
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -41,16 +42,6 @@ def least(tries: Count) -> float:
     Returns the share that is surely reached.
     """
     return wilson(tries)[0]
-
-
-def right(tries: Count) -> bool:
-    """
-    Returns whether what would be refused is pointless: none of it was seen to be wrong, and few are likely to be.
-
-    One call that brought news outweighs any number of others. A policy that was made of recorded days must not refuse
-    the honest work of those days.
-    """
-    return 0 < tries.n == tries.s and least(tries) >= 1 - WRONG_BOUND
 
 
 def wrong(missed: Count) -> bool:
@@ -122,11 +113,11 @@ def _duplicates(tally: Tally, plan: Plan) -> tuple[Any, str] | None:
             f"{of(missed)} repeats within {plural(guard.window, 'call')} brought something, or looked again after work"
             f" ({_above(least(missed))}, allowed {100 * WRONG_ALLOWED:.0f} %)"
         )
-    # The most repeats none of which brought something.
+    # The most repeats none of which brought something: one call that brought news outweighs any number of others.
     news = min((back for back, pointless in tally.always if not pointless), default=math.inf)
     near = [back for back, _ in tally.always if back < news]
     window, same = max(near, default=0), Count(len(near), len(near))
-    if not right(same) or plan.tool.repeats == "evidence" or (always and guard.window >= window):
+    if least(same) < 1 - WRONG_BOUND or plan.tool.repeats == "evidence" or (always and guard.window >= window):
         return None
     missing = f"95 % sure < {math.ceil(1000 * (1 - least(same))) / 10:g} %, allowed {100 * WRONG_BOUND:.0f} %"
     told = f"{of(same)} repeats within {plural(window, 'call')} brought nothing new (the others: {missing})"
@@ -145,14 +136,8 @@ def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: s
     Returns the text of the file. It extends *base*. The figures are described by *seen*, and *replay* is the command
     that judges the file on the same records.
     """
-    lines = [
-        f"# Suggested by `guardrails report --suggest` from {visible(seen)}.",
-        "# Each setting has its evidence above it, by 95 % Wilson bounds. Judge it before you use it:",
-        f"#   {visible(replay)}",
-        "# Use it as it is, name it in `extends:` of your own policy, or copy entries into your `tools:`.",
-        "version: 1",
-        f"extends: {written(base)}",
-    ]
+    head = Path(__file__).with_name("overrides.txt").read_text(encoding="utf-8")
+    lines = [head.format(seen=visible(seen), replay=visible(replay), base=written(base)).rstrip("\n")]
     lines.append("tools:" if suggestions else "# Nothing is suggested: too few calls, or the policy says it already.")
     for one in suggestions:
         lines.append(f"  - match: {written(glob.escape(one.tool))}")

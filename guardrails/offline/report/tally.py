@@ -12,7 +12,7 @@ from guardrails.core.retries.shrinkage import Count
 from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.types import MICRO, micro_dollars
 
-from .rows import REFUSED, WRONG, Row
+from .rows import NEWS, REFUSED, WRONG, Row
 
 
 MAX_MS: Final = 1 << 53
@@ -96,11 +96,11 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "repeated": lambda t: t.repeats + t.refused_repeats,
     "duplicate_rate": lambda t: ratio(t.repeated, t.calls),
     # They brought no news, or were refused as repeats.
-    "idle": lambda t: t.pointless - t.waits - t.checks + t.refused_repeats,
+    "idle": lambda t: sum(row.idle for row in t.rows),
     "idle_failures": lambda t: sum(row.idle and _failed_again(row) for row in t.rows),
     "loop_rate": lambda t: ratio(t.idle, t.calls),
     # Each once: idle, refused for its arguments, or failed but for `NEWS`.
-    "wasted": lambda t: sum(row.wasted for row in t.rows),
+    "wasted": lambda t: sum(row.idle or row.error not in (None, *NEWS) for row in t.rows),
     "wasted_share": lambda t: ratio(t.wasted, t.calls),
     # What guards in observe mode would have refused; of that what worked, and brought news.
     "observed": lambda t: sum(bool(row.call.observed) for row in t.rows),
@@ -115,14 +115,10 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "p50_ms": lambda t: quantile(t.ms, 0.5),
     "p99_ms": lambda t: quantile(t.ms, 0.99),
     # Of the tool itself, micro-dollars.
-    "cost": lambda t: sum(
-        micro_dollars(usd) for row in t.ran if 0 < (usd := row.call.tool_cost_usd or 0) < MAX_COST_USD
-    ),
+    "cost": lambda t: spent(row.call.tool_cost_usd for row in t.ran),
     "cost_usd": lambda t: t.cost / MICRO,
     # Runs of equal successes of one call with nothing changed in between; those that ended in another success.
-    "ended": lambda t: [
-        row for row in t.copies if row.latest.waits and row.worked and not row.same and not row.changed
-    ],
+    "ended": lambda t: [row for row in t.copies if row.latest.waits and row.ends],
     "polls": lambda t: Count(sum(row.waits and not row.latest.waits for row in t.copies), len(t.ended)),
     "poll_sessions": lambda t: sessions(t.ended),
     "said_polling": lambda t: sum(row.polling for row in t.ran),
@@ -153,6 +149,13 @@ def sessions(rows: Iterable[Row]) -> int:
     Returns in how many sessions there are *rows*.
     """
     return len({row.session for row in rows})
+
+
+def spent(costs_usd: Iterable[float | None]) -> int:
+    """
+    Returns the sum of costs in micro-dollars.
+    """
+    return sum(micro_dollars(usd) for usd in costs_usd if 0 < (usd or 0) < MAX_COST_USD)
 
 
 def quantile(ms: Sequence[int], q: float) -> int | None:

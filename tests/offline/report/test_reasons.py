@@ -30,7 +30,7 @@ def test_tools_stand_by_what_they_waste_then_by_the_share_then_by_name() -> None
 
 def test_a13_the_most_frequent_cause_is_told_first() -> None:
     errors = Counter(not_found=30, timeout=50, other=20)
-    said = told(calls=200, wasted=140, errors=errors, pointless_second=40, results=100, unsignalled=100)
+    said = told(calls=200, wasted=140, errors=errors, idle=40, results=100, unsignalled=100)
     assert [one.partition(":")[0] for one in said] == [
         "50 failed with timeout",
         "40 repeated a result",
@@ -42,6 +42,6 @@ def test_a13_the_most_frequent_cause_is_told_first() -> None:
 @table("kind", sorted({*get_args(ErrorType), REFUSED} - NEWS))
 def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
     (said,) = told(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Count(5, 5))
-    what = "were refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
+    what = "refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
     assert said.startswith(f"5 {what}: ")
     assert "Not your tool? " in said

@@ -4,7 +4,7 @@ Whether a result says that it is complete.
 
 from collections.abc import Callable
 
-from guardrails.offline.report.signals import signal_of
+from guardrails.offline.report.rows import signal_of
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 

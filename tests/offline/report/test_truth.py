@@ -43,7 +43,7 @@ REFUSED: list[tuple[str, list[Guard], Sessions, Sessions]] = [
         one("t=1", "t x=1"),
     ),
     (
-        "1 was refused for wrong arguments",
+        "1 refused for wrong arguments",
         [Validation()],
         one("checked wrong=1"),
         one("checked right=1"),
