@@ -15,7 +15,7 @@ from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
 from .fields import at, listed, mapping, objects, text, text_of
 
 
-_TOKENS: Final = {"prompt_token_count": "input", "candidates_token_count": "output", "thoughts_token_count": "thoughts"}
+_TOKENS: Final = {"prompt_token_count": "input", "candidates_token_count": "output", "total_token_count": "total"}
 
 
 def _fits(value: Any) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import at, mapping, objects, text
+from .fields import at, count, mapping, objects, text
 
 
 def _fits(value: Any) -> bool:
@@ -38,9 +38,10 @@ def _events_of(part: Mapping[str, Any], session: str, model: Any, steps: Counter
         steps[session] += 1
     elif kind == "step-finish":
         tokens = mapping(part.get("tokens"))
-        usage = {"prompt_token_count": tokens.get("input"), "candidates_token_count": tokens.get("output")}
-        usage |= {f"cache_{name}_input_tokens": at(tokens, "cache", name) for name in ("read", "write")}
-        usage["thoughts_token_count"] = tokens.get("reasoning")
+        usage = {f"cache_{name}_input_tokens": at(tokens, "cache", name) for name in ("read", "write")}
+        usage |= {"input_tokens": tokens.get("input"), "output_tokens": count(tokens.get("output"))}
+        # Counted beside the output.
+        usage["output_tokens"] = (usage["output_tokens"] or 0) + (count(tokens.get("reasoning")) or 0)
         yield Used(session, steps[session], usage, part.get("cost"))
     elif kind == "tool" and tool is not None:
         call = RecordedCall(session, tool, state.get("input"), id=part.get("callID"), model=model)
