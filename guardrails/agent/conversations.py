@@ -17,16 +17,14 @@ import threading
 import time
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self, get_args
 
-from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import Pending, SessionState
-from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
-from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.values.types import Outcome
 from guardrails.stores.places import make_private
 from guardrails.stores.sqlite import SqliteStore, connect, explained
 
@@ -337,15 +335,7 @@ def _settled(session: "Session", call: "RequestedCall") -> Envelope | None:
     """
     Returns the answer to *call*, whose admission was open and is settled now; None: none was.
     """
-
-    def look(state: SessionState, now: int) -> tuple[list[Pending], str]:
-        admitted = state.pending.values()
-        return [pending for pending in admitted if (pending.id, pending.tool) == (call.id, call.tool)], state.run
-
-    found, run = session.ledger.read(look)
-    envelope = None
-    for pending in found:
-        asked = ToolCall(pending.tool, call.arguments, pending.id, None, pending.sig)
-        decision = Decision.again(asked, pending, session=session.id, run=run)
-        envelope = session.complete(decision, Outcome(error_type="cancelled", error_message=INTERRUPTED))
-    return envelope
+    with suppress(SessionError):
+        cancelled = Outcome(error_type="cancelled", error_message=INTERRUPTED)
+        return session.complete(call.id, cancelled, arguments=call.arguments)
+    return None

@@ -13,6 +13,7 @@ import zlib
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
@@ -35,7 +36,6 @@ MAX_TEXT_CHARS: Final = 24_000
 """Of a page at a time."""
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_URL_CHARS: Final = 4_096
-MAX_QUERY_CHARS: Final = 1_000
 MAX_REDIRECTS: Final = 5
 _TEXTS: Final = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
 _GLOBAL: Final = ipaddress.ip_network("2000::/3")
@@ -95,8 +95,6 @@ class Web(ToolSet):
         """
         Search the web: titles, addresses and snippets of pages.
         """
-        if len(query) > MAX_QUERY_CHARS:
-            raise ToolFailure("validation", f"a query has at most {MAX_QUERY_CHARS:,} characters", retryable=False)
         hits = [hit for hit in self._search(query, count) if isinstance(hit, dict)]
         keys = {"title": ("title", 300), "url": ("url", 2_000), "snippet": ("content", 1_000)}
         shown = [{name: _text(hit.get(key))[:most] for name, (key, most) in keys.items()} for hit in hits[:count]]
@@ -209,19 +207,18 @@ def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[st
     except (OSError, UnicodeError):
         raise ToolFailure("not_found", f"there is no host `{host[:200]}`") from None
     # One private address among public ones is enough to be tricked.
-    if allow is None or host in allow or all(_may(ipaddress.ip_address(one), allow) for one in found):
+    if allow is None or host in allow or all(map(partial(_may, allow), map(ipaddress.ip_address, found))):
         return found
     reason, hint = "is not on the public internet", "Use a public address, or ask the user for what is there."
     raise ToolFailure("permission", f"`{host[:200]}` {reason}", retryable=False, next_action_hint=hint)
 
 
-def _may(address: Any, allow: Collection[str]) -> bool:
+def _may(allow: Collection[str], address: Any) -> bool:
     for name in allow:
-        try:
+        # Others are names of hosts.
+        with suppress(ValueError):
             if address in ipaddress.ip_network(name, strict=False):
                 return True
-        except ValueError:  # the name of a host
-            continue
     return is_public(address)
 
 
