@@ -102,17 +102,16 @@ class Agent:
         """
         Say what is run, with what, and what of it cannot be had.
         """
-        settings, commands, refusal = self.settings, "", None
+        settings, commands = self.settings, ""
         if settings.builtins and not any("exec_shell" in registry for registry in self._given):
             try:
                 commands = f", commands in {self._shell.sandbox or 'no sandbox'}"
             except SandboxUnavailable as error:
-                commands, refusal = ", no commands", f"{error.code}: {error}"
+                commands, hint = ", no commands", "see `guardrails doctor` and `--sandbox none`"
+                self.view.say(f"   note: exec_shell is refused, {error.code}: {error}; {hint}")
         count = len({name for registry in self._tools for name in registry.entries})
         tools = "1 tool" if count == 1 else f"{count or 'no'} tools"
         self.view.say(f"conversation {self.chat.id}: {settings.model}, policy {settings.policy}, {tools}{commands}")
-        if refusal is not None:
-            self.view.say(f"   note: exec_shell is refused, {refusal}; see `guardrails doctor` and `--sandbox none`")
 
     def status(self) -> str:
         """
@@ -211,7 +210,7 @@ class Agent:
                 shell=self._shell,
                 web=Web(allow=settings.allow_hosts, search=settings.search),
                 spawn=Spawn(session, self._sub_agent),
-                message=self._message,
+                message=lambda text: self.view.say(f"   message: {text}"),
             )
         except OSError as error:
             raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}") from None
@@ -222,9 +221,6 @@ class Agent:
         Work on *task* within *session*, in a conversation of its own that is not kept.
         """
         return self._ask(session, opening(self.settings, task), self._tools_of(session)).answer
-
-    def _message(self, text: str) -> None:
-        self.view.say(f"   message: {text}")
 
 
 def started(kept: Conversations, settings: Settings, task: str) -> Conversation:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import GuardrailsError, SessionError
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
 
 Wire = Literal["chat", "responses"]
-WIRES: Final = get_args(Wire)
 MAKE: Final = "CREATE TABLE kept (name TEXT, n INTEGER, at_ms INTEGER, item TEXT NOT NULL, PRIMARY KEY (name, n))"
 """The row 0 of a conversation has its wire and its settings."""
 TAKE_OVER: Final = (
@@ -49,9 +48,6 @@ LIST: Final = """
 SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM kept c JOIN kept h ON h.name = c.name AND h.n = 0
 GROUP BY c.name ORDER BY last_ms DESC, c.name
 """
-_ALPHABET: Final = "abcdefghjkmnpqrstvwxyz23456789"
-_LENGTH: Final = 12
-"""59 bits: nobody guesses one, and a person can copy it."""
 INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
 LOOK_FIRST: Final = "Find out whether it took effect before you call it again."
 
@@ -138,9 +134,9 @@ class Conversation(list[dict[str, Any]]):
 
         Nothing is executed again. To be called once a conversation was resumed, before it goes on.
         """
-        from guardrails.integrations.openai.loop import WIRES as APIS
+        from guardrails.integrations.openai.loop import WIRES
 
-        wire = APIS[self.wire]
+        wire = WIRES[self.wire]
         waiting: list[RequestedCall] = []
         for message in self:
             answered = wire.answers(message)
@@ -174,7 +170,8 @@ class Conversations:
     `store` keeps the state of their sessions in the same file, so that budgets go on where they stopped. Safe in any number
     of threads and processes. Waits up to *timeout* seconds for others that write. *clock*: seconds since 1970.
 
-    Raises StoreError if the file cannot be opened, read or written, or is another program's; the methods raise it too.
+    Raises OSError if the file cannot be made, StoreError if it cannot be opened, read or written, or is another program's;
+    the methods raise that too.
     """
 
     def __init__(
@@ -184,11 +181,8 @@ class Conversations:
         self._clock = clock
         self._timeout = timeout
         self._lock = threading.Lock()
-        try:
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-            make_private(self.path)
-        except OSError as error:
-            raise ConversationError(f"cannot make `{self.path}`: {error.strerror}") from None
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        make_private(self.path)
         self.store = SqliteStore(self.path, timeout=timeout, synchronous="full")
         try:
             self._database = connect(self.path, timeout, "full")
@@ -215,9 +209,7 @@ class Conversations:
         *settings* are kept beside it, JSON. Raises SessionError if *id* cannot name a session, ConversationError if it
         is taken.
         """
-        name = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH)) if id is None else checked_id(id)
-        if wire not in WIRES:
-            raise ConversationError(f"unknown wire `{wire}`: use {' or '.join(WIRES)}")
+        name = secrets.token_hex(8) if id is None else checked_id(id)
         head, texts = {"wire": wire, "settings": dict(settings or {})}, [text_of(item) for item in messages]
         self.add(name, -1, [text_of(head), *texts])
         return Conversation(self, name, head, map(json.loads, texts))

@@ -4,8 +4,6 @@ The demo: a stuck agent, run twice through the real openai client, without guard
 The agent is a script: a model that repeats a search which finds nothing, and the site that it searches.
 """
 
-import time
-
 from collections import Counter
 from copy import copy
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +16,7 @@ from guardrails.integrations.openai import run
 from guardrails.policy.policy import Policy
 from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
-from guardrails.testing.scripted_openai import Body, Calls, Delayed, Reply, ScriptedOpenAI, Text, call
+from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedOpenAI, Text, call
 
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ MAX_REQUESTS: Final = 50
 MODEL: Final = "demo-model"
 USD_PER_MTOK: Final = (1.25, 10.0)
 """Of input and output; made up, of the order of what hosted models cost."""
-LATENCY: Final = 0.02
-"""Seconds that the scripted model takes to answer; a hosted one takes a hundred times as long."""
 QUESTION: Final = "Find a hotel in Shibuya, Tokyo, for at most $150 a night, from 1 to 3 December."
 SEARCH: Final = {"destination": "Shibuya, Tokyo", "max_price": 150, "check_in": "2026-12-01", "check_out": "2026-12-03"}
 ANSWER: Final = (
@@ -60,8 +56,8 @@ def stuck(body: Body, n: int) -> Reply:
     Returns the model's reply: the same search again after any result, until it has no tools left.
     """
     if body.get("tool_choice") == "none" or not body.get("tools"):
-        return Delayed(Text(ANSWER), LATENCY)
-    return Delayed(Calls(call("search_hotels", SEARCH)), LATENCY)
+        return Text(ANSWER)
+    return Calls(call("search_hotels", SEARCH))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,6 @@ class Figures:
     tokens: int
     cost_usd: float
     """Of model and tools."""
-    seconds: float
     ended: Literal["answered", "forced", "digest", "stopped"]
     """As in `LoopResult`; `stopped`: by the demo, without an answer."""
     code: str | None
@@ -139,15 +134,14 @@ def _figures(
             session.ledger.lay(_without_guards)
         given: dict[str, Any] = {"model": MODEL, "messages": chat, "tools": [site.search_hotels]}
         given |= {"max_tool_iterations": max_requests, "on_limit": "force" if guarded else "raise"}
-        started = time.perf_counter()
         ended, code, answer = "stopped", None, None
         try:
             done = run(client, session, **given)
             ended, code, answer = done.ended, done.code, done.answer
         except LoopLimitExceeded:
             pass
-        seconds, cost = round(time.perf_counter() - started, 3), session.ledger.cost_usd
-    figures = Figures(counts["request"], site.searches, counts["tokens"], cost, seconds, ended, code, answer)  # type: ignore[arg-type]
+        cost = session.ledger.cost_usd
+    figures = Figures(counts["request"], site.searches, counts["tokens"], cost, ended, code, answer)  # type: ignore[arg-type]
     return figures, tuple(message["content"] for message in chat if message["role"] == "tool")
 
 

@@ -153,7 +153,7 @@ def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(path: Path) -> N
     with Conversations(path) as kept:
         ids = {kept.start().id for _ in range(20)}
         assert len(ids) == 20
-        assert all(len(name) == 12 and name.isalnum() for name in ids)
+        assert all(len(name) == 16 and name.isalnum() for name in ids)
         for bad in ("", "../x", "a/b", "x\0", "x" * 257):
             with pytest.raises(SessionError):
                 kept.start(bad)
@@ -231,12 +231,10 @@ def test_what_is_damaged_is_named(path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"a": object()}, {"a": {1}}])
-def test_settings_and_wires_are_checked_before_anything_is_kept(path: Path, settings: dict[str, Any]) -> None:
+def test_settings_are_checked_before_anything_is_kept(path: Path, settings: dict[str, Any]) -> None:
     with Conversations(path) as kept:
         with pytest.raises(ConversationError):
             kept.start("s", settings=settings)
-        with pytest.raises(ConversationError, match="use chat or responses"):
-            kept.start("s", wire="grpc")  # type: ignore[arg-type]
         assert kept.listed() == []
 
 

@@ -6,7 +6,7 @@ import json
 
 from guardrails import Budget, MemorySink, Policy, Rule
 from guardrails.agent.demo import ANSWER, HotelSite, compare, stuck
-from guardrails.testing.scripted_openai import Calls, Delayed
+from guardrails.testing.scripted_openai import Calls
 
 
 def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() -> None:
@@ -57,8 +57,7 @@ def test_the_policy_that_is_shown_stays_as_it_is() -> None:
 def test_the_stuck_model_repeats_itself_until_it_has_no_tools() -> None:
     asked = stuck({"tools": [{}]}, 0)
     assert asked == stuck({"tools": [{}], "tool_choice": "auto"}, 7)
-    assert isinstance(asked, Delayed)
-    assert isinstance(asked.reply, Calls)
+    assert isinstance(asked, Calls)
     assert stuck({"tools": [{}], "tool_choice": "none"}, 0) == stuck({}, 0)
 
 

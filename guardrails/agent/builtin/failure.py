@@ -15,22 +15,13 @@ from guardrails.core.values.types import ErrorType
 
 class ToolFailure(Exception):
     """
-    The failure of a tool: *error_type*, a message, *fields* of the envelope, and the *value* that there is in spite of
-    it.
+    The failure of a tool, and the *envelope* that the model reads of it: *error_type*, a message, other *fields*, and the
+    *value* that there is in spite of it.
     """
 
     def __init__(self, error_type: ErrorType, message: str, *, value: Any = None, **fields: Any) -> None:
         super().__init__(message)
-        self.error_type = error_type
-        self.value = value
-        self.fields = fields
-
-    def envelope(self) -> Envelope:
-        """
-        Returns the envelope that the model reads.
-        """
-        fields = {"error_message": str(self), **self.fields}
-        return Envelope("error", self.value, error_type=self.error_type, **fields)
+        self.envelope = Envelope("error", value, error_type=error_type, error_message=message, **fields)
 
 
 class ToolSet:
@@ -82,9 +73,9 @@ def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return function(*args, **kwargs)
         except ToolFailure as failure:
-            return failure.envelope()
+            return failure.envelope
         except BadPathError as error:
-            return no_path(str(error)).envelope()
+            return no_path(str(error)).envelope
 
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return run

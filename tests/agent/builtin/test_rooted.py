@@ -56,7 +56,7 @@ def test_links_that_lead_out_or_nowhere_are_not(folder: Path, link: str, target:
     (folder / link).symlink_to(target)
     with pytest.raises(ToolFailure) as caught:
         text(Root(folder), path)
-    assert caught.value.error_type == "invalid_path"
+    assert caught.value.envelope.error_type == "invalid_path"
     assert str(folder.parent) not in str(caught.value)
 
 
@@ -88,7 +88,7 @@ def test_swapping_a_folder_for_a_link_never_leads_out(folder: Path, tmp_path: Pa
             try:
                 seen.add(text(root, "a/b/f"))
             except ToolFailure as failure:
-                seen.add(failure.error_type)
+                seen.add(str(failure.envelope.error_type))
     finally:
         stop.set()
         thread.join()
@@ -111,7 +111,7 @@ def test_a_folder_that_is_swapped_before_it_is_opened_never_leads_out(
     monkeypatch.setattr(os, "open", swapping)
     with pytest.raises(ToolFailure) as caught:
         text(root, "a/b/f")
-    assert caught.value.error_type == "invalid_path"
+    assert caught.value.envelope.error_type == "invalid_path"
     assert (folder / "a/b/f").read_text() == "outside"
 
 
