@@ -17,7 +17,7 @@ from functools import cache, partial
 from string import Template
 from typing import Annotated, Any, Final, Literal, TypedDict, Union
 
-from guardrails.core.chain import Rule
+from guardrails.core.chain import Chain, Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
 from guardrails.core.guards.base import Guard, overrides, respelt
@@ -253,6 +253,27 @@ def checked_settings(
     if mistakes:
         raise PolicyError(mistakes)
     return {**made, "tools": checked, "kinds": known}
+
+
+def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
+    """
+    Returns the chain of *settings* that were checked, and that of each scope. Raises PolicyError if some do not go together, or a file that they
+    name cannot be read.
+    """
+    modes = {name: settings[name] for name in ("mode", "on_error")}
+    of_tools = {key: settings[key] for key in ("tools", "rules", "kinds", "by_name")}
+    words, left_out = settings.get("messages", {}), OPTIONAL - set(settings.get("fields", OPTIONAL))
+    order, form = sorted(settings["guards"], key=place_of), settings.get("envelope")
+    chain = Chain(order, form=form, left_out=left_out, messages=words, **of_tools, **modes)
+    # Only those rules hold in a scope that set the mode in which a tool is guarded.
+    rules = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
+    shared = {}
+    for scope, own in sorted(settings["scopes"].items()):
+        ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
+        shared[scope] = Chain(own, rules=rules, messages=ours, **modes)
+    if mistakes := unusable([*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each)]):
+        raise PolicyError(mistakes)
+    return chain, shared
 
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:

@@ -5,7 +5,6 @@ A policy: the guards and settings of a kind of session.
 import os
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from math import inf
 from os import PathLike
 from time import monotonic, time
@@ -84,46 +83,32 @@ class Policy:
         kinds: "Iterable[type[Guard]]" = (),
         name: str = "policy",
     ) -> None:
-        from guardrails.core.chain import Chain
-        from guardrails.core.envelope.envelope import OPTIONAL
-        from guardrails.core.guards import place_of
         from guardrails.core.refusals import stopped
-        from guardrails.core.values.errors import PolicyError
         from guardrails.session.results import Results
         from guardrails.stores.memory import MemoryStore
 
-        from .check import checked_settings, unusable
+        from .check import chains_of, checked_settings
 
         given: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name, "tools": tools}
         given |= {"envelope": envelope, "prices": prices, "messages": messages}
         given["fields"] = None if fields is None else sorted(fields)
         checked = checked_settings(guards, kinds, scopes or {}, rules, **given)
-        of_tools = {key: checked[key] for key in ("tools", "rules", "kinds", "by_name")}
-        left_out, words = OPTIONAL - set(checked.get("fields", OPTIONAL)), checked.get("messages", {})
-        modes: Any = {"mode": mode, "on_error": on_error}
-        order = sorted(checked["guards"], key=place_of)
-        chain = Chain(order, form=envelope, left_out=left_out, messages=words, **of_tools, **modes)
-        shared = _shared(checked, words, modes)
-        everything = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each)]
-        if mistakes := unusable(everything):
-            raise PolicyError(mistakes)
         self.name = name
-        self.chain = chain
+        self.chain, self.scopes = chains_of(checked)
+        """The guards of sessions; and those of each scope, by its name."""
         self.stop = None if stop is None else stopped(stop)
         """Why every call is refused; None: calls are decided."""
-        self.scopes = shared
-        """The guards of each scope, by its name."""
         self.prices: dict[str, Price] = checked.get("prices", {})
         self.results = Results()
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
         self.model_files: ModelFiles | None = None
-        asked = {getattr(one, "model", None): one.model_kind for one in everything if one.model_kind is not None}
-        if files := {path: kind for path, kind in asked.items() if path is not None}:
+        asking = [one for one in (*self.chain.guards, *self.chain.ruled()) if one.model_kind is not None]
+        if files := {path: str(one.model_kind) for one in asking if (path := getattr(one, "model", None)) is not None}:
             from . import models
 
-            chain.models = self.model_files = models.ModelFiles(files)
+            self.chain.models = self.model_files = models.ModelFiles(files)
 
     @classmethod
     def load(
@@ -242,20 +227,6 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.chain!r})"
-
-
-def _shared(settings: Mapping[str, Any], words: Mapping[str, Any], modes: Mapping[str, Any]) -> "dict[str, Chain]":
-    """
-    Returns the chain of each scope. Only those rules hold there that set the mode in which a tool is guarded.
-    """
-    from guardrails.core.chain import Chain
-
-    rules = [replace(rule, declared={}, guards={}) for rule in settings["rules"] if rule.mode or rule.on_error]
-    made = {}
-    for scope, own in sorted(settings["scopes"].items()):
-        ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
-        made[scope] = Chain(own, rules=rules, messages=ours, **modes)
-    return made
 
 
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":
