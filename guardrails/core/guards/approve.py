@@ -7,13 +7,11 @@ from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.refusals import in_flight
 from guardrails.core.state import OPEN, SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import AMBIGUOUS
 from guardrails.core.values.schema import Gt
-from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Duration, Glob, matcher
 
-from .base import Codes, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Event, Facts, Guard, Tool, ToolCall, Verdict, guard
 
 
 ANSWERS: Final = 16

@@ -1,5 +1,6 @@
 """
-The base of guards: settings that look before a call, shape the envelope after it, and remember one value of a session.
+The base of guards: settings that look before a call, shape the envelope after it, and remember one value of a session. A guard finds here
+all that it speaks in.
 
 Promises, each with a test:
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from guardrails.core.retries.serving import Advised
 
 
+__all__ = ["Codes", "Denial", "Edge", "Entry", "Event", "Facts", "Guard", "Keys", "Nudge", "Outcome", "SessionState"]
+__all__ += ["Tool", "ToolCall", "Verdict", "counter", "guard", "laid", "map_of", "overrides", "respelt"]
 TOOLS: Final = 64
 """Tools that are counted by themselves; further ones share one count, for names come from the model."""
 NO_TOOL: Final = Tool(name="-")

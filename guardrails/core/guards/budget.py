@@ -11,12 +11,11 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDi
 
 from guardrails.core.refusals import FINISH, counted, ended, usd
 from guardrails.core.state import NEVER, SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Edge, Event, Facts, Guard, Keys, Verdict, counter, guard, map_of, respelt
+from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, respelt
 from .denials import Denials
 
 
@@ -217,7 +216,6 @@ class Purse(Guard):
     """
 
     name: ClassVar[str] = PURSE
-    codes: ClassVar[Codes] = {}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("charge", "extend", "reserve")
 

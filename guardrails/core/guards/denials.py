@@ -7,11 +7,9 @@ from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.refusals import FINISH, counted
 from guardrails.core.state import SessionState, low
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge
-from guardrails.core.values.types import Denial
 
-from .base import Codes, Event, Facts, Guard, guard
+from .base import Codes, Denial, Event, Facts, Guard, Tool, guard
 
 
 MOST_REFUSED: Final = 10

@@ -6,13 +6,11 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from guardrails.core.refusals import in_flight
-from guardrails.core.state import Entry, SessionState
 from guardrails.core.values.errors import PASSING, REPAIRABLE
 from guardrails.core.values.schema import Ge, Gt, Le
-from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Entry, Facts, Guard, SessionState, ToolCall, Verdict, guard
 from .evidence import Evidence, again_of, is_evidence, speak
 
 

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.state import LITTLE, MANY, UNFINISHED, Entry, SessionState, low, shares
 from guardrails.core.values.errors import TRANSIENT, WITHOUT_EFFECT
-from guardrails.core.values.types import Outcome, ToolCall
 
-from .base import Codes, Event, Facts, Guard, guard
+from .base import Event, Facts, Guard, Outcome, ToolCall, guard
 
 
 EVIDENCE: Final = "evidence"
@@ -158,12 +157,12 @@ def moved(state: SessionState, entry: Entry | None) -> bool:
     """
     Returns whether *entry*, which is over, shows something else than the latest look before it, with no work in between.
     """
-    if entry is None or entry.sig is None or entry.came == UNFINISHED:
+    shows = entry is not None and (entry.status == "ok" or entry.error_type == "not_found")
+    if entry is None or not shows or entry.sig is None or entry.came == UNFINISHED:
         return False
     others = (one for one in same_calls(state, entry.sig) if one.seq < entry.seq and one.status in OVER)
     other = next((one for one in others if one.error_type != CANCELLED), None)
-    shows = entry.status == "ok" or entry.error_type == "not_found"
-    if not shows or other is None or other.status == "error" or other.came == UNFINISHED:
+    if other is None or other.status == "error" or other.came == UNFINISHED:
         # A failure that passes and a wait that is over are no look and a later one.
         return False
     alike = entry.result_hash == other.result_hash or entry.steady == other.steady != 0
@@ -217,7 +216,6 @@ class Work(Guard):
     """
 
     name: ClassVar[str] = FAMILY
-    codes: ClassVar[Codes] = {}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("extend",)
 
@@ -242,7 +240,6 @@ class Evidence(Guard):
     """
 
     name: ClassVar[str] = EVIDENCE
-    codes: ClassVar[Codes] = {}
     events: ClassVar[tuple[str, ...]] = ("extend",)
     in_families: ClassVar[tuple[str, ...]] = ("admit",)
 
@@ -263,9 +260,6 @@ class Evidence(Guard):
         since, known, work = _known(state, mine, own=_did(facts))
         if moves and low(call.sig) not in known:
             known = [*known, low(call.sig)][-MOVING:]
-        if since == state.seq and not shares(state):
-            # Those who did the work are gone.
-            since -= 1
         return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:

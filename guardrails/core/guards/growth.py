@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.refusals import FINISH, counted
-from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Gt
-from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Edge, Event, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard
 from .rate import gcra
 
 

@@ -8,11 +8,9 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Crosses
-from guardrails.core.state import Entry, SessionState
 from guardrails.core.values.schema import Ge, Le, MinLen
-from guardrails.core.values.types import Nudge, ToolCall
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Entry, Facts, Guard, Nudge, SessionState, ToolCall, Verdict, guard
 from .evidence import Evidence, again_of, is_evidence, outdated, past
 from .similarity import same_but_numbers, same_words, sketch_of
 

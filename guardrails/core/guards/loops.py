@@ -126,8 +126,8 @@ class Loops(Guard):
         before = next(calls, None)
         if last.came != EMPTY and (before is None or not is_evidence(before, last)):
             return None
-        others = calls if before is None else chain((before,), calls)
-        return self._searching(call, state, last, others, facts.tool.shell)
+        run = run_of(last, calls if before is None else chain((before,), calls))
+        return self._searching(call, state, run, facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -182,14 +182,12 @@ class Loops(Guard):
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
         return self._graded("cycle", call, count, (failed or looks) and not old, length=length)
 
-    def _searching(
-        self, call: ToolCall, state: SessionState, last: Entry, calls: Iterator[Entry], shell: bool
-    ) -> Verdict:
+    def _searching(self, call: ToolCall, state: SessionState, run: list[Entry], shell: bool) -> Verdict:
         """
-        Returns the verdict on looks of one tool in a row that brought the same, or nothing: the *last* and the *calls* before it.
+        Returns the verdict on a *run* of looks of one tool that brought the same, or nothing, newest first.
         """
-        sketch = call.sketch = sketch_of(call.arguments)
-        run = run_of(last, calls)
+        last, sketch = run[0], sketch_of(call.arguments)
+        call.sketch = sketch
         refuse = last.seq == state.seq and self._is_settled(state.now_ms - last.at_ms) and not shell
         verdict = self._graded("reworded", call, sum(same_words(one.sketch, sketch) for one in run), refuse)
         if verdict is None and last.came == EMPTY:

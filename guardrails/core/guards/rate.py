@@ -5,12 +5,9 @@ Limit how many calls may start in a period.
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Gt
-from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Edge, Facts, Guard, Verdict, counter, guard
+from .base import Codes, Denial, Edge, Facts, Guard, SessionState, Tool, ToolCall, Verdict, counter, guard
 
 
 DAY_MS: Final = 86_400_000

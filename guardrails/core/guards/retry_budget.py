@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import SessionState
 from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le
-from guardrails.core.values.types import Outcome, ToolCall
 
-from .base import Codes, Edge, Event, Facts, Guard, counter, guard
+from .base import Codes, Edge, Event, Facts, Guard, Outcome, SessionState, ToolCall, counter, guard
 
 
 TOKEN: Final = 60_000

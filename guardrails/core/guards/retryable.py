@@ -4,6 +4,7 @@ Say of a failure whether, when and how often the same call is worth repeating.
 
 import re
 
+from itertools import islice, takewhile
 from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
@@ -12,14 +13,12 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
-from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Facts, Guard, Verdict, guard, overrides
+from .base import Codes, Facts, Guard, SessionState, Tool, Verdict, guard, overrides
 from .evidence import failures
 
 
@@ -229,13 +228,8 @@ def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int
     """
     Returns how many of the latest calls of *tool* failed by *kind*, one after the other; at most *most*.
     """
-    run = 0
-    for one in reversed(state.window):
-        if one.tool == tool and one.status != "running":
-            if one.error_type != kind or run == most:
-                break
-            run += 1
-    return run
+    own = (one for one in reversed(state.window) if one.tool == tool and one.status != "running")
+    return sum(takewhile(bool, (one.error_type == kind for one in islice(own, most))))
 
 
 def _drawn(state: SessionState) -> float:

@@ -5,13 +5,11 @@ Refuse shell commands by what they would run.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import FromText
-from guardrails.core.values.types import Denial, ToolCall
 
 from .approve import Approve
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Facts, Guard, SessionState, ToolCall, Verdict, guard
 
 
 if TYPE_CHECKING:

@@ -4,12 +4,9 @@ Cap consecutive calls of one tool, and consecutive failures.
 
 from typing import Annotated, Any, ClassVar
 
-from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge, Le
-from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard
 
 
 @guard

@@ -12,12 +12,10 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import short
-from guardrails.core.state import SessionState
 from guardrails.core.text.plain_json import to_json
 from guardrails.core.tools.tool import source_of
-from guardrails.core.values.types import Outcome, ToolCall
 
-from .base import Codes, Facts, Guard, guard
+from .base import Codes, Facts, Guard, Outcome, SessionState, ToolCall, guard
 
 
 MAX_STRING: Final = 200

@@ -4,12 +4,9 @@ Say which tools may be called at all, and refuse those that somebody has to look
 
 from typing import Any, ClassVar, Literal
 
-from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Glob, matcher
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard
 
 
 @guard
@@ -49,11 +46,8 @@ class ToolFilter(Guard):
             return Denial(f"tool_filter.{why}", message, "Use another tool.", details=details)
         from difflib import get_close_matches
 
-        known, message, details = (
-            sorted(facts.known or ()),
-            f"There is no tool `{shown}`.",
-            {"error_type": "tool_missing"},
-        )
+        known, message = sorted(facts.known or ()), f"There is no tool `{shown}`."
+        details = {"error_type": "tool_missing"}
         near, names = get_close_matches(shown, known, n=1), ", ".join(f"`{name}`" for name in known[:20]) or "none"
         hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
         return Denial("tool_filter.unknown", message, hint, details=details, values={"tools": names})

@@ -5,12 +5,10 @@ Bound what the model reads of one result.
 from typing import Annotated, Any, ClassVar
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import SessionState
 from guardrails.core.values.schema import Ge
-from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.core.values.units import ByteSize
 
-from .base import Codes, Facts, Guard, guard
+from .base import Codes, Facts, Guard, Outcome, SessionState, ToolCall, guard
 
 
 @guard

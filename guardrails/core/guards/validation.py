@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from guardrails.core.retries.serving import Stakes
 from guardrails.core.retries.shrinkage import ENOUGH, times
-from guardrails.core.state import SessionState
 from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, ToolCall
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, SessionState, Verdict, guard
 
 
 if TYPE_CHECKING:

@@ -5,12 +5,10 @@ Keep the paths of a call inside a folder.
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import MinLen
-from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Denial, Facts, Guard, SessionState, ToolCall, Verdict, guard
 
 
 _SHOWN: Final = 200
