@@ -335,7 +335,7 @@ def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
             # Each loop has a limit of its own; what all may do more is counted here.
             limits[name] = state.limits.get(name, 0) + amount
             continue
-        limit = budget.limit(state, name)
+        limit = state.limit(name, budget.own.get(name))
         if limit is None:
             raise SessionError(
                 f"the policy sets no limit `{LIMITS[name].setting if name in LIMITS else name}` that could be raised"

@@ -140,12 +140,6 @@ class Limits:
             return self.most
         return [raised.get(name, own[name]) if name in own else NEVER for _, name, *_ in TABLE]
 
-    def limit(self, state: SessionState, name: str) -> int | None:
-        """
-        Returns the limit *name*, as it was raised; None without one.
-        """
-        return state.limit(name, self.own.get(name))
-
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
         """
         Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a

@@ -2,6 +2,7 @@
 Cap consecutive calls of one tool, and consecutive failures.
 """
 
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar
 
 from guardrails.core.values.schema import Ge, Le
@@ -32,15 +33,10 @@ class Streak(Guard):
         return self.remembers > 0
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        calls = failures = 0
-        unbroken = True
-        for one in reversed(state.window):
-            if one.tool != call.tool:
-                break
-            # One that was given up tells nothing.
-            calls += one.status != "expired"
-            unbroken = unbroken and one.status != "ok"
-            failures += unbroken and one.status == "error"
+        run = [*takewhile(lambda one: one.tool == call.tool, reversed(state.window))]
+        # One that was given up tells nothing.
+        calls = sum(one.status != "expired" for one in run)
+        failures = sum(one.status == "error" for one in takewhile(lambda one: one.status != "ok", run))
         if self.max_same is not None and calls >= self.max_same and facts.tool.repeats != "allow":
             name, used, limit, what = "max_same", calls, self.max_same, "was called"
             hint = "Use what you have, or call another tool."
