@@ -118,12 +118,13 @@ class Limits:
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "most", "own", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "most", "own", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
         self.budget = budget
-        self.own = {limit.name: limit.amount(value) for limit, value in given if value is not None}
+        self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
+        self.own = {limit.name: amount for limit, amount in self.caps}
         self.most = tuple(self.own.get(limit.name, NEVER) for limit in TABLE)
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
@@ -136,8 +137,6 @@ class Limits:
         Returns the five of them, in the order of `TABLE`, as they were raised; `NEVER` stands for none.
         """
         raised, own = state.limits, self.own
-        if not raised:
-            return self.most
         return [raised.get(name, own[name]) if name in own else NEVER for _, name, *_ in TABLE]
 
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
@@ -146,9 +145,8 @@ class Limits:
         fifth, and of calls and turns ten or more.
         """
         made = []
-        for limit, most in zip(TABLE, self.of(state), strict=True):
-            if most == NEVER:
-                continue
+        for limit, own in self.caps:
+            most = state.limits.get(limit.name, own)
             left = most - limit.used(state, now_ms)
             if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)

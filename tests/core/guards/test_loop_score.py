@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import LoopScore, Policy, PolicyError, Retryable, Tool
+from guardrails import LoopScore, Policy, Tool
 from guardrails.core.retries.model import text_of
 from guardrails.core.retries.serving import LOOPS, RETRIES
 from guardrails.core.values.errors import ModelError
@@ -66,16 +66,13 @@ def test_a12_a_call_is_told_from_a_chance_on(model: Path, tool: Tool, settings: 
     assert codes(policy, FakeClock(), "search") == [[], [], last]
 
 
-def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path: Path, model: Path) -> None:
+def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path: Path) -> None:
     other = tmp_path / "retry.json"
     for content in (None, text()):
         if content is not None:
             other.write_bytes(content)
         policy = Policy([LoopScore(model=str(other), nudge=0.0)])
         assert codes(policy, FakeClock(), "search") == [[], [], []]
-    both = [LoopScore(model=str(model)), Retryable(model=str(model))]
-    with pytest.raises(PolicyError, match="of retries and of loops"):
-        Policy(both)
 
 
 def records(path: Path, days: int = 8) -> Path:
