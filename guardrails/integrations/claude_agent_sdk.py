@@ -23,6 +23,7 @@ from guardrails.core.values.usage import own_price
 from guardrails.hooks.clients import Answer
 from guardrails.hooks.events import EVENTS, answer, session_of
 from guardrails.policy.sessions import Sessions, tried
+from guardrails.session.session import Session
 
 from .hosting import Asking, declared
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from guardrails.core.decision import Decision
     from guardrails.policy.policy import Policy
     from guardrails.policy.sessions import SessionOptions
-    from guardrails.session.session import Session
 
 UNHOOKED: Final = ("PermissionDenied", "SessionStart")
 """Of the events, those that the SDK's hooks do not have."""
@@ -56,7 +56,7 @@ class _Running:
         self.totals: OrderedDict[str, float] = OrderedDict()
         """USD that a client has told of each of its sessions, all runs together."""
 
-    def end(self, call_id: str | None, how: "Callable[[Session, str], object]") -> None:
+    def end(self, call_id: str | None, how: Callable[[Session, str], object]) -> None:
         """
         Let the call be one that does not run now, as *how* says to its session.
         """
@@ -108,7 +108,7 @@ class GuardrailsHooks:
         self._tools: list[Tool] = []
         self._running = _Running()
 
-    def session(self, session_id: str) -> "Session":
+    def session(self, session_id: str) -> Session:
         """
         The session of the SDK's *session_id*, as each of its messages has it.
         """
@@ -163,7 +163,7 @@ class GuardrailsHooks:
         if own is None:
             return said
         if not isinstance(said, host.PermissionResultAllow):
-            how = partial(_refuse, reason=said.message) if waits else _release
+            how = partial(Session.refuse, reason=said.message, by="can_use_tool") if waits else _release
             await own.ledger.off_loop(self._running.end, call_id, how)
             return said
         decision = await own.ledger.off_loop(_allowed, own, call_id, (tool, arguments))
@@ -226,7 +226,7 @@ class _Told:
     message comes.
     """
 
-    def __init__(self, session: "Callable[[str], Session]", running: _Running, messages: object) -> None:
+    def __init__(self, session: Callable[[str], Session], running: _Running, messages: object) -> None:
         self._session, self._running = session, running
         # Each `query` adds up afresh, a client what all of its runs have cost.
         self._totals = {} if getattr(messages, "ag_code", None) is host.query.__code__ else running.totals
@@ -254,13 +254,13 @@ class _Told:
         if not self._ended:
             await self._told(self._break_off, "the run was broken off")
 
-    async def _told(self, tell: "Callable[[Session, Any], Any]", what: Any) -> Any:
+    async def _told(self, tell: Callable[[Session, Any], Any], what: Any) -> Any:
         if self._name is None:
             return None
         session = self._session(self._name)
         return await session.ledger.off_loop(tried, session, lambda: tell(session, what), None)
 
-    def _take(self, session: "Session", message: Any) -> Any:
+    def _take(self, session: Session, message: Any) -> Any:
         self._ended = isinstance(message, host.ResultMessage)
         if self._ended:
             return self._result(session, message)
@@ -275,21 +275,21 @@ class _Told:
             held.calls += sum(isinstance(block, host.ToolUseBlock) for block in message.content)
         return message
 
-    def _flush(self, session: "Session", asker: str | None) -> None:
+    def _flush(self, session: Session, asker: str | None) -> None:
         held = self._held.pop(asker)
         if asker is None:
             for name in _TOKENS:
                 self._tokens[name] += _count(held.usage, name)
         self._charge(session, held)
 
-    def _charge(self, session: "Session", response: _Response, cost_usd: float | None = None) -> None:
+    def _charge(self, session: Session, response: _Response, cost_usd: float | None = None) -> None:
         asking = Asking(session, user=False)
         asking.ask()
         used = {"model": response.model, "usage": response.usage, "cost_usd": cost_usd}
         priced = asking.charge(calls=response.calls, key=response.key, **used)
         self._cost_usd += 0.0 if priced is None else priced.cost_usd or 0.0
 
-    def _result(self, session: "Session", message: Any) -> Any:
+    def _result(self, session: Session, message: Any) -> Any:
         """
         Charge what the last response, and all that was told of none, used: only the result knows the whole.
         """
@@ -308,7 +308,7 @@ class _Told:
         self._tokens, self._cost_usd = dict.fromkeys(_TOKENS, 0), 0.0
         return self._ending(session, message)
 
-    def _ending(self, session: "Session", message: Any) -> Any:
+    def _ending(self, session: Session, message: Any) -> Any:
         """
         The result *message* as it is handed on, after what it says of calls that did not run.
         """
@@ -320,7 +320,7 @@ class _Told:
             self._break_off(session, "the run was interrupted")
         if message.deferred_tool_use is not None:
             # Claude Code asks the hooks again once its session is gone on with.
-            running.end(message.deferred_tool_use.id, _suspend)
+            running.end(message.deferred_tool_use.id, lambda own, which: own.calls.suspend(which))
         stopped = message.session_id in running.stopped
         running.stopped.discard(message.session_id)
         silent = not (message.result or "").strip() and message.structured_output is None
@@ -328,45 +328,31 @@ class _Told:
             return replace(message, result=session.digest())
         return message
 
-    def _break_off(self, session: "Session", why: str) -> None:
+    def _break_off(self, session: Session, why: str) -> None:
         for asker in list(self._held):
             self._flush(session, asker)
         self._running.break_off(self._name or "", CancelledError(why))
 
 
-def _waits(own: "Session", call_id: str) -> bool:
+def _release(own: Session, call_id: str) -> None:
+    own.calls.release(call_id)
+
+
+def _waits(own: Session, call_id: str) -> bool:
     """
     Whether the session itself waits for a person. Else the SDK alone does: the call waits for it there too.
     """
     waits = any(one.id == call_id for one in own.pending())
     if not waits:
         with suppress(SessionError):  # it was answered meanwhile
-            _suspend(own, call_id)
+            own.calls.suspend(call_id)
     return waits
 
 
-def _allowed(own: "Session", call_id: str, call: tuple[str, Any]) -> "Decision":
+def _allowed(own: Session, call_id: str, call: tuple[str, Any]) -> "Decision":
     with suppress(SessionError):  # nothing waits for it
         own.approve(call_id, by="can_use_tool")
     return own.decide(*call, id=call_id, claim=True)
-
-
-def _refuse(own: "Session", call_id: str, reason: str) -> None:
-    own.refuse(call_id, reason=reason, by="can_use_tool")
-
-
-def _release(own: "Session", call_id: str) -> None:
-    """
-    A call that will never run.
-    """
-    own.calls.release(call_id)
-
-
-def _suspend(own: "Session", call_id: str) -> None:
-    """
-    A call that waits for a person, who may take longer than calls run.
-    """
-    own.calls.suspend(call_id)
 
 
 def _keep_latest(kept: "OrderedDict[str, Any]") -> None:

@@ -203,31 +203,25 @@ class Loop:
         Keep *turn*, and a result for each of its calls, also if running them is broken off. The last one tells the *limit*.
         """
         self.messages.extend(turn.messages)
-        waiting, results = list(turn.calls), dict[str, str]()
-
-        def give(call: RequestedCall, envelope: Envelope) -> None:
-            if limit is not None and call is turn.calls[-1] and envelope.limit_message is None:
-                envelope = envelope.copy()
-                envelope.limit(limit.message, limit.hint, limit.code)
-            results[call.id] = envelope.to_json()
-            while waiting and waiting[0].id in results:
-                self.messages.append(self._wire.result(waiting[0], results[waiting[0].id]))
-                del waiting[0]
-
+        waiting, results = [*turn.calls], dict[str, Envelope]()
         try:
             if runs:
                 log.info("executing tool calls", extra=self._told(iteration=self._iterations, count=len(turn.calls)))
             self._check_listener()
             if runs and not self._blocking:
-                await self._run(turn.calls, give)
-            else:
-                for call in turn.calls:
-                    give(call, await self._made(call, runs=runs))
+                await self._run(turn.calls, results)
+            while waiting:
+                envelope = results.get(waiting[0].id) or await self._made(waiting[0], runs=runs)
+                if limit is not None and len(waiting) == 1 and envelope.limit_message is None:
+                    envelope = envelope.copy()
+                    envelope.limit(limit.message, limit.hint, limit.code)
+                self.messages.append(self._wire.result(waiting[0], envelope.to_json()))
+                del waiting[0]
         finally:
             for call in waiting:
-                self.messages.append(self._wire.result(call, results.get(call.id) or BROKEN_OFF.to_json()))
+                self.messages.append(self._wire.result(call, results.get(call.id, BROKEN_OFF).to_json()))
 
-    async def _run(self, calls: Sequence[RequestedCall], give: Callable[[RequestedCall, Envelope], None]) -> None:
+    async def _run(self, calls: Sequence[RequestedCall], results: dict[str, Envelope]) -> None:
         """
         Run all at once, or as many as the user said. If one cannot go on, none does.
         """
@@ -235,7 +229,7 @@ class Loop:
 
         async def guarded(call: RequestedCall) -> None:
             async with room:
-                give(call, await self._made(call, runs=True))
+                results[call.id] = await self._made(call, runs=True)
 
         try:
             async with asyncio.TaskGroup() as group:

@@ -58,13 +58,17 @@ class Tools:
         self.listed: list[dict[str, Any]] = []
         self._entries: dict[str, Registered] = {}
         for listed, entry in self._offers():
-            name = None if entry is None else entry.tool.name
-            if name in self._entries and begun:
+            name = "" if entry is None else entry.tool.name
+            if name in self._entries and not begun:
+                raise TypeError(f"two tools are named `{name}`")
+            if name in self._entries:
                 # Whoever registers a name that another registry has must not end a loop that is under way.
                 log.warning("two tools are named `%s`: the earlier one in `tools` stays", name)
                 continue
+            if entry is not None and entry.asynchronous and self._blocking:
+                raise TypeError(f"`{name}` is asynchronous: use `arun`")
             if entry is not None:
-                self._entries[entry.tool.name] = self._runnable(entry)
+                self._entries[name] = entry
             self.listed.append(listed)
         specs = {name: entry.tool.arguments() for name, entry in self._entries.items()}
         free = {name: spec for name, spec in specs.items() if spec is not None and not self._own.calls.defines(name)}
@@ -121,10 +125,3 @@ class Tools:
                 spec = foreign_arguments(name, parameters) if parameters else None
                 entry = Registered(Tool(name=name, parameters=spec), run, is_async(run), fits=False)
             yield dict(offered), entry
-
-    def _runnable(self, entry: Registered) -> Registered:
-        if entry.tool.name in self._entries:
-            raise TypeError(f"two tools are named `{entry.tool.name}`")
-        if entry.asynchronous and self._blocking:
-            raise TypeError(f"`{entry.tool.name}` is asynchronous: use `arun`")
-        return entry
