@@ -153,8 +153,9 @@ def _members(value: Any) -> Mapping[Any, Any]:
         return value
     if hasattr(value, "model_dump"):
         return dict(value)
-    names = getattr(value, "__dict__", None) or dir(value)
-    return {name: getattr(value, name, None) for name in names if name[0] != "_"}
+    # Where an object keeps nothing in the open (protocol buffers), its class says what there is.
+    names = [name for name in getattr(value, "__dict__", ()) if name[0] != "_"]
+    return {name: getattr(value, name, None) for name in names or dir(value) if name[0] != "_"}
 
 
 def _count_of(name: str) -> str:

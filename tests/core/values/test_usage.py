@@ -28,7 +28,18 @@ def as_object(mapping: dict[str, Any]) -> Any:
     return SimpleNamespace(**{k: as_object(v) if isinstance(v, dict) else v for k, v in mapping.items()})
 
 
-@table("usage", [CHAT, RESPONSES, as_object(CHAT), as_object(RESPONSES), Usage(1_000, 50, 800)])
+class Buffer:
+    """
+    An object that tells its counts by attributes of its class alone.
+    """
+
+    _kept = RESPONSES
+    input_tokens = property(lambda self: self._kept["input_tokens"])
+    output_tokens = property(lambda self: self._kept["output_tokens"])
+    input_tokens_details = property(lambda self: self._kept["input_tokens_details"])
+
+
+@table("usage", [CHAT, RESPONSES, as_object(CHAT), as_object(RESPONSES), Buffer(), Usage(1_000, 50, 800)])
 def test_usage_is_read_in_both_forms_as_an_object_or_a_mapping(usage: Any) -> None:
     assert read_usage(usage) == Usage(1_000, 50, 800)
     assert read_usage(usage).total == 1_050
