@@ -46,13 +46,15 @@ _WHOLE: Final = {
     **dict.fromkeys(("prompt_tokens", "input_tokens", "prompt_token_count", "input_token_count"), "input"),
     **dict.fromkeys(("completion_tokens", "output_tokens", "candidates_token_count", "output_token_count"), "output"),
     **dict.fromkeys(("total_tokens", "total_token_count"), "total"),
+    # Google counts these beside its input and its output.
     "tool_use_prompt_token_count": "tool_use",
+    "thoughts_token_count": "thoughts",
 }
 """What a count is of, by its name."""
 _PARTS: Final = (
     *(("cache_write_1h", "_1h_"), ("cache_write_5m", "_5m_"), ("", "miss")),
     *(("output_audio", each, "audio") for each in ("output", "completion", "candidates")),
-    *(("input_audio", "audio"), ("reasoning", "reasoning"), ("reasoning", "thoughts")),
+    *(("input_audio", "audio"), ("reasoning", "reasoning")),
     *(("cache_write", "cache", "creat"), ("cache_write", "cache", "write"), ("cached", "cache")),
 )
 """What another is of, by the words in its name and in those of the members that it is in: the first that fits."""
@@ -121,13 +123,14 @@ def read_usage(usage: object) -> Usage:
         if _is_count(value):
             n[_count_of(name)] = max(n[_count_of(name)], int(value))
             n["beside"] += int(value) if re.match(r"cache_\w+_input_token", name) else 0
-    inputs, outputs, total = n["input"] + n["tool_use"], n["output"], n["total"]
+    inputs, outputs, total = n["input"] + n["tool_use"], n["output"] + n["thoughts"], n["total"]
     # Anthropic and Bedrock count these beside the input, unless the total says that they are among it.
     if n["beside"] and "prompt_tokens" not in told and not 0 < total < inputs + outputs + n["beside"]:
         inputs += n["beside"]
     if outputs and not inputs:
         inputs = max(0, total - outputs)
     n["cache_write"] = n["cache_write"] or n["cache_write_5m"] + n["cache_write_1h"]
+    n["reasoning"] = n["reasoning"] or n["thoughts"]
     parts = {part: n[part] for part in Usage._fields[2:8]}
     # Of a sum, what nobody tells apart (reasoning that the completion leaves out) counts as what costs more.
     return Usage(inputs, max(outputs, total - inputs), **parts, cost=_own_cost(told), known=_is_known(told))

@@ -77,6 +77,11 @@ def test_the_clients_own_usage_object_is_read() -> None:
         # Reasoning beside the completion.
         ({"prompt_tokens": 100, "completion_tokens": 110, "total_tokens": 510}, Usage(100, 410)),
         ({"prompt_tokens": 30, "total_tokens": 0}, Usage(30, 0)),
+        # Google's thoughts, which are beside its output.
+        (
+            {"prompt_token_count": 9, "candidates_token_count": 20, "thoughts_token_count": 30},
+            Usage(9, 50, reasoning=30),
+        ),
         # Numbers of JSON that some servers write with a point or an exponent.
         ({"prompt_tokens": 1e8, "completion_tokens": 5.0}, Usage(100_000_000, 5)),
     ],
