@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final, Literal, Self
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result.failures import Source, Words
 from guardrails.core.tools.failure_rules import ResultClassifier
-from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.names import TOKEN, own_name
 from guardrails.core.values.schema import FromText, Ge, Gt
 from guardrails.core.values.types import micro_dollars
@@ -46,12 +45,9 @@ def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
     return now
 
 
-def _defining(parameters: object) -> object:
-    try:
-        if parameters is not None and not hasattr(type(parameters), "check") and not callable(parameters):
-            arguments_of(parameters)  # type: ignore[arg-type]
-    except PolicyError as error:
-        raise ValueError(str(error)) from None
+def _defining(parameters: Any) -> object:
+    if parameters is not None and not hasattr(type(parameters), "check") and not callable(parameters):
+        arguments_of(parameters)
     return parameters
 
 

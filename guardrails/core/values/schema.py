@@ -22,6 +22,8 @@ from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
 
+from .errors import PolicyError
+
 
 Path = tuple[str | int, ...]
 Schema = dict[str, Any]
@@ -87,7 +89,7 @@ MinLen, MaxLen = (partial(Bound, name) for name in ("min_length", "max_length"))
 
 class FromText:
     """
-    A mark of a setting that text may stand for: *parse* makes its value before the type is checked, or raises ValueError.
+    A mark of a setting that text may stand for: *parse* makes its value before the type is checked, or raises ValueError or PolicyError.
 
     The *schema* is the JSON Schema of all that may be written; None stands for that of the type.
     """
@@ -193,7 +195,7 @@ def _fit(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
         return value
     try:
         return _FORMS.get(form, _other)(keys or kind, value, path, faults)
-    except ValueError as error:
+    except (ValueError, PolicyError) as error:
         faults.append(Fault(path, value, " ".join(str(error).split())))
     return value
 
