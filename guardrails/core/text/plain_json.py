@@ -247,10 +247,7 @@ class Items:
             return False
         item = decoded(item)[0] if issubclass(type(item), Bytes) else item
         self.taken.append(item)
-        try:
-            self.room -= len(orjson.dumps(item)) + 1
-        except Exception:  # noqa: BLE001  whatever it is, some other way of writing takes a few bytes
-            self.room -= 8
+        self.room -= len(to_json(item)) + 1
         return True
 
 
