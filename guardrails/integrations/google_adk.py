@@ -9,6 +9,8 @@ import json
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
@@ -17,7 +19,6 @@ from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import beside
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
-from guardrails.session.ledger import SHARE
 from guardrails.session.session import Session, scoped
 from guardrails.session.steps import is_async
 
@@ -29,18 +30,16 @@ with needs("google-adk", "this adapter"):
     from google.adk.events.event import Event
     from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins.base_plugin import BasePlugin
-    from google.adk.tools.base_tool import BaseTool
-    from google.adk.tools.function_tool import FunctionTool
-    from google.adk.tools.long_running_tool import LongRunningFunctionTool
+    from google.adk.tools import BaseTool, FunctionTool, LongRunningFunctionTool
     from google.adk.workflow._errors import NodeInterruptedError
     from google.genai import types
 
 if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
 
-_ENDS: Final = frozenset({"set_model_response", "exit_loop", "finish_task"})
+_ENDS: Final = ("set_model_response", "exit_loop", "finish_task")
 """ADK's own tools that end a loop; they run whenever they are called."""
-_TRANSFER: Final = "transfer_to_agent"
+_FREE: Final = (*_ENDS, "transfer_to_agent")
 
 
 class _Later(Exception):
@@ -100,24 +99,21 @@ class GuardrailsPlugin(BasePlugin):
     The tool calls and model requests of all agents of an app behind a policy, or behind a session that several apps share.
 
     The id of ADK's session names that of a run; *named* makes another name of ADK's session, such as one with its user.
-    An agent that a guarded tool runs (`AgentTool`) has a *share* of what is left then, above 0 and at most 1. Its
-    session is a child, and counts its own looks. The *options* are those of `Policy.session`.
+    An agent that a guarded tool runs (`AgentTool`) has a share of what is left then. Its session is a child, and counts
+    its own looks. The *options* are those of `Policy.session`.
     """
 
     def __init__(
         self,
         guarded: "Policy | Session",
         *,
-        share: float = SHARE,
         named: Callable[[Any], object] | None = None,
         name: str = "guardrails",
         **options: Unpack[SessionOptions],
     ) -> None:
         super().__init__(name=name)
-        if not 0 < share <= 1:
-            raise SessionError(f"`share` is above 0 and at most 1, not {share}")
         self._sessions = Sessions(guarded, **options)
-        self._share, self._named = share, named
+        self._named = named
         self._runs: OrderedDict[str, _Run] = OrderedDict()
 
     def session(self, thread: object) -> Session:
@@ -133,7 +129,7 @@ class GuardrailsPlugin(BasePlugin):
         run = self._runs.get(context.invocation_id)
         if run is None:
             name = context.session.id if self._named is None else self._named(context.session)
-            session, end = opened(self._sessions, name, self._sessions.around, share=self._share)
+            session, end = opened(self._sessions, name, self._sessions.around)
             run = self._runs[context.invocation_id] = _Run(session, end)
             # A run that was interrupted or cancelled says nothing of its end.
             if len(self._runs) > MAX_OPEN:
@@ -153,11 +149,9 @@ class GuardrailsPlugin(BasePlugin):
             if call.id not in brought | (event.long_running_tool_ids or set()):
                 response = types.FunctionResponse(id=call.id, name=call.name, response=_told(BROKEN_OFF))
                 said = types.Content(role="user", parts=[types.Part(function_response=response)])
-                broken = Event(
-                    author=event.author, invocation_id=event.invocation_id, branch=event.branch, content=said
-                )
-                service = invocation_context.session_service
-                await service.append_event(session=invocation_context.session, event=broken)
+                about = {"author": event.author, "invocation_id": event.invocation_id, "branch": event.branch}
+                service, where = invocation_context.session_service, invocation_context.session
+                await service.append_event(session=where, event=Event(content=said, **about))
         for part in user_message.parts or ():
             response = part.function_response
             _, call = open_calls.get(response and response.id, (None, None))
@@ -247,7 +241,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         Let the tool run behind the session of this run, whoever made the call.
         """
-        free = tool.name in _ENDS or tool.name == _TRANSFER or getattr(tool, "_defers_response", False) is True
+        free = tool.name in _FREE or getattr(tool, "_defers_response", False) is True
         if not free and not getattr(tool.run_async, "guarded", False):
             tool.run_async = _guarded(tool, type(self))
 
@@ -271,14 +265,12 @@ async def _settled(session: Session, part: Any, call: Any) -> Any:
     given = response.response or {}
     outcome: Any = given["result"] if given.keys() == {"result"} else given
     outcome = Failed(str(given["error"])) if given.keys() == {"error"} else outcome
-    try:
-        arguments = call.args or {}
-        envelope = await session.ledger.off_loop(session.complete, response.id, outcome, arguments=arguments)
-    except (SessionError, StoreError):
-        # The session never knew of it, or it is over: such as a long-running call that told how far it is.
-        return part
-    said = response.model_copy(update={"response": _told(envelope)})
-    return part.model_copy(update={"function_response": said})
+    with suppress(SessionError, StoreError):
+        # Else the session never knew of it, or it is over: such as a long-running call that told how far it is.
+        complete = partial(session.complete, response.id, outcome, arguments=call.args or {})
+        said = response.model_copy(update={"response": _told(await session.ledger.off_loop(complete))})
+        return part.model_copy(update={"function_response": said})
+    return part
 
 
 def _open_calls(session: Any) -> dict[str, Any]:

@@ -25,8 +25,7 @@ with warnings.catch_warnings():
 
 
 def ran_by(policy: Any, agent: Any, seen: list[Asked], **more: Any) -> Any:
-    options = {name: more.pop(name) for name in ("share", "named") if name in more}
-    done = Driver().ran(agent, GuardrailsPlugin(policy, **options), seen, thread="t", **more)
+    done = Driver().ran(agent, GuardrailsPlugin(policy, named=more.pop("named", None)), seen, thread="t", **more)
     if done.error is not None:
         raise done.error
     assert done.unanswered == []
@@ -50,7 +49,7 @@ class Agents:
         helper = agent_of(roaming, [searching(ran)], name="helper")
         script = in_turn(Say(calls=(Call("helper", {"request": "look"}),)))
         policy = Policy([Budget(max_calls=9)])
-        ran_by(policy, agent_of(script, [AgentTool(helper)]), [], share=0.25)
+        ran_by(policy, agent_of(script, [AgentTool(helper)]), [])
         assert len(ran) == 7
         session = policy.session("t")
         assert session.ledger.progress["calls_left"] == 1
