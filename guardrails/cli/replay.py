@@ -57,7 +57,7 @@ def replay(
       guardrails replay policy.yaml sessions/ --compare default
       guardrails replay policy.yaml records.jsonl --exact
     """
-    from guardrails.offline.replay.exactness import replayed
+    from guardrails.offline.replay.exact import replayed
     from guardrails.offline.replay.run import judge_files
     from guardrails.policy.policy import Policy
 

@@ -1,10 +1,11 @@
 """
-Decide again what was recorded: lives of sessions, lived again from their records by the same engine.
+Decide again what was recorded, exactly: lives of sessions, lived again from their records by the same engine. Every decision must be the
+recorded one. The events of a session may be spread over files, in any order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
@@ -22,8 +23,14 @@ from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import GuardrailsError, NothingFoundError, SessionError
 from guardrails.core.values.types import End, Outcome, Problem, ToolCall
+from guardrails.offline.transcripts.fields import mapping
+from guardrails.offline.transcripts.files import Input, content_of, values_of
+from guardrails.offline.transcripts.own_records import is_record
+from guardrails.policy.policy import Policy
+
+from .lacking import guards_of, no_arguments
 
 
 Record = Mapping[str, Any]
@@ -35,6 +42,8 @@ Way = tuple[Chain, Plan]
 """A chain with the declarations that applied to a tool when it was called, and the plan for the tool."""
 T = TypeVar("T")
 
+SHOWN: Final = 20
+"""Differences that are told."""
 WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors of a record whose fields are missing, or hold a value that no record has there."""
 _OF_CALLS: Final = ("suspend", "release")
@@ -256,12 +265,6 @@ class Life:
         """
         self.rules = rules._replace(chain=rules.chain.with_limits(**self.limits)) if self.limits else rules
 
-    def asks(self, sig: int | None, seq: int | None, root: SessionState) -> bool:
-        """
-        Returns whether a person is asked about the call.
-        """
-        return sig in root.uncertain or seq in [one.seq for one in self.state.pending.values() if one.stage in ASKED]
-
 
 class Replay:
     """
@@ -334,26 +337,29 @@ class Replay:
     def _event(self, life: Life, record: Record) -> None:
         name, values = record["event"], dict(record)
         of = life.decisions.get(record["call_n"]) if "call_n" in record else None
-        asked = name == "unpark" and life.asks(record["sig"], record["seq"], self._root(record) or life.state)
         if name == "policy":
-            life.go_by(self._rules_after(life, record))
+            if (rules := self.others.get(record["after"])) is None:
+                changed = f"a changed policy ({record['after']}, before it {record['before']})"
+                raise SessionError(f"from event {record['n']} on `{life.id}` went by {changed}: that one is needed too")
+            life.go_by(rules)
         elif name == "extend":
             values.pop("limits", None)
         elif of is not None and name in _OF_CALLS:
             values["call"] = of[0].call
-        elif name == "park" or ("call_n" in record and name in _OF_CALLS) or (name == "unpark" and not asked):
+        elif name == "park" or ("call_n" in record and name in _OF_CALLS) or not self._is_asked(life, record):
             # One of a call that the records do not have is an event all the same.
             name = "note"
         chain = life.rules.chain
         chain = chain if name in _UNLIMITED else chain.with_least(record.get("least", 0))
         self._happen(life, record, name, values, chain)
 
-    def _rules_after(self, life: Life, record: Record) -> Rules:
-        rules = self.others.get(record["after"])
-        if rules is None:
-            changed = f"a changed policy ({record['after']}, before it {record['before']})"
-            raise SessionError(f"from event {record['n']} on `{life.id}` went by {changed}: that one is needed too")
-        return rules
+    def _is_asked(self, life: Life, record: Record) -> bool:
+        """
+        Returns whether a person is asked about the call that an `unpark` is of.
+        """
+        asked = [one.seq for one in life.state.pending.values() if one.stage in ASKED]
+        root = self._root(record) or life.state
+        return record["event"] != "unpark" or record["sig"] in root.uncertain or record["seq"] in asked
 
     def _happen(self, life: Life, record: Record, name: str, values: Record, chain: Chain) -> None:
         now = record["ts_ms"]
@@ -385,15 +391,12 @@ class Replay:
         return self._life(root_of(record), record["family"][0]).state if "family" in record else None
 
 
-NO_OTHERS: Final[Mapping[str, Rules]] = {}
-
-
 def replay(
     chain: Chain,
     records: Iterable[Record],
     *,
     scopes: Mapping[str, Chain] | None = None,
-    others: Mapping[str, Rules] = NO_OTHERS,
+    others: Mapping[str, Rules] | None = None,
     lives: dict[LifeKey, SessionState] | None = None,
 ) -> Iterator[Replayed]:
     """
@@ -406,7 +409,116 @@ def replay(
     Raises SessionError if a number of a session, a scope or a family is missing, since the events there are not known, and for a value that
     is no record.
     """
-    again = Replay(Rules(chain, scopes or {}), others)
+    again = Replay(Rules(chain, scopes or {}), others or {})
     yield from filter(None, map(again.live, in_order(records)))
     if lives is not None:
         lives |= {key: life.state for key, life in again.lives.items()}
+
+
+# Files of records
+
+
+@dataclass
+class Exactness:
+    """
+    The outcome of deciding records again.
+    """
+
+    policy: str
+    sessions: int = 0
+    calls: int = 0
+    differing: int = 0
+    """Calls that are decided otherwise, and sessions that cannot be replayed."""
+    broken_lines: int = 0
+    notices: list[str] = field(default_factory=list)
+    """What was met on the way: files that are cut off, lines that are too long."""
+    not_judged: dict[str, str] = field(default_factory=dict)
+    """Guard to reason: what the records lack for it."""
+    without: list[str] = field(default_factory=list)
+    """Files that hold no records of this library."""
+    events: int = 0
+    """Lines that are records."""
+    first: list[dict[str, Any]] = field(default_factory=list)
+    """Those that there is room for, each with `session_id` and what is recorded and replayed; without `n` it is the session as a whole."""
+
+    @property
+    def same(self) -> bool:
+        """
+        Every decision is the recorded one.
+        """
+        return not self.differing
+
+    def differs(self, *difference: Any) -> None:
+        """
+        Count a difference, and keep it while there is room.
+        """
+        self.differing += 1
+        named = dict(zip(("session_id", "n", "tool", "recorded", "replayed"), difference, strict=True))
+        self.first += [named] * (len(self.first) < SHOWN)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the same for another program.
+        """
+        return {**asdict(self), "exact": self.same}
+
+
+def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = ()) -> Exactness:
+    """
+    Returns all sessions of *files*, decided again by *policy*, or by one of *others* once they went over to it.
+
+    Files without records are named. Raises SessionError if no file holds records of this library, or these contradict each other;
+    NothingFoundError if they hold no call.
+    """
+    found = Exactness(policy.name)
+    known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
+    # An event that is written twice happened once.
+    events = list({repr(record): record for file in files for record in _records(file, found)}.values())
+    found.events, found.sessions = len(events), len(set(map(life_key, events)))
+    if not events:
+        none = f"`{found.without[0]}` holds no records of this library" if found.without else "there are no files"
+        more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
+        error = SessionError if found.without else NothingFoundError
+        raise error(f"{none}{more}: `--exact` has nothing to decide again")
+    again, broken = Replay(Rules(policy.chain, policy.scopes), known), set()
+    for record in in_order(events):
+        try:
+            one = None if life_key(record) in broken else again.live(record)
+            if one is not None:
+                found.calls += 1
+                if not one.same:
+                    found.differs(record["session_id"], record["n"], record["tool"], one.recorded, one.decided)
+        except GuardrailsError as error:
+            broken.add(life_key(record))
+            found.differs(record["session_id"], None, None, str(error), "cannot be replayed")
+    if not found.calls and found.same:
+        raise NothingFoundError("the records hold no calls: `--exact` has nothing to decide again")
+    guards = guards_of(policy.chain, (record["tool"] for record in events if record["event"] == "call"))
+    found.not_judged = no_arguments(guards, sum(map(_is_blind, events)))
+    return found
+
+
+def _records(file: Input, found: Exactness) -> list[Record]:
+    """
+    Returns the records in *file*.
+    """
+    try:
+        values, broken = values_of(content_of(file.parts.values()))
+    except OSError as error:
+        told = f"`{file.path}` cannot be read: {error.strerror or error}"
+        if not file.found:
+            raise SessionError(told) from None
+        found.notices.append(told)
+        values, broken = [], []
+    records = [value for _, value in values if is_record(value) and type(value.get("run")) is str]
+    found.broken_lines += len(broken)
+    found.without += () if records else (file.path,)
+    newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
+    if newer:
+        found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}")
+    return records
+
+
+def _is_blind(record: Record) -> bool:
+    erased = record.get("erased") if record["event"] == "call" else None
+    return type(erased) is list and any(str(path).startswith("arguments") for path in erased)

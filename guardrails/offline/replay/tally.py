@@ -3,7 +3,7 @@ One row for each judged call, and the figures that rows add up to.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
@@ -131,13 +131,13 @@ def _repeats(rows: list[Row]) -> tuple[int, int]:
     return worth.count("second"), worth.count("later")
 
 
-def tallies(rows: Iterable[Row], name: Callable[[Row], str]) -> list[Tally]:
+def _tallies(rows: Iterable[Row], name: str) -> list[Tally]:
     """
-    Returns the figures of *rows* by their *name*, in the order in which the names first come.
+    Returns the figures of *rows* by what each has under *name*, in the order in which these first come.
     """
     parts: dict[str, list[Row]] = {}
     for row in rows:
-        parts.setdefault(name(row), []).append(row)
+        parts.setdefault(getattr(row, name), []).append(row)
     return [Tally(own, part) for own, part in parts.items()]
 
 
@@ -168,26 +168,19 @@ class Judgement:
         """
         The figures by source.
         """
-        return tallies(self.rows, lambda row: row.source)
-
-    @cached_property
-    def tools(self) -> list[Tally]:
-        """
-        The figures by tool, those with the most calls first.
-        """
-        made = tallies(self.rows, lambda row: row.tool)
-        return sorted(made, key=lambda tally: (-tally.calls, tally.source))[:TOOLS]
+        return _tallies(self.rows, "source")
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Returns the figures as JSON has them, without the single rows.
+        Returns the figures as JSON has them, without the single rows; of tools those with the most calls, which come first.
         """
+        tools = sorted(_tallies(self.rows, "tool"), key=lambda tally: (-tally.calls, tally.source))[:TOOLS]
         return {
             "policy": self.policy,
             "seconds": round(self.seconds, 3),
             "total": self.total.to_dict(),
             "sources": [tally.to_dict() for tally in self.sources],
-            "tools": [tally.to_dict() for tally in self.tools],
+            "tools": [tally.to_dict() for tally in tools],
             "not_judged": self.not_judged,
             "models": self.models,
             **self.report.to_dict(),

@@ -11,7 +11,7 @@ from typing import Any
 
 from guardrails import Budget, Duplicates, JsonLines, Policy
 from guardrails.offline.learning.rows import read
-from guardrails.offline.replay.exactness import replayed
+from guardrails.offline.replay.exact import replayed
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.report.quality import count_files
 from guardrails.offline.transcripts.files import inputs

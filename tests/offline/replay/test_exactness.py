@@ -25,9 +25,11 @@ from guardrails import (
 )
 from guardrails.core.guards.base import Facts
 from guardrails.core.values.types import ToolCall
-from guardrails.offline.replay.exactness import Exactness, replayed
-from guardrails.offline.transcripts.files import inputs
+from guardrails.offline.replay.exact import Exactness, replayed
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.files import calls_of, inputs
 from guardrails.sinks import JsonLines
+from guardrails.stores.sqlite import SqliteStore
 from tests.tables import table
 
 
@@ -55,7 +57,7 @@ def test_another_policy_decides_otherwise_and_every_difference_is_told(records: 
     found = exact(records, policy=Policy([Budget(max_calls=9)]))
     assert not found.same
     assert found.differing == 4
-    assert [(each.tool, each.recorded, each.replayed) for each in found.first][0::3] == [
+    assert [(each["tool"], each["recorded"], each["replayed"]) for each in found.first][0::3] == [
         ("a", "deny (duplicates.window)", "allow"),
         ("a", "deny (budget.max_calls)", "allow"),
     ]
@@ -73,8 +75,8 @@ def test_a_missing_event_is_a_difference_and_not_a_guess(records: Path) -> None:
     lines = records.read_text().splitlines(keepends=True)
     records.write_text("".join([*lines[:2], *lines[3:]]))
     found = exact(records)
-    assert [each.replayed for each in found.first] == ["cannot be replayed"]
-    assert "gap" in found.first[0].recorded
+    assert [each["replayed"] for each in found.first] == ["cannot be replayed"]
+    assert "gap" in found.first[0]["recorded"]
 
 
 def test_broken_lines_are_counted(records: Path) -> None:
@@ -88,7 +90,7 @@ def test_a_record_that_lacks_a_field_is_a_difference(records: Path) -> None:
     cut = {key: value for key, value in json.loads(first).items() if key != "denials"}
     records.write_text("\n".join([json.dumps(cut), *rest]))
     (difference,) = exact(records).first
-    assert difference.recorded == "the record of event 1 of `s` lacks or misstates 'denials'"
+    assert difference["recorded"] == "the record of event 1 of `s` lacks or misstates 'denials'"
 
 
 @table("text", ["", "hello\n", '{"session_id": "s", "tool": "a", "arguments": {}}\n'])
@@ -158,3 +160,34 @@ def test_what_code_declared_of_a_tool_is_in_the_records(
     assert [code if code in codes else None for code in said] == codes
     found = exact(path, policy=policy())
     assert (found.same, found.first, found.calls) == (True, [], len(codes) + 1)
+
+
+def test_calls_that_were_suspended_and_released_are_decided_alike_and_have_no_result(
+    tmp_path: Path, clock: Any
+) -> None:
+    path, policy = tmp_path / "records.jsonl", Policy([Budget(max_calls=3)])
+    with JsonLines(path) as sink:
+        session = policy.session("s", records=sink, clock=clock)
+        for name in ("stops", "drops"):
+            session.decide(name, {}, id=name, claim=True)
+        session.calls.suspend("stops")
+        session.calls.release("drops")
+        session.complete(session.decide("stops", {}, id="stops", claim=True), "done")
+        session.call("last", {}, lambda *_: "ok")
+    assert exact(path, policy=policy).same
+    assert [(c.tool, c.has_result) for c in calls_of(inputs([path]), Report())] == [
+        ("stops", True),
+        ("drops", False),
+        ("last", True),
+    ]
+
+
+def test_processes_that_share_a_session_and_have_a_file_each_are_decided_alike(tmp_path: Path, clock: Any) -> None:
+    policy, files = Policy([Budget(max_calls=3)]), [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    with SqliteStore(tmp_path / "states.db") as store, JsonLines(files[0]) as one, JsonLines(files[1]) as two:
+        sessions = [policy.session("s", store=store, records=sink, clock=clock) for sink in (one, two)]
+        for n in range(5):
+            sessions[n % 2].call("a", {"n": n}, lambda *_: "ok")
+    found = exact(*files, policy=policy)
+    assert (found.same, found.sessions, found.calls) == (True, 1, 5)
+    assert not exact(files[0], policy=policy).same, "what the other process did is missing"

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Streak
-from guardrails.offline.replay.exactness import replayed
+from guardrails.offline.replay.exact import replayed
 from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in, inputs

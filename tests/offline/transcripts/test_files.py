@@ -59,6 +59,12 @@ def test_a_file_that_cannot_be_opened_is_an_os_error(tmp_path: Path) -> None:
             calls_of(path)
 
 
+@table("end", [20, -1])
+def test_a_packed_file_that_is_cut_off_is_an_os_error(tmp_path: Path, end: int) -> None:
+    with pytest.raises(OSError, match="cut off or damaged"):
+        calls_of(write(tmp_path, gzip.compress(f"{LINE}\n".encode())[:end]))
+
+
 @table(
     "data, notice",
     [
