@@ -6,7 +6,7 @@ is not shown to the guards, for live it would not exist.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, Final
 
@@ -54,17 +54,14 @@ class Judge:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.rows: list[Row] = []
-        self._lenses: dict[tuple[bool, bool], Lens] = {}
+        self._lens = cache(partial(lens, policy.chain))
 
     def judge(self, calls: Sequence[RecordedCall]) -> list[Row]:
         """
         Returns the word of the policy on each call of a session; *calls* are all that it has.
         """
-        timed, turned = key = calls[0].ts_ms is not None, calls[0].turn is not None
-        own = self._lenses.get(key)
-        if own is None:
-            own = self._lenses[key] = lens(self.policy.chain, timed=timed, turned=turned)
-        track = Track(own, self.policy)
+        first = calls[0]
+        track = Track(self._lens(timed=first.ts_ms is not None, turned=first.turn is not None), self.policy)
         for call in calls:
             track.judge(call)
         self.rows += track.rows
@@ -130,7 +127,7 @@ class Track:
             row.codes = tuple(code for code, _ in decision.nudges)
         if not call.has_result:
             # Nobody knows how it ended: the next call gives it up.
-            self._apply(partial(lose, seq=decision.seq, now_ms=now), now)
+            own.engine.apply(partial(lose, seq=decision.seq, now_ms=now), now, (self.state,))
             return
         # A result of which nothing is known is like no other.
         shown = shown_by(call, -len(self.rows) if evidence is None else evidence, outcome, made, plan)
@@ -156,11 +153,12 @@ class Track:
         The decision on *call*. A person who is asked is taken to say yes: what was recorded ran.
         """
         self._settle(now)
-        decision = self.lens.engine.decide(call, plan, now, True, None, (self.state,))
+        decide = partial(self.lens.engine.decide, call, plan, now, True, None, (self.state,))
+        decision = decide()
         if decision.pending and decision.seq is not None:
             asked = ((decision.denials[0].code, ""),)
             self._event("unpark", {"seq": decision.seq, "sig": call.sig, "approved": True, "reason": ""}, now)
-            decision = self.lens.engine.decide(call, plan, now, True, None, (self.state,))
+            decision = decide()
             decision.nudges = asked
         return decision
 
@@ -208,10 +206,7 @@ class Track:
         return None if price is None else cost_of(Usage(call.tokens_in or 0, call.tokens_out or 0), price)
 
     def _event(self, name: str, values: Mapping[str, Any], now: int) -> None:
-        self._apply(event(name, values, now), now)
-
-    def _apply(self, step: Any, now: int) -> None:
-        self.lens.engine.apply(step, now, (self.state,))
+        self.lens.engine.apply(event(name, values, now), now, (self.state,))
 
 
 def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:

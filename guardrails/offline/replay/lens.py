@@ -63,22 +63,20 @@ def without(chain: Chain, gone: Collection[tuple[str, str]]) -> Chain:
     """
     Returns *chain* without the guards and settings *gone*, pairs of their names; a guard as a whole has `""` for a setting.
     """
+
+    def left(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
+
     guards = [
         replace(guard, **dict[str, Any]({setting: None for name, setting in gone if setting and name == guard.name}))
         for guard in chain.guards
         if (guard.name, "") not in gone
     ]
     rules = [
-        replace(
-            rule, guards={name: _left(name, own, gone) for name, own in rule.guards.items() if (name, "") not in gone}
-        )
+        replace(rule, guards={name: left(name, own) for name, own in rule.guards.items() if (name, "") not in gone})
         for rule in chain.rules
     ]
     return chain.with_guards(guards, rules)
-
-
-def _left(name: str, settings: Mapping[str, Any], gone: Collection[tuple[str, str]]) -> dict[str, Any]:
-    return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
 
 
 def declared(tool: Tool, read_only: bool | None, polling: bool) -> Tool:

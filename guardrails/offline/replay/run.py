@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import time
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -40,55 +40,44 @@ def judge_files(
     Raises OSError or ReaderError if a file given by name cannot be read.
     """
     began = time.monotonic()
-    judges, report, done = [Judge(policy) for policy in policies], Report(), 0
+    judges, report, rows = [Judge(policy) for policy in policies], Report(), [list[Row]() for _ in policies]
     with ExitStack() as stack:
         written = None if decisions is None else stack.enter_context(decisions.open("wb"))
         stack.enter_context(seldom_collected())
         sessions = sessions_of(calls_of(files, report, tell))
-        whole = sum(map(len, sessions))
-        for part in stack.enter_context(_parts(policies, sessions, processes)):
-            for judge, rows in zip(judges, part, strict=True):
-                judge.rows += rows
+        judged, places = partial(_judged, judges, sessions), range(0, len(sessions), SESSIONS)
+        parts: Iterable[list[list[Row]]] = map(judged, places)
+        if processes > 1:
+            fork = multiprocessing.get_context("fork")
+            parts = stack.enter_context(fork.Pool(processes, _FORKED.append, (judged,))).imap(_in_fork, places)
+        for part in parts:
+            for own, more in zip(rows, part, strict=True):
+                own.extend(more)
             if written is not None:
                 written.writelines(map(_line, part[0]))
-            done += len(part[0])
             if tell is not None:
-                tell(f"{done:,} of {whole:,} calls judged")
-    made = [judge.judgement() for judge in judges]
-    for one in made:
-        one.report, one.seconds = report, time.monotonic() - began
+                tell(f"{len(rows[0]):,} of {sum(map(len, sessions)):,} calls judged")
+    made = []
+    for judge, own in zip(judges, rows, strict=True):
+        judge.rows = own
+        made.append(judge.judgement())
+        made[-1].report, made[-1].seconds = report, time.monotonic() - began
     return made
 
 
-Part = list[list[Row]]
-"""The rows of some sessions, by policy."""
-_FORKED: list[Callable[[int], Part]] = []
+_FORKED: list[Callable[[int], list[list[Row]]]] = []
 """In a process that was forked to judge: how it judges. It has the sessions, so that they are sent to none."""
 
 
-@contextmanager
-def _parts(policies: Sequence[Policy], sessions: list[list[RecordedCall]], processes: int) -> Iterator[Iterator[Part]]:
-    """
-    The rows of all *sessions*, in their order.
-    """
-    judge, places = partial(_judged, policies, sessions), range(0, len(sessions), SESSIONS)
-    if processes == 1:
-        yield map(judge, places)
-        return
-    with multiprocessing.get_context("fork").Pool(processes, _FORKED.append, (judge,)) as pool:
-        yield pool.imap(_in_fork, places)
-
-
-def _in_fork(at: int) -> Part:
+def _in_fork(at: int) -> list[list[Row]]:
     return _FORKED[0](at)
 
 
-def _judged(policies: Sequence[Policy], sessions: list[list[RecordedCall]], at: int) -> Part:
-    judges = [Judge(policy) for policy in policies]
-    for calls in sessions[at : at + SESSIONS]:
-        for judge in judges:
-            judge.judge(calls)
-    return [judge.rows for judge in judges]
+def _judged(judges: Sequence[Judge], sessions: list[list[RecordedCall]], at: int) -> list[list[Row]]:
+    """
+    Returns the rows of some sessions, by policy.
+    """
+    return [[row for calls in sessions[at : at + SESSIONS] for row in judge.judge(calls)] for judge in judges]
 
 
 def _line(row: Row) -> bytes:
