@@ -203,17 +203,14 @@ class Agent:
         if not self.settings.builtins:
             return replaced(self._given)
         settings = self.settings
-        try:
-            built_in = builtin_tools(
-                settings.workspace,
-                memory=self._memory,
-                shell=self._shell,
-                web=Web(allow=settings.allow_hosts, search=settings.search),
-                spawn=Spawn(session, self._sub_agent),
-                message=lambda text: self.view.say(f"   message: {text}"),
-            )
-        except OSError as error:
-            raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}") from None
+        built_in = builtin_tools(
+            settings.workspace,
+            memory=self._memory,
+            shell=self._shell,
+            web=Web(allow=settings.allow_hosts, search=settings.search),
+            spawn=Spawn(session, self._sub_agent),
+            message=lambda text: self.view.say(f"   message: {text}"),
+        )
         return replaced([built_in, *self._given])
 
     def _sub_agent(self, task: str, session: Session) -> str:

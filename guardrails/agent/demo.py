@@ -6,7 +6,7 @@ The agent is a script: a model that repeats a search which finds nothing, and th
 
 from collections import Counter
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.core.chain import Chain
@@ -88,12 +88,7 @@ class Comparison:
     guarded: Figures
     read: tuple[str, ...]
     """The tool messages of the guarded run, in order."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        The same for another program.
-        """
-        return {**asdict(self), "model": MODEL, "usd_per_mtok": USD_PER_MTOK}
+    usd_per_mtok: tuple[float, float] = USD_PER_MTOK
 
 
 def compare(policy: Policy, *, max_requests: int = MAX_REQUESTS, records: Sink | None = None) -> Comparison:

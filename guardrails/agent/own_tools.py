@@ -5,9 +5,8 @@ Tools that a person defines in a Python file.
 import asyncio
 import inspect
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 from guardrails.core.values.errors import PolicyError
@@ -30,7 +29,8 @@ def load_tools(file: str) -> Registry:
     own = getattr(module, "registry", None)
     if isinstance(own, Registry):
         return _waited_for(own)
-    functions = getattr(module, "tools", None) or _public(module)
+    public = [one for name, one in inspect.getmembers(module, inspect.isfunction) if not name.startswith("_")]
+    functions = getattr(module, "tools", None) or [one for one in public if one.__module__ == module.__name__]
     registry = Registry()
     try:
         for function in functions:
@@ -69,11 +69,3 @@ def _to_its_end(entry: Registered, tool: str, arguments: Any) -> Any:
         return asyncio.run(made) if entry.asynchronous else made
     except (SystemExit, asyncio.CancelledError) as error:
         raise RuntimeError(f"`{tool}` ended itself: {error!r}") from None
-
-
-def _public(module: ModuleType) -> list[Callable[..., Any]]:
-    return [
-        value
-        for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
-    ]

@@ -84,13 +84,14 @@ class Settings:
         """
         The same with absolute paths, so that it can be resumed from another folder.
         """
-        policy = self.policy
-        if Path(policy).is_file():
-            policy = str(Path(policy).resolve())
+
+        def whole(path: str) -> str:
+            return str(Path(path).resolve())
+
         return replace(
             self,
-            policy=policy,
-            workspace=str(Path(self.workspace).resolve()),
-            mcp=None if self.mcp is None else str(Path(self.mcp).resolve()),
-            tools=tuple(str(Path(file).resolve()) for file in self.tools),
+            policy=whole(self.policy) if Path(self.policy).is_file() else self.policy,
+            workspace=whole(self.workspace),
+            mcp=self.mcp and whole(self.mcp),
+            tools=tuple(map(whole, self.tools)),
         )

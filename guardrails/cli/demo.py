@@ -55,7 +55,7 @@ def demo(
             from guardrails.agent.demo import compare
 
             compared = compare(chain, max_requests=max_requests, records=sink)
-            found = compared.to_dict()
+            found = asdict(compared)
     if as_json:
         print_json(found)
     elif transcripts:
