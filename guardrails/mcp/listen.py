@@ -9,7 +9,7 @@ import json
 import socket
 import sys
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -57,10 +57,6 @@ LEEWAY_S: Final = 10
 """By how much the clocks of who signs tokens and of this machine may differ."""
 ASYMMETRIC: Final = [*(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)), "EdDSA"]
 """A secret that both sides know would let whoever checks tokens make them."""
-Whose = tuple[str | None, str | None]
-"""The user and the tenant, as far as they are asked for."""
-Identity = Callable[[Mapping[str, str]], Whose | None]
-"""Says by the headers of a request whose it is. None: nobody knows."""
 
 
 class Session(StreamableHTTPServerTransport):
@@ -93,7 +89,8 @@ class Gate:
         sources["tenant"] = options.tenant_header or options.tenant_claim
         self._shared = Shared(options, *(name for name, source in sources.items() if source))
         self._options, self.group = options, anyio.create_task_group()
-        self._identity = identity_of(options)
+        self._keys = {} if options.token_key is None else keys_of(options.token_key)
+        """Of those who sign tokens; none: headers say whose a request is."""
         self._sessions: dict[str, Session] = {}
         self._guards = lru_cache(MAX_SESSIONS)(partial(Guards, self._shared))
         allowed = {one.strip() for one in options.allow_host.split(",") if one.strip()}
@@ -129,23 +126,19 @@ class Gate:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        whose, name = self._identity(headers), headers.get("mcp-session-id")
-        if whose is None:
+        owner, name = self._owner(headers), headers.get("mcp-session-id")
+        if owner is None:
             why = "this needs a token, or a header, that says whose it is"
             await Response(why, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
-        # A token that says whose the request is may be a new one; any other token is that of the session.
-        owner = (*whose, None if self._options.token_key else headers.get("authorization"))
         version = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1])
         stateless = version not in HANDSHAKE_PROTOCOL_VERSIONS
         if name is not None:
             known = self._sessions.get(name)
-            answer = (
-                known.handle_request
-                if known is not None and known.owner == owner
-                else Response("there is no such session", 404)
-            )
-            await answer(scope, receive, send)
+            if known is None or known.owner != owner:
+                await Response("there is no such session", 404)(scope, receive, send)
+            else:
+                await known.handle_request(scope, receive, send)
         elif not stateless and len(self._sessions) >= MAX_SESSIONS:
             await Response("there are too many sessions", 503)(scope, receive, send)
         else:
@@ -157,6 +150,36 @@ class Gate:
                 if session.pump is None or session.pump.version is None:
                     # It is over with its one request, or did not begin as a session does.
                     await session.terminate()
+
+    def _owner(self, headers: Headers) -> tuple[str | None, ...] | None:
+        """
+        The user and the tenant of a request, as far as they are asked for, and the token of its session; None if it does not say them.
+        """
+        options, said, token = self._options, dict[str, Any](headers), headers.get("authorization")
+        names = options.identity_header, options.tenant_header
+        if self._keys:
+            # A token that says whose the request is may be a new one; any other token is that of the session.
+            said, names, token = self._claims(token or ""), (options.identity_claim, options.tenant_claim), None
+        if not all(isinstance(said.get(name), str) and said[name] for name in names if name is not None):
+            return None
+        user, tenant = names
+        return said.get(user, options.user), said.get(tenant, options.tenant), token
+
+    def _claims(self, shown: str) -> dict[str, Any]:
+        """
+        The claims of the token that is *shown*; none if it was not signed for us.
+        """
+        scheme, _, token = shown.strip().partition(" ")
+        options, token = self._options, token.strip()
+        asked: Any = {"require": ["exp", "aud", *(["iss"] if options.token_issuer else [])]}
+        names = {"audience": options.token_audience, "issuer": options.token_issuer}
+        try:
+            # Of several keys the token names one.
+            key: Any = self._keys.get(jwt.get_unverified_header(token).get("kid"), self._keys.get(None))
+            claims: dict[str, Any] = jwt.decode(token, key, ASYMMETRIC, asked, leeway=LEEWAY_S, **names)
+        except (jwt.PyJWTError, TypeError, ValueError):
+            return {}
+        return claims if scheme.lower() == "bearer" else {}
 
     async def _live(self, session: Session, headers: Headers, *, task_status: TaskStatus[None]) -> None:
         """
@@ -182,55 +205,20 @@ class Gate:
                 guards.sessions.end(guards.sessions.of(session.run({}).name))
 
 
-# Whose a request is: by headers that a gateway sets, or by a signed token
-
-
-def identity_of(options: argparse.Namespace) -> Identity:
+def keys_of(path: str) -> dict[str | None, Any]:
     """
-    Returns the rule for whose a request is, as *options* want it known. Raises PolicyError for keys that cannot be read.
+    Returns the public keys in the file *path*, by their names; the only one stands for each name. Raises PolicyError if it has none.
     """
-    if options.token_key is None:
-        return partial(_by_headers, options)
     try:
-        text = Path(options.token_key).read_text()
+        text = Path(path).read_text()
         if "-----BEGIN" in text:
-            return partial(_by_token, options, {None: load_pem_public_key(text.encode())})
+            return {None: load_pem_public_key(text.encode())}
         keys = {one.key_id: one.key for one in jwt.PyJWKSet.from_json(text).keys if one.key_type != "oct"}
         if not keys:
             raise ValueError("it has no public key")
-        return partial(_by_token, options, keys if len(keys) > 1 else {None: next(iter(keys.values()))})
     except (OSError, ValueError, jwt.PyJWTError) as error:
-        raise PolicyError([f"`--token-key {options.token_key}` cannot be read: {error}"]) from None
-
-
-def _by_headers(options: argparse.Namespace, headers: Mapping[str, str]) -> Whose | None:
-    user = options.user if options.identity_header is None else headers.get(options.identity_header)
-    tenant = options.tenant if options.tenant_header is None else headers.get(options.tenant_header)
-    lacks = (options.identity_header and not user) or (options.tenant_header and not tenant)
-    return None if lacks else (user, tenant)
-
-
-def _by_token(options: argparse.Namespace, keys: Mapping[str | None, Any], headers: Mapping[str, str]) -> Whose | None:
-    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-    if scheme.lower() != "bearer":
-        return None
-    try:
-        claims = jwt.decode(
-            token.strip(),
-            # Of several keys the token names one.
-            keys.get(jwt.get_unverified_header(token.strip()).get("kid"), keys.get(None)),
-            algorithms=ASYMMETRIC,
-            audience=options.token_audience,
-            issuer=options.token_issuer,
-            leeway=LEEWAY_S,
-            options={"require": ["exp", "aud", *(["iss"] if options.token_issuer else [])]},
-        )
-    except (jwt.PyJWTError, TypeError, ValueError):
-        return None
-    user = claims.get(options.identity_claim)
-    tenant = options.tenant if options.tenant_claim is None else claims.get(options.tenant_claim)
-    texts = [user, *([] if options.tenant_claim is None else [tenant])]
-    return (user, tenant) if all(isinstance(one, str) and one for one in texts) else None
+        raise PolicyError([f"`--token-key {path}` cannot be read: {error}"]) from None
+    return {**keys} if len(keys) > 1 else {None: next(iter(keys.values()))}
 
 
 # The server
