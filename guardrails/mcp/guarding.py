@@ -84,12 +84,10 @@ class Guarding:
             return self.sessions.of()
         now = self._clock()
         session, called_at = self._held.pop(run.name, (None, now))
-        if session is None:
-            # Other processes may have the same store.
-            own = run.name == PROCESS
-            session = self.sessions.of(f"{PROCESS}:{uuid4()}" if own else run.name, run=own)
-        elif not run.named and now - called_at > IDLE_S:
-            session = self.sessions.of(f"{run.name}:{uuid4()}", run=True)
+        # Other processes may have the same store.
+        anew = run.name == PROCESS if session is None else not run.named and now - called_at > IDLE_S
+        if session is None or anew:
+            session = self.sessions.of(f"{run.name}:{uuid4()}" if anew else run.name, run=anew)
         self._held[run.name] = session, now
         if len(self._held) > MAX_HELD:
             self._held.popitem(last=False)

@@ -101,10 +101,10 @@ class Guards(Guarding):
         Know the tools that a server *listed*. Those that say something else than they did are held.
         """
         # One without a name takes none of the others along.
-        listed = [with_room(one) for one in listed if isinstance(one, dict) and type(one.get("name")) is str]
+        listed = [one for one in listed if isinstance(one, dict) and type(one.get("name")) is str]
         pins = self._shared.pins
         held = {} if pins is None else pins.look(self._shared.server, listed)
-        super().hear(listed, {} if watches(self._policy) else held)
+        super().hear(map(with_room, listed), {} if watches(self._policy) else held)
 
     def shown(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """
