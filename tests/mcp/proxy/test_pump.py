@@ -27,6 +27,7 @@ from mcp_types import jsonrpc_message_adapter
 
 from guardrails.mcp.command import main, options_of
 from guardrails.mcp.guarding import run_of
+from guardrails.mcp.pins import Pins, server_of
 from guardrails.mcp.proxy import Guards, Pump, Shared
 from guardrails.mcp.wire import BESIDE, ENVELOPE, RUN, THEIRS
 
@@ -431,3 +432,8 @@ def test_a_tool_without_a_name_takes_no_other_along(connect: Connect, tmp_path: 
     one.tools = [{"description": "nobody"}, 7, *CHANGED]  # type: ignore[list-item]
     assert was_refused(one.call("echo"))
     assert len(one.listed(one.tools)) == len(CHANGED)
+
+
+def test_the_room_for_notes_is_no_change_of_a_tool(connect: Connect, tmp_path: Path) -> None:
+    assert Pins(str(tmp_path / "pins")).look(server_of(["files-server"]), TOOLS) == {}
+    assert not was_refused(held_tools(connect, tmp_path).call("add", {"a": 1, "b": 2}, text("3")))
