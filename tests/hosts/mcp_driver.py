@@ -29,10 +29,8 @@ _NO_AGENT = "MCP knows no agent that pauses, or asks another; mcp_types/methods.
 _OBJECT = "arguments are an object when a client sends them; mcp_types/_types.py, CallToolRequestParams.arguments"
 CANNOT: Final[dict[str, str]] = {
     "test_a_stuck_model_comes_to_a_final_answer": _NO_MODEL,
-    "test_a_stuck_model_is_stopped_with_asynchronous_tools_too": _NO_MODEL,
     "test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end": _NO_MODEL,
     "test_a_model_at_the_cap_comes_to_a_final_answer": _NO_MODEL,
-    "test_a_synchronous_run_comes_to_a_final_answer_too": _NO_MODEL,
     "test_text_is_streamed_in_pieces_and_the_guards_are_the_same": _NO_MODEL,
     "test_a_model_that_calls_with_tools_off_is_asked_once_more_and_the_digest_is_the_answer": _NO_MODEL,
     "test_a_model_that_stays_silent_with_tools_off_is_answered_for_by_the_digest": _NO_MODEL,

@@ -75,7 +75,6 @@ class Driver:
     cannot: ClassVar[Mapping[str, str]] = {
         "test_a_stuck_model_comes_to_a_final_answer": NO_OFF,
         "test_a_model_at_the_cap_comes_to_a_final_answer": NO_OFF,
-        "test_a_synchronous_run_comes_to_a_final_answer_too": NO_OFF,
         "test_text_is_streamed_in_pieces_and_the_guards_are_the_same": NO_OFF,
         "test_a_model_that_calls_with_tools_off_is_asked_once_more_and_the_digest_is_the_answer": NO_OFF,
         "test_a_structured_output_is_valid_at_the_end_too": NO_OFF,
@@ -87,7 +86,6 @@ class Driver:
         "test_an_object_that_a_tool_returns_reads_as_one": NO_OBJECT,
         "test_a_store_that_fails_does_not_lose_the_conversation": NO_STATE,
         "test_a_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
-        "test_a_synchronous_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
         "test_a_forced_tool_choice_holds_for_the_first_request_only": "ClaudeAgentOptions (types.py:2430) has no tool choice",
         "test_a_pause_of_one_call_runs_the_others_of_its_turn_once": "Claude Code defers the only call of a turn, and no other: "
         "ResultMessage has one `deferred_tool_use` (types.py:1782)",

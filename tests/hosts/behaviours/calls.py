@@ -6,13 +6,12 @@ import asyncio
 import json
 import threading
 
+import pytest
+
 from guardrails import Budget, Duplicates, Policy, Rule, Truncate
 from tests.hosts.driver import Asked, Call, Say
 
 from .base import Behaviours, asearching, envelope, in_turn, search, searching, statuses
-
-
-HANGS = Rule(match="hang", declared={"timeout": 0.05})
 
 
 class Calls(Behaviours):
@@ -95,30 +94,27 @@ class Calls(Behaviours):
         assert cut["is_complete"] is False
         assert len(done.results[0]) < 4_096
 
-    def test_a_tool_that_takes_too_long_is_given_up(self) -> None:
-        async def hang() -> str:
+    @pytest.mark.parametrize("sync", [False, True])
+    def test_a_tool_that_takes_too_long_is_given_up(self, sync: bool) -> None:
+        over = threading.Event()
+
+        def hang() -> str:
+            """Ends late."""
+            over.wait(20)
+            return "late"
+
+        async def never() -> str:
             """Never ends."""
             await asyncio.Event().wait()
             return "never"
 
-        done = self.go(Policy([Budget(max_calls=5)], rules=[HANGS]), [hang], in_turn(Say(calls=(Call("hang"),))))
-        assert envelope(done.results[0])["error_type"] == "timeout"
-        assert done.answer == "Done."
-
-    def test_a_synchronous_tool_that_takes_too_long_is_given_up(self) -> None:
-        over = threading.Event()
-
-        def hang() -> str:
-            """Never ends."""
-            over.wait(20)
-            return "late"
-
         def script(asked: Asked) -> Say:
             if asked.n:
                 over.set()
-            return Say("Done.") if asked.n else Say(calls=(Call("hang"),))
+            return Say("Done.") if asked.n else Say(calls=(Call("hang" if sync else "never"),))
 
-        done = self.go(Policy([Budget(max_calls=5)], rules=[HANGS]), [hang], script)
+        limit = Rule(match="*", declared={"timeout": 0.05})
+        done = self.go(Policy([Budget(max_calls=5)], rules=[limit]), [hang if sync else never], script)
         assert envelope(done.results[0])["error_type"] == "timeout"
         assert done.answer == "Done."
 

@@ -4,6 +4,8 @@ How a run ends: by an answer of the model's, forced if need be, and never by an 
 
 from typing import Any
 
+import pytest
+
 from pydantic import BaseModel
 
 from guardrails import Budget, Policy
@@ -47,14 +49,11 @@ class Ends(Behaviours):
         assert done.answer == "I know nothing of it."
         assert len(done.asked) <= 8
 
-    def test_a_model_at_the_cap_comes_to_a_final_answer(self) -> None:
-        done = self.go(Policy([Budget(max_calls=3)]), [searching([])], roaming)
+    @pytest.mark.parametrize("sync", [False, True])
+    def test_a_model_at_the_cap_comes_to_a_final_answer(self, sync: bool) -> None:
+        done = self.go(Policy([Budget(max_calls=3)]), [searching([])], roaming, sync=sync)
         assert done.answer == "I know nothing of it."
         assert [asked.off for asked in done.asked] == [False, False, False, True]
-
-    def test_a_synchronous_run_comes_to_a_final_answer_too(self) -> None:
-        done = self.go(Policy([Budget(max_calls=2)]), [searching([])], roaming, sync=True)
-        assert done.answer == "I know nothing of it."
 
     def test_text_is_streamed_in_pieces_and_the_guards_are_the_same(self) -> None:
         ran: list[str] = []

@@ -5,6 +5,8 @@ Calls that wait for a person: by the guard `approve`, and in the host's own form
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from guardrails import Approve, Budget, MemorySink, Policy
 from tests.conftest import FakeClock
 from tests.hosts.driver import Asked, Call, Say
@@ -64,18 +66,17 @@ class Pauses(Behaviours):
         assert [envelope(result)["status"] for result in paid.results[-2:]] == ["success", "denied"]
         assert session.ledger.progress["calls_used"] == 2
 
-    def test_a_call_that_an_approver_allows_runs_at_once(self) -> None:
+    @pytest.mark.parametrize(
+        ("approver", "paid", "said"),
+        [(lambda parked: parked.arguments == {"amount": 5}, [5], "success"), (lambda _: "too much", [], "too much")],
+    )
+    def test_a_call_that_an_approver_answers_runs_at_once_or_is_told_why(
+        self, approver: Any, paid: list[int], said: str
+    ) -> None:
         bank = Bank()
-        policy = Policy([Approve(tools=("pay",))])
-        done = self.go(policy, [bank.pay], once, options={"approver": lambda parked: parked.arguments == {"amount": 5}})
-        assert bank.paid == [5]
-        assert envelope(done.results[0])["status"] == "success"
-
-    def test_a_call_that_an_approver_refuses_is_told_why(self) -> None:
-        bank = Bank()
-        done = self.go(Policy([Approve(tools=("pay",))]), [bank.pay], once, options={"approver": lambda _: "too much"})
-        assert bank.paid == []
-        assert "too much" in done.results[0]
+        done = self.go(Policy([Approve(tools=("pay",))]), [bank.pay], once, options={"approver": approver})
+        assert bank.paid == paid
+        assert said in done.results[0]
 
     def test_a_call_that_the_host_holds_is_charged_once_and_runs_an_hour_later(self, clock: FakeClock) -> None:
         bank, policy, sink = Bank(), Policy([Budget(max_calls=5)]), MemorySink()
