@@ -488,11 +488,9 @@ def _fitting(holds: Mapping[str, Any], holder: str, used: Sequence[int]) -> str 
     Returns the open request of a session that a response that *used* (micro-dollars, tokens) fits, the least one; else the largest.
     Without *used*: of those that nobody estimated.
     """
-    own = {key: one for key, one in holds.items() if key.rpartition("#")[0] == holder and (used or not one[3])}
-    enough = [
-        key for key, one in own.items() if all(not has or has >= n for has, n in zip(one[1:], used, strict=False))
-    ]
-    return (min if enough else max)(enough or own, key=lambda key: own[key][2:0:-1], default=None)
+    own = {key: one[1:3] for key, one in holds.items() if key.rpartition("#")[0] == holder and (used or not one[3])}
+    enough = [key for key, has in own.items() if not any(0 < h < n for h, n in zip(has, used, strict=False))]
+    return (min if enough else max)(enough or own, key=lambda key: own[key][::-1], default=None)
 
 
 def _refusal(code: str, message: str, hint: str, *, ends: bool = False, **values: object) -> Denial:

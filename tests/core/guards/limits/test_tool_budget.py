@@ -4,7 +4,7 @@ What one tool may use.
 
 from typing import Any
 
-from guardrails import Budget, Policy, Rule, Success, Tool
+from guardrails import Budget, Facts, Policy, Rule, SessionState, Success, Tool, ToolCall
 from guardrails.core.guards.budget import ToolBudget
 from tests.tables import table
 
@@ -51,6 +51,15 @@ def test_what_a_call_really_cost_counts_and_a_late_claim_does_not(clock: Any) ->
     session.decide("search_web", {"n": "other"}, id="other")
     session.complete(slow, Success("ok", cost_usd=0))
     assert [session.decide("search_web", {"n": n}, id=f"{n}").allowed for n in range(2)] == [True, False]
+
+
+def test_money_that_a_tool_spent_under_0_2_0_still_counts() -> None:
+    call, facts = ToolCall("pay", {}, "1", None, 1), Facts(0, cost=200_000)
+    for spent, refused in ((700_000, False), (900_000, True)):
+        denial = ToolBudget(limit="max_cost_usd", amount=10**6).check(
+            call, SessionState(), {"max_cost:pay": spent}, facts
+        )
+        assert (denial is not None) is refused
 
 
 def test_tokens_of_one_tool_are_counted_when_its_calls_are_done(clock: Any) -> None:
