@@ -29,7 +29,6 @@ from guardrails.core.packing import VERSION as STATE
 from guardrails.core.retries import model as retry_model
 from guardrails.hooks import install as hook
 from guardrails.mcp.command import parser as proxy
-from guardrails.offline.transcripts.files import GROUP
 from guardrails.policy.check import VERSION as POLICY
 from guardrails.stores import sqlite
 from guardrails.stores.redis import FORMAT
@@ -205,7 +204,7 @@ def formats() -> Iterator[str]:
     yield f"format retry-model {retry_model.VERSION}"
     yield f"format sqlite {sqlite.VERSION}"
     yield f"format state {STATE}"
-    yield f"entry-points {GROUP}"
+    yield "entry-points guardrails.readers"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     yield from (
         f"extra {extra}"
