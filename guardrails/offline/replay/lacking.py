@@ -51,8 +51,8 @@ def not_judged(chain: Chain, rows: Sequence[Row]) -> dict[str, str]:
 
     def lack(what: str, lacking: set[str]) -> str | None:
         names = sorted(lacking)
-        shown = [*names[:SHOWN], *([f"{len(names) - SHOWN} more"] if len(names) > SHOWN else [])]
-        named = "any source" if len(names) == len(sources) > 1 else ", ".join(shown)
+        more = f" and {len(names) - SHOWN} more sources" if len(names) > SHOWN else ""
+        named = "any source" if len(names) == len(sources) > 1 else ", ".join(names[:SHOWN]) + more
         return f"{what} {named}" if names else None
 
     used = {row.source for row in rows if row.priced is not None}
