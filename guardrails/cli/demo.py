@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import guardrails
+
 from guardrails.offline.figures import plural
 
 from .printing import Json, fail, points, print_json, say, table
@@ -37,12 +39,9 @@ def demo(
       guardrails demo --policy strict --json
       guardrails demo --transcript chat.json --policy policy.yaml
     """
-    from guardrails.policy.policy import Policy
-    from guardrails.sinks import JsonLines
-
-    chain = Policy.load(policy)
+    chain = guardrails.Policy.load(policy)
     with ExitStack() as stack:
-        sink = stack.enter_context(JsonLines(records)) if records else None
+        sink = stack.enter_context(guardrails.JsonLines(records)) if records else None
         if transcripts:
             from guardrails.agent.playback import NOT_JUDGED, play
             from guardrails.offline.transcripts import Report

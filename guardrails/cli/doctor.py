@@ -13,6 +13,8 @@ from typing import Final
 
 import typer
 
+from guardrails import __version__
+
 from .printing import FOUND, Json, show
 
 
@@ -38,7 +40,6 @@ def doctor(*, as_json: Json = False) -> None:
       guardrails doctor --json
     """
     from guardrails.core.values.errors import SandboxUnavailable
-    from guardrails.core.values.version import __version__
     from guardrails.processes.sandbox import bubblewrap
 
     blocked = None

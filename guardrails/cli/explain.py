@@ -9,16 +9,14 @@ it.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+import guardrails
+
 from .policy import Own, own_guards
 from .printing import Json, fail, print_json, show, table
-
-
-if TYPE_CHECKING:
-    from guardrails.core.guards.base import Guard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +93,7 @@ def explain(
     show(_found(code.strip().strip("`"), known).to_dict(), as_json=as_json)
 
 
-def _own(guards: "Iterable[type[Guard]]") -> Iterator[Explained]:
+def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
     """
     The codes that guards of one's own declare; their docstrings say what they mean.
     """

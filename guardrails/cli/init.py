@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+import guardrails
+
 from guardrails.offline.figures import plural
 
 from .files import inputs_of, must_have, write_whole
@@ -47,14 +49,13 @@ def init(
     """
     from guardrails.offline.report.quality import count_files, suggestions
     from guardrails.offline.report.starter import starter
-    from guardrails.policy.policy import Policy
 
     named = transcripts or []
     if output.exists() and not force:
         fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
     if "-" in named:
         fail("the calls are read twice, so that `-` cannot be: name a file")
-    files, policy, found = inputs_of(named, output=output), Policy.load(BASE), None
+    files, policy, found = inputs_of(named, output=output), guardrails.Policy.load(BASE), None
     if named:
         with progress(quiet=quiet or as_json) as tell:
             found = count_files(policy, files, tell)
@@ -80,10 +81,9 @@ def _refuses_wrongly(text: str, files: "list[Input]") -> bool:
     """
     from guardrails.offline.replay.run import judge_files
     from guardrails.offline.replay.tally import LIMITS
-    from guardrails.policy.policy import Policy
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "policy.yaml"
         path.write_text(text, encoding="utf-8")
-        judged = judge_files([Policy.load(path, reload=None)], files)[0].total
+        judged = judge_files([guardrails.Policy.load(path, reload=None)], files)[0].total
     return bool(judged.wrong) or any(code.startswith(LIMITS) for code in judged.denied)

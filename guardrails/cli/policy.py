@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+import guardrails
+
 from guardrails.offline.figures import plural
 
 from .files import write_whole
@@ -21,9 +23,7 @@ from .printing import show as document
 
 
 if TYPE_CHECKING:
-    from guardrails.core.guards.base import Guard
     from guardrails.policy.file import Node
-    from guardrails.policy.policy import Policy
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
 OF_MODELS: Final = (
@@ -108,9 +108,7 @@ def schema(
       guardrails policy schema
       guardrails policy schema -o policy.schema.json
     """
-    from guardrails.policy.policy import Policy
-
-    text = json.dumps(Policy.schema(own_guards(own)), indent=2, ensure_ascii=False)
+    text = json.dumps(guardrails.Policy.schema(own_guards(own)), indent=2, ensure_ascii=False)
     write_whole(output, f"{text}\n") if output else typer.echo(text)
 
 
@@ -128,9 +126,7 @@ def show(
       guardrails policy show default
       guardrails policy show policy.yaml --json
     """
-    from guardrails.policy.policy import Policy
-
-    document(chain_of(Policy.load(name, guards=own_guards(own))), as_json=as_json)
+    document(chain_of(guardrails.Policy.load(name, guards=own_guards(own))), as_json=as_json)
 
 
 @policy.command("test")
@@ -156,14 +152,13 @@ def policy_test(
     """
     from guardrails.offline.policy_cases import find_cases, load_cases, report, run_case, shipped_with_cases
     from guardrails.offline.policy_cases.steps import cases_schema
-    from guardrails.policy.policy import Policy
 
     if schema:
         print_json(cases_schema())
         return
     guards, suites = own_guards(own), []
     for name in [policy] if policy else shipped_with_cases():
-        held = Policy.load(name, guards=guards)
+        held = guardrails.Policy.load(name, guards=guards)
         for file in map(load_cases, cases or [find_cases(name)]):
             if file.policy not in (None, Path(name).stem):
                 typer.echo(printable(f"{file.file}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
@@ -180,21 +175,22 @@ def policy_test(
         raise typer.Exit(FOUND)
 
 
-def own_guards(files: Iterable[str] | None) -> "tuple[type[Guard], ...]":
+def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ...]":
     """
     Returns the guards that Python *files* define, in their order; ends the command if one cannot be used. A file is run: it is to be one that
     is trusted.
     """
-    from guardrails.core.guards.base import Guard
     from guardrails.policy.own_file import run_file
 
-    guards: list[type[Guard]] = []
+    guards: list[type[guardrails.Guard]] = []
     for file in files or ():
         try:
             module = run_file(file, "guards")
         except ImportError as error:
             fail(str(error))
-        kinds = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Guard)]
+        kinds = [
+            each for each in vars(module).values() if isinstance(each, type) and issubclass(each, guardrails.Guard)
+        ]
         own = [each for each in kinds if each.__module__ == module.__name__]
         if not own:
             fail(f"`{file}` defines no guard: write `@guard` above a `class Mine(Guard)`")
@@ -209,21 +205,19 @@ def _placed(mistake: str) -> dict[str, Any]:
     return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
 
 
-def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None = None) -> dict[str, Any]:
+def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: str | None = None) -> dict[str, Any]:
     """
     All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards. The hints are
     the values of other files that it overrides.
     """
-    from guardrails.core.values.errors import PolicyError
     from guardrails.policy.document import Document
     from guardrails.policy.file import find, shipped
-    from guardrails.policy.policy import Policy
 
     found: dict[str, Any] = {"file": file, "guards": None, "hints": []}
     try:
         document = Document(file, own)
-        found["guards"] = len(Policy(**document.arguments()).chain)
-    except PolicyError as error:
+        found["guards"] = len(guardrails.Policy(**document.arguments()).chain)
+    except guardrails.PolicyError as error:
         # What is found after the file was read has no place in it.
         return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
     # What a shipped policy says is not written by whoever checks it.
@@ -253,7 +247,7 @@ def _not_held(root: "Node", host: str | None) -> Iterator[str]:
         yield str(Mistake(found.named, f"{where}{limit}: `{host}` {lacks}, so that this limits nothing there{hint}"))
 
 
-def chain_of(policy: "Policy") -> dict[str, Any]:
+def chain_of(policy: "guardrails.Policy") -> dict[str, Any]:
     """
     A policy for another program: its guards in order, with the settings that are not the default.
     """
@@ -276,5 +270,5 @@ def chain_of(policy: "Policy") -> dict[str, Any]:
     }
 
 
-def _settings_of(guards: "Iterable[Guard]") -> list[dict[str, Any]]:
+def _settings_of(guards: "Iterable[guardrails.Guard]") -> list[dict[str, Any]]:
     return [{"guard": guard.name, **guard.settings()} for guard in guards]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+import guardrails
+
 from guardrails.offline.figures import plural
 
 from .files import Files, Html, inputs_of, must_have, write_page
@@ -59,9 +61,8 @@ def replay(
     """
     from guardrails.offline.replay.exact import replayed
     from guardrails.offline.replay.run import judge_files
-    from guardrails.policy.policy import Policy
 
-    policies = [Policy.load(name) for name in (policy, compare) if name is not None]
+    policies = [guardrails.Policy.load(name) for name in (policy, compare) if name is not None]
     if exact and (decisions or html):
         fail("`--exact` goes without `--decisions` and `--html`")
     found = inputs_of(files, decisions=decisions, html=html)

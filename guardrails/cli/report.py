@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+import guardrails
+
 from guardrails.offline.figures import duration, plural, share, usd, visible
 
 from .files import Files, Html, inputs_of, must_have, write_page, write_whole
@@ -64,11 +66,10 @@ def report(
     """
     from guardrails.offline.report.quality import count_files, suggestions, to_dict
     from guardrails.offline.report.suggestions import overrides
-    from guardrails.policy.policy import Policy
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
-    known = Policy.load(policy)
+    known = guardrails.Policy.load(policy)
     files = inputs_of(records, html=html, output=output)
     with progress(quiet=quiet or as_json) as tell:
         found = count_files(known, files, tell)

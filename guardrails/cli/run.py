@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 
+import guardrails
+
 from .printing import FOUND, INTERRUPTED, USAGE, Json, print_json, printable, table
 
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
-    from guardrails.agent.conversations import Conversations
 
 Sandbox = Literal["auto", "bwrap", "read-only", "none"]
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
@@ -133,12 +134,12 @@ def _list(file: Path, *, as_json: bool) -> None:
     table(rows)
 
 
-def _conversations(file: Path) -> "Conversations":
-    from guardrails.agent.conversations import ConversationError, Conversations
+def _conversations(file: Path) -> "guardrails.Conversations":
+    from guardrails.agent.conversations import ConversationError
 
     if not file.exists():
         raise ConversationError(f"no conversations are kept in `{file}`")
-    return Conversations(file)
+    return guardrails.Conversations(file)
 
 
 @contextmanager
@@ -149,7 +150,6 @@ def _agent(
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
     from guardrails.agent.agent import Agent, prepare, started
-    from guardrails.agent.conversations import Conversations
     from guardrails.agent.endpoint import client_of
     from guardrails.agent.servers import mcp_tools
     from guardrails.agent.settings import Settings
@@ -176,7 +176,7 @@ def _agent(
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
-        kept = kept or opened.enter_context(Conversations(file))
+        kept = kept or opened.enter_context(guardrails.Conversations(file))
         yield Agent(kept, chat or started(kept, settings, task or ""), prepared, view, client, records)
 
 
@@ -213,11 +213,9 @@ def _amounts(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _ended_by(error: BaseException) -> dict[str, Any]:
-    from guardrails.core.values.errors import GuardrailsError
-
     if isinstance(error, KeyboardInterrupt):
         return {"ended": "interrupted", "code": "interrupted", "exit_code": INTERRUPTED}
-    if not isinstance(error, GuardrailsError):
+    if not isinstance(error, guardrails.GuardrailsError):
         # A mistake of this library, or of a tool's file: whoever looks for it needs all of it.
         traceback.print_exception(error)
     code = getattr(error, "code", None) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
