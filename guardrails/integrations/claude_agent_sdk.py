@@ -22,7 +22,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
 from guardrails.hooks.clients import Answer
 from guardrails.hooks.events import EVENTS, answer, session_of
-from guardrails.policy.sessions import Sessions, tried
+from guardrails.policy.sessions import SessionOptions, Sessions, tried
 from guardrails.session.session import Session
 
 from .hosting import Asking, declared
@@ -34,7 +34,6 @@ with needs("claude-agent-sdk", "this adapter"):
 if TYPE_CHECKING:
     from guardrails.core.decision import Decision
     from guardrails.policy.policy import Policy
-    from guardrails.policy.sessions import SessionOptions
 
 UNHOOKED: Final = ("PermissionDenied", "SessionStart")
 """Of the events, those that the SDK's hooks do not have."""
@@ -101,7 +100,7 @@ class GuardrailsHooks:
         envelopes: bool = False,
         can_use_tool: Any = None,
         timeout: float | None = None,
-        **options: "Unpack[SessionOptions]",
+        **options: Unpack[SessionOptions],
     ) -> None:
         self._sessions = Sessions(guarded, **options)
         self._person, self._envelopes, self._timeout = can_use_tool, envelopes, timeout
@@ -266,13 +265,16 @@ class _Told:
             return self._result(session, message)
         asker = getattr(message, "parent_tool_use_id", None)
         held = self._held.get(asker)
-        key = (message.message_id or message.uuid) if isinstance(message, host.AssistantMessage) else None
+        if not isinstance(message, host.AssistantMessage):
+            if held is not None:
+                self._flush(session, asker)
+            return message
+        key = message.message_id or message.uuid
         if held is not None and held.key != key:
             self._flush(session, asker)
-        if isinstance(message, host.AssistantMessage):
-            held = self._held.setdefault(asker, _Response(key, message.model, message.usage))
-            held.usage = message.usage or held.usage
-            held.calls += sum(isinstance(block, host.ToolUseBlock) for block in message.content)
+        held = self._held.setdefault(asker, _Response(key, message.model, message.usage))
+        held.usage = message.usage or held.usage
+        held.calls += sum(isinstance(block, host.ToolUseBlock) for block in message.content)
         return message
 
     def _flush(self, session: Session, asker: str | None) -> None:
