@@ -81,6 +81,32 @@ class Helper:
     script: Script
 
 
+@dataclass(frozen=True)
+class Way:
+    """
+    How a run is to be made; each but the first two is given by some tests only.
+    """
+
+    prompt: str = "go"
+    thread: str | None = None
+    stream: bool = False
+    """The model says its text word by word."""
+    sync: bool = False
+    """The host's synchronous run, if it has one."""
+    choice: str | None = None
+    """The name of a tool; the user of the host forces it."""
+    output: Any = None
+    """A model of pydantic; the structured output that the user of the host asks for."""
+    helper: Helper | None = None
+    """The tools are joined by `helper(task)`, which asks it."""
+    pausing: Sequence[str] = ()
+    """Names of tools whose calls the host holds, in its own form, until a person has said yes."""
+    resume: bool | None = None
+    """True goes on in the thread, where it paused; a person has said yes."""
+    cancel: Any = None
+    """A `threading.Event`; once it is set the run is cancelled, see `cancelled`."""
+
+
 @dataclass
 class Ran:
     """
@@ -121,30 +147,10 @@ class Driver(Protocol):
         The adapter of a policy or a session; *options* are those of `Policy.session`.
         """
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        **more: Any,
-    ) -> Ran:
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
         """
-        Let an agent of the host run *tools* as *script* says, in *thread* if it is named, behind *adapter* (None: the bare host).
-
-        With *stream* the model says its text word by word. With *sync* it is the host's synchronous run, if it has one.
-        Of a thread the driver keeps between runs what the host keeps. *more*, each given by some tests only:
-
-        * `choice`: the name of a tool; the user of the host forces it.
-        * `output`: a model of pydantic; the structured output that the user of the host asks for.
-        * `helper`: a `Helper`; the tools are joined by `helper(task)`, which asks it.
-        * `pausing`: names of tools whose calls the host holds, in its own form, until a person has said yes.
-        * `resume`: True goes on in *thread*, where it paused; a person has said yes.
-        * `cancel`: a `threading.Event`; once it is set the run is cancelled, see `cancelled`.
+        Let an agent of the host run *tools* as *script* says, behind *adapter* (None: the bare host), in the `Way` that
+        *how* says. Of a thread the driver keeps between runs what the host keeps.
         """
 
 

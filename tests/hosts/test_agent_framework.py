@@ -38,7 +38,7 @@ from tests.replaying import replay
 
 from .behaviours.base import envelope, in_turn, search, searching
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:agent_framework")
@@ -141,47 +141,37 @@ class Driver:
     def adapter(self, guarded: Any, **options: Any) -> GuardrailsMiddleware:
         return GuardrailsMiddleware(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool = False,
-        cancel: Any = None,
-    ) -> Ran:
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
         client, behind = Scripted(script, self.ids), [] if adapter is None else [adapter]
         made = [
-            tool(one, approval_mode="always_require" if one.__name__ in pausing else "never_require") for one in tools
+            tool(one, approval_mode="always_require" if one.__name__ in way.pausing else "never_require")
+            for one in tools
         ]
-        if helper is not None:
-            inner = Agent(Scripted(helper.script, self.ids), name=HELPER, tools=list(helper.tools), middleware=behind)
+        if way.helper is not None:
+            inner = Agent(
+                Scripted(way.helper.script, self.ids), name=HELPER, tools=list(way.helper.tools), middleware=behind
+            )
             made.append(inner.as_tool(arg_name="task"))
         agent = Agent(client, tools=made, middleware=behind)
         session, before = (
-            (None, []) if thread is None else self.threads.setdefault(thread, (AgentSession(session_id=thread), []))
+            (None, [])
+            if way.thread is None
+            else self.threads.setdefault(way.thread, (AgentSession(session_id=way.thread), []))
         )
         options: dict[str, Any] = {}
-        if choice is not None:
-            options["tool_choice"] = {"mode": "required", "required_function_name": choice}
-        if output is not None:
-            options["response_format"] = output
-        waits = contents(before, "function_approval_request") if resume else []
-        given: Any = prompt
-        if resume:
+        if way.choice is not None:
+            options["tool_choice"] = {"mode": "required", "required_function_name": way.choice}
+        if way.output is not None:
+            options["response_format"] = way.output
+        waits = contents(before, "function_approval_request") if way.resume else []
+        given: Any = way.prompt
+        if way.resume:
             given = [Message("user", [one.to_function_approval_response(approved=True) for one in waits])]
         ran = Ran(asked=client.asked)
 
         async def work() -> Any:
-            if not stream:
+            if not way.stream:
                 return await agent.run(given, session=session, options=options)
             updates = agent.run(given, session=session, options=options, stream=True)
             async for update in updates:
@@ -190,7 +180,7 @@ class Driver:
             return await updates.get_final_response()
 
         try:
-            done = asyncio.run(work() if cancel is None else cancelled(work(), cancel))
+            done = asyncio.run(work() if way.cancel is None else cancelled(work(), way.cancel))
         except BaseException as error:
             ran.error = error
             return ran
@@ -202,7 +192,7 @@ class Driver:
         answered = {one.call_id for one in contents(before, "function_result")}
         ran.unanswered = [one.call_id for one in contents(before, "function_call") if one.call_id not in answered]
         ran.answer = done.messages[-1].text
-        ran.output = done.value if output is not None else None
+        ran.output = done.value if way.output is not None else None
         return ran
 
 

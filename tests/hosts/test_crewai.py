@@ -30,7 +30,7 @@ from guardrails.integrations.crewai import Guardrails
 
 from .behaviours.base import envelope, in_turn, roaming, search, searching, stuck
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
 from .page import programs
 
 
@@ -150,37 +150,22 @@ class CrewAI:
     def adapter(self, guarded: Any, **options: Any) -> Guardrails:
         return Guardrails(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: type | None = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool = False,
-        cancel: Any = None,
-    ) -> Ran:
-        model = Model(script, self._ids, stream=stream)
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
+        model = Model(script, self._ids, stream=way.stream)
         made = tools_of(tools)
-        if helper is not None:
-            inner = agent(Model(helper.script, self._ids), tools_of(helper.tools))
+        if way.helper is not None:
+            inner = agent(Model(way.helper.script, self._ids), tools_of(way.helper.tools))
             inner = inner if adapter is None else adapter.agent(inner)
 
             def ask(task: str) -> str:
-                """Let a helper work on a task."""
+                """Let a way.helper work on a task."""
                 return str(inner.kickoff(task).raw)
 
             made.append(made_tool(HELPER)(ask))
         one = agent(model, made)
-        one = one if adapter is None else adapter.agent(one, thread)
-        given = [*self._threads.get(thread or "", []), {"role": "user", "content": prompt}]
+        one = one if adapter is None else adapter.agent(one, way.thread)
+        given = [*self._threads.get(way.thread or "", []), {"role": "user", "content": way.prompt}]
         ran = Ran(asked=model.asked)
         try:
             with crewai_event_bus.scoped_handlers():
@@ -189,18 +174,18 @@ class CrewAI:
                 def chunk(_: Any, event: Any) -> None:
                     ran.streamed.append(event.chunk)
 
-                if sync or stream:
-                    out = one.kickoff(given, response_format=output)
+                if way.sync or way.stream:
+                    out = one.kickoff(given, response_format=way.output)
                     crewai_event_bus.flush()
-                elif cancel is not None:
-                    out = asyncio.run(cancelled(one.kickoff_async(given), cancel))
+                elif way.cancel is not None:
+                    out = asyncio.run(cancelled(one.kickoff_async(given), way.cancel))
                 else:
-                    out = asyncio.run(one.kickoff_async(given, response_format=output))
+                    out = asyncio.run(one.kickoff_async(given, response_format=way.output))
         except BaseException as error:
             ran.error = error
             return ran
         messages = [one for one in out.messages if one["role"] != "system"]
-        self._threads[thread or ""] = messages if thread else []
+        self._threads[way.thread or ""] = messages if way.thread else []
         ran.results = [str(one["content"]) for one in messages if one["role"] == "tool"]
         called = [call["id"] for one in messages for call in one.get("tool_calls") or ()]
         ran.unanswered = [one for one in called if one not in {two.get("tool_call_id") for two in messages}]

@@ -39,7 +39,7 @@ from tests.openai_api import problems
 from .behaviours.base import in_turn, roaming, searching, stuck
 from .behaviours.pauses import Bank, once
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, Way, cancelled
 
 
 class ScriptedModel(BaseChatModel):
@@ -146,51 +146,36 @@ class Driver:
     def adapter(self, guarded: Any, **options: Any) -> GuardrailsMiddleware:
         return GuardrailsMiddleware(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool | None = None,
-        cancel: Any = None,
-    ) -> Ran:
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
         seen: list[Asked] = []
-        outputs = frozenset() if output is None else frozenset({output.__name__})
-        made = [_pausing(one) if one.__name__ in pausing else tool(one) for one in tools]
-        if helper is not None:
-            made.append(self._helper(adapter, helper))
-        own = [] if choice is None else [Forcing(choice)]
+        outputs = frozenset() if way.output is None else frozenset({way.output.__name__})
+        made = [_pausing(one) if one.__name__ in way.pausing else tool(one) for one in tools]
+        if way.helper is not None:
+            made.append(self._helper(adapter, way.helper))
+        own = [] if way.choice is None else [Forcing(way.choice)]
         agent = create_agent(
             ScriptedModel(script=script, seen=seen, outputs=outputs),
             made,
             middleware=[*own, *([] if adapter is None else [adapter])],
-            response_format=None if output is None else ToolStrategy(output),
-            checkpointer=None if thread is None else self.saver,
+            response_format=None if way.output is None else ToolStrategy(way.output),
+            checkpointer=None if way.thread is None else self.saver,
         )
-        given: Any = {"messages": [("user", prompt)]} if resume is None else Command(resume=resume)
+        given: Any = {"messages": [("user", way.prompt)]} if way.resume is None else Command(resume=way.resume)
         config: Any = {**self.limits}
-        if thread is not None:
-            config["configurable"] = {"thread_id": thread}
+        if way.thread is not None:
+            config["configurable"] = {"thread_id": way.thread}
         ran = Ran(asked=seen)
         try:
-            if sync:
-                state = self._sync(agent, given, config, ran, stream=stream)
+            if way.sync:
+                state = self._sync(agent, given, config, ran, stream=way.stream)
             else:
-                work = self._async(agent, given, config, ran, stream=stream)
-                state = asyncio.run(work if cancel is None else cancelled(work, cancel))
+                work = self._async(agent, given, config, ran, stream=way.stream)
+                state = asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
         except BaseException as error:
             ran.error = error
             state = {}
-        if thread is not None:
+        if way.thread is not None:
             state = agent.get_state(config).values | {"__interrupt__": agent.get_state(config).interrupts}
         return _told(ran, state, outputs)
 

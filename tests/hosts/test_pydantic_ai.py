@@ -40,7 +40,7 @@ from guardrails.integrations.pydantic_ai import GuardrailsCapability
 
 from .behaviours.base import envelope, in_turn, roaming, search, searching, stuck
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
 from .page import programs
 
 
@@ -175,75 +175,62 @@ class PydanticAI:
     def adapter(self, guarded: Any, **options: Any) -> GuardrailsCapability:
         return GuardrailsCapability(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: type | None = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool = False,
-        cancel: Any = None,
-    ) -> Ran:
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
         scripted, behind = Scripted(script, self._ids), [] if adapter is None else [adapter]
-        made = [Tool(tool, requires_approval=tool.__name__ in pausing) for tool in tools]
-        if helper is not None:
-            inner = Agent(Scripted(helper.script, self._ids).model, tools=helper.tools, capabilities=behind)
+        made = [Tool(tool, requires_approval=tool.__name__ in way.pausing) for tool in tools]
+        if way.helper is not None:
+            inner = Agent(Scripted(way.helper.script, self._ids).model, tools=way.helper.tools, capabilities=behind)
 
             async def ask(task: str) -> str:
-                """Let a helper work on a task."""
+                """Let a way.helper work on a task."""
                 return (await inner.run(task)).output
 
             made.append(Tool(ask, name=HELPER))
-        if choice is not None:
-            behind = [*behind, Forcing(choice)]
-        kinds: Any = [output or str, DeferredToolRequests] if pausing else output or str
+        if way.choice is not None:
+            behind = [*behind, Forcing(way.choice)]
+        kinds: Any = [way.output or str, DeferredToolRequests] if way.pausing else way.output or str
         agent = Agent(scripted.model, tools=made, capabilities=behind, output_type=kinds)
-        history = self._threads.get(thread or "", [])
-        given: dict[str, Any] = {"message_history": history, "conversation_id": thread}
-        if resume:
+        history = self._threads.get(way.thread or "", [])
+        given: dict[str, Any] = {"message_history": history, "conversation_id": way.thread}
+        if way.resume:
             prompt_: str | None = None
             given["deferred_tool_results"] = DeferredToolResults(approvals=dict.fromkeys(unanswered(history), True))
         else:
-            prompt_ = prompt
+            prompt_ = way.prompt
         ran = Ran(asked=scripted.asked)
 
         async def streamed() -> Any:
             async with agent.run_stream(prompt_, **given) as result:
                 ran.streamed = (
-                    [text async for text in result.stream_text(delta=True, debounce_by=None)] if output is None else []
+                    [text async for text in result.stream_text(delta=True, debounce_by=None)]
+                    if way.output is None
+                    else []
                 )
                 out = await result.get_output()
                 return result, out
 
         try:
-            if stream:
+            if way.stream:
                 result, out = asyncio.run(streamed())
-            elif cancel is not None:
-                result = asyncio.run(cancelled(agent.run(prompt_, **given), cancel))
+            elif way.cancel is not None:
+                result = asyncio.run(cancelled(agent.run(prompt_, **given), way.cancel))
                 out = result.output
             else:
-                with looped() if sync else nullcontext():
-                    result = agent.run_sync(prompt_, **given) if sync else run(agent, prompt_, **given)
+                with looped() if way.sync else nullcontext():
+                    result = agent.run_sync(prompt_, **given) if way.sync else run(agent, prompt_, **given)
                 out = result.output
         except BaseException as error:
             ran.error = error
             return ran
         messages = result.all_messages()
-        self._threads[thread or ""] = messages if thread else []
+        self._threads[way.thread or ""] = messages if way.thread else []
         ran.results = [part.model_response_str(wrap_if_error=False) for part in returned(messages)]
         if isinstance(out, DeferredToolRequests):
             ran.paused = [call.tool_name for call in out.approvals]
             return ran
         ran.unanswered = unanswered(messages)
-        ran.output = out if output is not None else None
+        ran.output = out if way.output is not None else None
         ran.answer = out if isinstance(out, str) else json.dumps(out.model_dump())
         return ran
 

@@ -40,7 +40,7 @@ from tests.hosts.page import programs
 from .behaviours.base import in_turn, roaming, searching
 from .behaviours.base import search as call_of
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
 
 
 class ScriptedModel(Model):
@@ -140,30 +140,15 @@ class Driver:
     def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
         return GuardrailsHooks(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool | None = None,
-        cancel: Any = None,
-    ) -> Ran:
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
         ran, hooks = Ran(), [] if adapter is None else [adapter]
-        outputs = frozenset() if output is None else frozenset({output.__name__})
-        made: list[Any] = [_pausing(one) if one.__name__ in pausing else tool(one) for one in tools]
-        if helper is not None:
+        outputs = frozenset() if way.output is None else frozenset({way.output.__name__})
+        made: list[Any] = [_pausing(one) if one.__name__ in way.pausing else tool(one) for one in tools]
+        if way.helper is not None:
             inner = Agent(
-                ScriptedModel(helper.script, []),
-                tools=[tool(one) for one in helper.tools],
+                ScriptedModel(way.helper.script, []),
+                tools=[tool(one) for one in way.helper.tools],
                 hooks=hooks,
                 callback_handler=None,
             )
@@ -173,29 +158,29 @@ class Driver:
             tools=made,
             hooks=hooks,
             callback_handler=None,
-            session_manager=None if thread is None else FileSessionManager(thread, storage_dir=self._folder),
+            session_manager=None if way.thread is None else FileSessionManager(way.thread, storage_dir=self._folder),
         )
-        if choice is not None:
-            forced = {"tool": {"name": choice}}
+        if way.choice is not None:
+            forced = {"tool": {"name": way.choice}}
             agent.add_middleware(InvokeModelStage.Input, lambda context: context.replace(tool_choice=forced))
-        given: Any = prompt
-        if resume is not None:
-            asked = self._interrupts[thread]
-            given = [{"interruptResponse": {"interruptId": one.id, "response": resume}} for one in asked]
+        given: Any = way.prompt
+        if way.resume is not None:
+            asked = self._interrupts[way.thread]
+            given = [{"interruptResponse": {"interruptId": one.id, "response": way.resume}} for one in asked]
         result: Any = None
         try:
-            if sync and not stream:
-                result = agent(given, structured_output_model=output)
+            if way.sync and not way.stream:
+                result = agent(given, structured_output_model=way.output)
             else:
-                work = self._async(agent, given, output, ran, stream=stream)
-                result = asyncio.run(work if cancel is None else cancelled(work, cancel))
+                work = self._async(agent, given, way.output, ran, stream=way.stream)
+                result = asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
         except BaseException as error:
             ran.error = error
         ran.results = list(_results(agent.messages, outputs).values())
         if result is None:
             return ran
         if result.stop_reason == "interrupt":
-            self._interrupts[thread] = result.interrupts
+            self._interrupts[way.thread] = result.interrupts
             ran.paused = [one.name for one in result.interrupts]
         else:
             answered = _results(agent.messages)
