@@ -92,7 +92,7 @@ class _Rollout:
             self.scripts, self.failing = self.scripts | {id_}, self.failing and bool(self.scripts)
         self.untold = self.step
         call = RecordedCall(self.session, tool, said, id=id_, model=self.model)
-        return Made(call.declared(TOOLS.get(tool)), id_, self.step, time)
+        return Made(call.declared(TOOLS.get(tool)), id_ or id(item), self.step, time)
 
     def _came(self, item: Mapping[str, Any], time: Any) -> Iterator[Came]:
         id_, output = text(item.get("call_id")), item.get("output")

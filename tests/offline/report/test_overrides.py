@@ -17,39 +17,11 @@ from tests.tables import table
 
 BASE = Policy([Duplicates(rule="evidence", window=20)])
 RULE = {"duplicates": {"rule": "always", "window": 1}}
-HOSTILE = [
-    "a: {polling: true}",
-    "quote \" and \\ and ' in one",
-    "# no comment",
-    "a # comment",
-    "- a",
-    "*",
-    "a*b?[c]",
-    "!!python/object/apply:os.system",
-    "&anchor",
-    "*alias",
-    "%YAML 1.2",
-    "---",
-    "yes",
-    "null",
-    "1",
-    "1.0",
-    "0x1F",
-    "2026-01-01",
-    "~",
-    "=",
-    "<<",
-    " leading",
-    "trailing ",
-    "\N{HOTEL}",
-    "検索",
-    "بحث",
-    "ﬁ",
-    "${HOME}",
-    "{{x}}",
-    "`a`",
-    "<script>",
-]
+HOSTILE = (
+    "a: {polling: true}|quote \" and \\ and ' in one|# no comment|a # comment|- a|*|a*b?[c]|"
+    "!!python/object/apply:os.system|&anchor|*alias|%YAML 1.2|---|yes|null|1|1.0|0x1F|2026-01-01|~|"
+    "=|<<| leading|trailing |🏨|検索|بحث|ﬁ|${HOME}|{{x}}|`a`|<script>"
+).split("|")
 
 
 def suggested(name: str) -> Suggestion | None:
