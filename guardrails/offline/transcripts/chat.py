@@ -142,7 +142,7 @@ def _tagged(message: Part, tool: Any, place: int) -> dict[str, str] | None:
     Returns the arguments of a call of *tool*, the one after *place* others, that stands as tags in the text of a *message*, as Cline and Roo
     wrote it until 2025.
     """
-    opened = _text_in(message).split(f"<{tool}>")[place + 1 :]
+    opened = text_of(message.get("content")).split(f"<{tool}>")[place + 1 :]
     inner, closed, _ = opened[0].partition(f"</{tool}>") if opened else ("", "", "")
     if not closed:
         return None
@@ -150,11 +150,6 @@ def _tagged(message: Part, tool: Any, place: int) -> dict[str, str] | None:
     while (tag := _TAG.search(inner, start)) and (end := inner.find(f"</{tag[1]}>", tag.end())) >= 0:
         values[tag[1]], start = inner[tag.end() : end].strip("\n"), end
     return values
-
-
-def _text_in(part: Part) -> str:
-    content = part.get("content")
-    return "\n".join(filter(None, (text(content), *(text(block.get("text")) for block in objects(content)))))
 
 
 def _time(part: Part) -> int | None:
@@ -201,7 +196,7 @@ def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
                 told, failed = block.get("content") or "", block.get("is_error")
                 failed = failed if type(failed) is bool else text_of(told).startswith(_WORDS) or None
                 yield text(block.get("tool_use_id")) or block.get("name"), told, failed
-        said = _ANSWER.split(_text_in(part))
+        said = _ANSWER.split(text_of(content))
         for tool, answer in zip(said[1::2], said[2::2], strict=True):
             told = answer.partition(_ASIDE)[0].strip()
             yield tool, told, told.startswith(_WORDS) or None

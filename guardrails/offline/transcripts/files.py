@@ -60,6 +60,9 @@ _CUT: Final = 60
 """Characters of a line that could not be read that a notice shows."""
 
 
+Progress = Callable[[str], object]
+
+
 class ReaderError(GuardrailsError):
     """
     A format, of this library or of another package, is broken.
@@ -112,15 +115,12 @@ def _files_below(path: str) -> Iterator[Input]:
         yield from (Input(name, True, source) for name in shown if Path(name).is_file())
 
 
-def calls_of(
-    files: Iterable[Input], report: Report | None = None, tell: Callable[[str], object] | None = None
-) -> list[RecordedCall]:
+def calls_of(files: Iterable[Input], report: Report, tell: Progress | None = None) -> list[RecordedCall]:
     """
     Returns the calls of *files*, each once. Remarks on the way go into *report*, the progress to *tell*.
 
     A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
     """
-    report = Report() if report is None else report
     known: dict[Hashable, RecordedCall] = {}
     read = 0
     for file in files:
@@ -129,8 +129,8 @@ def calls_of(
         except (OSError, ReaderError) as error:
             if not file.found:
                 raise
-            calls, why = [], (error.strerror if isinstance(error, OSError) else None) or str(error)
-            report.without[file.path] = f"cannot be read: {why}"
+            calls = []
+            report.without[file.path] = f"cannot be read: {getattr(error, 'strerror', None) or error}"
             report.note(file.path, report.without[file.path])
         for call in calls:
             call.source = file.folder or call.source

@@ -21,7 +21,7 @@ HOSTILE = (
     "a: {polling: true}|quote \" and \\ and ' in one|# no comment|a # comment|- a|*|a*b?[c]|"
     "!!python/object/apply:os.system|&anchor|*alias|%YAML 1.2|---|yes|null|1|1.0|0x1F|2026-01-01|~|"
     "=|<<| leading|trailing |🏨|検索|بحث|ﬁ|${HOME}|{{x}}|`a`|<script>"
-).split("|")
+)
 
 
 def suggested(name: str) -> Suggestion | None:
@@ -40,7 +40,7 @@ def matched(text: str, folder: Path) -> Policy:
     return Policy.load(path)
 
 
-@table("name", HOSTILE)
+@table("name", HOSTILE.split("|"))
 def test_the_name_of_a_tool_is_matched_as_it_is_and_nothing_more(name: str, tmp_path: Path) -> None:
     policy = matched(written(name), tmp_path)
     (rule, *_) = policy.chain.rules
