@@ -120,7 +120,7 @@ def read_usage(usage: object) -> Usage:
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
     n: dict[str, int] = defaultdict(int)
     for name, value in told.items():
-        if _is_count(value):
+        if "token" in name and _is_count(value):
             n[_count_of(name)] = max(n[_count_of(name)], int(value))
             n["beside"] += int(value) if re.match(r"cache_\w+_input_token", name) else 0
     inputs, outputs, total = n["input"] + n["tool_use"], n["output"] + n["thoughts"], n["total"]
@@ -136,7 +136,7 @@ def read_usage(usage: object) -> Usage:
     return Usage(inputs, max(outputs, total - inputs), **parts, cost=_own_cost(told), known=_is_known(told))
 
 
-def _told(value: Any, name: str = "", depth: int = 4) -> Iterator[tuple[str, Any]]:
+def _told(value: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
     """
     Returns what *value* tells, each under its name behind those of the members that it is in: `.details.cached_tokens`.
     """

@@ -77,6 +77,8 @@ def test_the_clients_own_usage_object_is_read() -> None:
         # Reasoning beside the completion.
         ({"prompt_tokens": 100, "completion_tokens": 110, "total_tokens": 510}, Usage(100, 410)),
         ({"prompt_tokens": 30, "total_tokens": 0}, Usage(30, 0)),
+        # No count of tokens.
+        ({"prompt_tokens": 9, "completion_tokens": 2, "client": {"cache": 7, "audio": 5}}, Usage(9, 2)),
         # Google's thoughts, which are beside its output.
         (
             {"prompt_token_count": 9, "candidates_token_count": 20, "thoughts_token_count": 30},
