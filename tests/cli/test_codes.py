@@ -29,10 +29,7 @@ CODES = [code for code in EXPLAINED if "." in code]
 FAMILIES = frozenset(code.partition(".")[0] for code in CODES) - {"session"}
 """Beginnings of texts that look like codes; `session.` begins names of modules and of events, too."""
 ANY = r"[a-z0-9_.]+"
-NO_CODES = frozenset(
-    {"budget.children", "growth.calls", "growth.requests", "growth.tokens", "loops.settled_for"}
-    | {"budget.turn", "sandbox.json", "store.db", "tools.budget", "tools.rate"}
-)
+NO_CODES = frozenset({"loops.settled_for", "sandbox.json", "store.db", "tools.budget", "tools.rate"})
 """Names of counters, settings, guards and files that look like codes."""
 
 

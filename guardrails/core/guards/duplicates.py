@@ -76,9 +76,8 @@ def _is_open(last: Entry, state: SessionState) -> bool:
     """
     Returns whether a call has no answer yet, or its failure may be over: another call was made since.
     """
-    if last.status == "expired" or last.error_type == "cancelled":
-        return True
-    return last.seq < state.seq and last.error_type in REPAIRABLE | PASSING
+    unknown = last.status == "expired" or last.error_type == "cancelled"
+    return unknown or (last.seq < state.seq and last.error_type in REPAIRABLE | PASSING)
 
 
 def _acts(state: SessionState, last: Entry, before: Entry) -> bool:

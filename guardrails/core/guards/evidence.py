@@ -250,12 +250,11 @@ class Evidence(Guard):
         return _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        entry, window, family = facts.entry, state.window, FAMILY in state.own
-        outside = entry is None or entry.seq < window[0].seq
+        entry, window = facts.entry, state.window
+        outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
         # In most sessions no two calls of the window are the same.
         moves = len(state.latest) < len(window) and facts.tool.repeats != "allow" and moved(state, entry)
-        outside = outside and _did(facts)
-        if not (outside or moves or family):
+        if not (outside or moves or FAMILY in state.own):
             return mine
         since, known, work = _known(state, mine, own=_did(facts))
         if moves and low(call.sig) not in known:
