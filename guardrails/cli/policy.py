@@ -216,7 +216,7 @@ def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: 
     found: dict[str, Any] = {"file": file, "guards": None, "hints": []}
     try:
         document = Document(file, own)
-        found["guards"] = len(guardrails.Policy(**document.arguments()).chain)
+        found["guards"] = len(guardrails.Policy(**document.arguments()).chain.guards)
     except guardrails.PolicyError as error:
         # What is found after the file was read has no place in it.
         return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
@@ -261,9 +261,9 @@ def chain_of(policy: "guardrails.Policy") -> dict[str, Any]:
         **stop,
         "on_error": chain.on_error,
         "envelope": chain.form or "nested",
-        "guards": _settings_of(chain),
+        "guards": _settings_of(chain.guards),
         "tools": [{"match": list(rule.match), **rule.declared, **own, **rule.guards} for rule, own in rules],
-        "scopes": {scope: _settings_of(own) for scope, own in policy.scopes.items()},
+        "scopes": {scope: _settings_of(own.guards) for scope, own in policy.scopes.items()},
         "prices": {
             model: {"input_mtok": p.input_mtok, "output_mtok": p.output_mtok} for model, p in policy.prices.items()
         },

@@ -2,11 +2,13 @@
 A policy ready to decide: guards, the declarations of tools, and for each tool the hooks that apply to it, bound once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
+
+import orjson
 
 from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED, LIMITING
@@ -40,6 +42,7 @@ Hooks = Mapping[str, tuple[Hook, ...]]
 ACTS: Final = ("check", "shape", "spent")
 KEEPS: Final = ("admit", "settle")
 _OWN: Final = Guard.__module__.rpartition(".")[0]
+_PLAIN: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,41 +143,35 @@ class Plan(Hooked):
         return made
 
 
+@dataclass(eq=False, repr=False)
 class Chain:
     """
-    Guards and the declarations of tools, with a plan for each tool.
+    Guards and the declarations of tools by their names, with a plan for each tool.
 
     *messages* are a policy's own words, by code. *models* are learned, and may be loaded again.
     """
 
-    def __init__(
-        self,
-        guards: Iterable[Guard],
-        *,
-        tools: Iterable[Tool] = (),
-        rules: Iterable[Rule] = (),
-        mode: Mode = "enforce",
-        on_error: str = "deny",
-        form: Form | None = None,
-        left_out: frozenset[str] = frozenset(),
-        messages: Mapping[str, Mapping[str, str]] | None = None,
-        models: Models = NO_MODELS,
-        by_name: bool = False,
-        kinds: Iterable[type[Guard]] = GUARDS,
-    ) -> None:
-        self.kinds = tuple(kinds)
-        self.models = models
-        self.guards = tuple(guards)
-        self.tools = {tool.name: tool for tool in tools}
-        self.rules = tuple(rules)
-        self.mode: Mode = mode
-        self.on_error = on_error
-        self.form, self.left_out, self.by_name = form, left_out, by_name
-        self.messages = {ALIASES.get(code, code): words for code, words in (messages or {}).items()}
+    guards: Sequence[Guard]
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    rules: Sequence[Rule] = ()
+    _: KW_ONLY
+    mode: Mode = "enforce"
+    on_error: str = "deny"
+    form: Form | None = None
+    left_out: frozenset[str] = frozenset()
+    messages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    models: Models = NO_MODELS
+    by_name: bool = False
+    kinds: Sequence[type[Guard]] = GUARDS
+    source: str | None = field(default=None, init=False)
+    """The digest of the files that it was made of."""
+    least_cost: int | None = field(default=None, init=False)
+    """Found once, or given by a replay."""
+
+    def __post_init__(self) -> None:
+        self.guards = tuple(self.guards)
+        self.messages = {ALIASES.get(code, code): words for code, words in self.messages.items()}
         self.known = self._known()
-        self.source: str | None = None
-        self.least_cost: int | None = None
-        """Found once, or given by a replay."""
         self.plans: dict[str, Plan] = {}
         self.hooked: dict[tuple[Any, ...], Hooked] = {}
         ruled = self.ruled()
@@ -190,14 +187,14 @@ class Chain:
         self.spenders = _hooks(ending, "spent")
         self.call_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls], "spent")
         self.turn_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_turns], "spent")
-        counting = with_companions([g for g in self.guards if g.mode != "off" and mode != "off"])
+        counting = with_companions([g for g in self.guards if g.mode != "off" and self.mode != "off"])
         if all(g.limits is None for g in counting):
             # Responses without a price are counted all the same.
             counting.append(LIMITING())
         there = {g.key for g in counting}
         others = [g for g in ruled if g.mode != "off" and g.key not in there]
         there |= {g.key for g in others} | {g.name for g in self.guards}
-        others += [cls() for cls in IMPLIED if cls.name not in there and cls.events and mode != "off"]
+        others += [cls() for cls in IMPLIED if cls.name not in there and cls.events and self.mode != "off"]
         self.on = _events([*counting, *others])
         self.family = tuple(dict.fromkeys(g.key for g in (*counting, *with_companions(ruled)) if g.family))
         """Keys of what a whole family remembers together."""
@@ -206,7 +203,7 @@ class Chain:
         """
         Returns the same with more *tools*; those of a known name are replaced.
         """
-        return self._again(self.guards, {**self.tools, **{tool.name: tool for tool in tools}}.values())
+        return replace(self, tools={**self.tools, **{tool.name: tool for tool in tools}})
 
     def with_limits(self, **limits: Any) -> "Chain":
         """
@@ -214,8 +211,13 @@ class Chain:
         """
         own = next((g for g in self.guards if g.limits is not None), None)
         guards = [replace(g, **limits) if g is own else g for g in self.guards]
-        made = self._again(guards if own is not None else [LIMITING(**limits), *guards], self.tools.values())
-        return made.knowing(self.known)
+        return self.with_guards(guards if own is not None else [LIMITING(**limits), *guards], self.rules)
+
+    def with_guards(self, guards: Sequence[Guard], rules: Sequence[Rule]) -> "Chain":
+        """
+        Returns the same of other *guards* and *rules*.
+        """
+        return replace(self, guards=guards, rules=rules).knowing(self.known)
 
     def knowing(self, known: frozenset[str] | None) -> "Chain":
         """
@@ -225,12 +227,6 @@ class Chain:
         made.known, made.plans, made.least_cost = known, {}, None
         return made
 
-    def with_guards(self, guards: Iterable[Guard], rules: Iterable[Rule]) -> "Chain":
-        """
-        Returns the same of other *guards* and *rules*.
-        """
-        return self._again(guards, self.tools.values(), rules=tuple(rules)).knowing(self.known)
-
     def with_least(self, least: int | None) -> "Chain":
         """
         Returns the same in which the cheapest tool costs *least* micro-dollars.
@@ -238,10 +234,6 @@ class Chain:
         made = copy(self)
         made.least_cost = least
         return made
-
-    def _again(self, guards: Iterable[Guard], tools: Iterable[Tool], **other: Any) -> "Chain":
-        same = ("rules", "mode", "on_error", "form", "left_out", "messages", "models", "by_name", "kinds")
-        return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same} | other)
 
     @property
     def least(self) -> int:
@@ -368,12 +360,6 @@ class Chain:
         shown += [f"rules: {len(self.rules)}"] if self.rules else []
         return f"Chain({'; '.join(shown)})"
 
-    def __iter__(self) -> Iterator[Guard]:
-        return iter(self.guards)
-
-    def __len__(self) -> int:
-        return len(self.guards)
-
 
 def with_companions(guards: Iterable[Guard]) -> list[Guard]:
     """
@@ -401,19 +387,10 @@ def _plain(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(hook)
     def plain(*asked: Any) -> Any:
         mine = hook(*asked)
-        if not _is_plain(mine):
-            raise TypeError(f"a guard remembers plain data, not `{mine!r:.80}`")
+        orjson.dumps(mine, option=_PLAIN)
         return mine
 
     return plain
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    if isinstance(value, dict):
-        return all(type(key) is str and _is_plain(one) for key, one in value.items())
-    return value is None or type(value) in (bool, int, float, str)
 
 
 def _events(guards: Iterable[Guard]) -> dict[str, tuple[Hook, ...]]:

@@ -113,34 +113,6 @@ class Entry:
     """What its result brought, a place in `CAME`."""
 
     @property
-    def little(self) -> bool:
-        """
-        It only acknowledged what was done.
-        """
-        return self.came == LITTLE
-
-    @property
-    def empty(self) -> bool:
-        """
-        It brought nothing.
-        """
-        return self.came == EMPTY
-
-    @property
-    def unfinished(self) -> bool:
-        """
-        What is waited for is not there yet.
-        """
-        return self.came == UNFINISHED
-
-    @property
-    def brief(self) -> bool:
-        """
-        It answered in one short line or value.
-        """
-        return self.came == BRIEF
-
-    @property
     def advised(self) -> bool:
         """
         Whether its envelope said that the same call may be made again.

@@ -271,7 +271,9 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     for scope, own in sorted(settings["scopes"].items()):
         ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
         shared[scope] = Chain(own, rules=rules, messages=ours, **modes)
-    if mistakes := unusable([*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each)]):
+    if mistakes := unusable(
+        [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
+    ):
         raise PolicyError(mistakes)
     return chain, shared
 

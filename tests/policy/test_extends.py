@@ -120,7 +120,7 @@ def test_a_mistake_in_a_rule_is_told_once_with_its_number_among_all(tmp_path: Pa
 def test_a_setting_replaces_what_another_file_said_of_it_by_another_name(base: str, own: str, tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(f"version: 1\nbudget: {{{base}: 5}}\n")
     (tmp_path / "own.yaml").write_text(f"version: 1\nextends: ./base.yaml\nbudget: {{{own}: 9}}\n")
-    [budget] = [guard for guard in Policy.load(tmp_path / "own.yaml").chain if guard.name == "budget"]
+    [budget] = [guard for guard in Policy.load(tmp_path / "own.yaml").chain.guards if guard.name == "budget"]
     assert budget.settings() == {"max_calls": 9}
 
 

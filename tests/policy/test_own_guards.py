@@ -96,7 +96,7 @@ def mistakes(folder: Path, text: str, *guards: Any) -> list[str]:
 
 
 def test_a_class_stands_in_the_chain_only_where_the_file_has_its_key(tmp_path: Path) -> None:
-    assert list(load(tmp_path, "office: {hours: {first: 8}, pause: 30m}", Office).chain) == [
+    assert list(load(tmp_path, "office: {hours: {first: 8}, pause: 30m}", Office).chain.guards) == [
         Office(hours={"first": 8}, rest=1800.0)
     ]
     assert list(load(tmp_path, "budget: {}", Office).chain.guards) == list(load(tmp_path, "budget: {}").chain.guards)
@@ -104,7 +104,7 @@ def test_a_class_stands_in_the_chain_only_where_the_file_has_its_key(tmp_path: P
 
 def test_it_stands_before_the_guard_that_bounds_what_all_say(tmp_path: Path) -> None:
     chain = load(tmp_path, "truncate: {}\noffice: {}\nsummary: {}", Office).chain
-    assert [guard.name for guard in chain] == ["summary", "office", "truncate"]
+    assert [guard.name for guard in chain.guards] == ["summary", "office", "truncate"]
 
 
 def test_a_rule_lays_its_settings_upon_the_guard_given_made_or_by_class(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_its_mistakes_are_told_as_those_of_the_library_are(text: str, given: Any
 def test_a_file_that_it_names_is_looked_for_beside_the_policy(tmp_path: Path) -> None:
     (tmp_path / "days.txt").write_text("1 May")
     text = "office: {holidays: days.txt}\ntools:\n  - {match: a, office: {holidays: days.txt}}"
-    [made] = load(tmp_path, text, Office).chain
+    [made] = load(tmp_path, text, Office).chain.guards
     assert isinstance(made, Office)
     assert made.holidays == str(tmp_path / "days.txt")
 

@@ -59,8 +59,8 @@ def test_a_chain_is_a_list_in_the_librarys_order_with_own_guards_before_the_last
     assert str(policy) == (
         "trip\n1. Validation()\n2. Budget(max_calls=20)\n3. Duplicates()\n4. Mine(limit=3)\n5. Truncate()"
     )
-    assert [guard.name for guard in policy.chain] == ["validation", "budget", "duplicates", "mine", "truncate"]
-    assert (len(policy.chain), str(Policy().chain)) == (5, "(no guards)")
+    assert [guard.name for guard in policy.chain.guards] == ["validation", "budget", "duplicates", "mine", "truncate"]
+    assert (len(policy.chain.guards), str(Policy().chain)) == (5, "(no guards)")
 
 
 def test_a_persons_own_guard_is_asked_like_any_other(clock: Any) -> None:
@@ -121,7 +121,7 @@ def test_a_guard_written_in_code_is_held_to_its_settings(guards: Any) -> None:
 def test_lists_and_durations_are_taken_as_people_write_them() -> None:
     written: Any = Budget(max_elapsed="10m")  # type: ignore[arg-type]
     policy = Policy([written, ToolFilter(deny=["rm"])])  # type: ignore[arg-type]
-    assert [guard.settings() for guard in policy.chain] == [{"deny": ("rm",)}, {"max_elapsed": 600.0}]
+    assert [guard.settings() for guard in policy.chain.guards] == [{"deny": ("rm",)}, {"max_elapsed": 600.0}]
 
 
 @table("tool", ["search", 7, partial(search, "x"), None])

@@ -182,7 +182,7 @@ def test_a_file_need_not_be_whole_when_what_it_extends_completes_it(tmp_path: Pa
     (tmp_path / "top.yaml").write_text("version: 1\nextends: [b.yaml, a.yaml]\nwatch: {window: 3}\n")
     (tmp_path / "low.yaml").write_text("version: 1\nextends: [a.yaml, b.yaml]\n")
 
-    assert list(Policy.load(tmp_path / "top.yaml", guards=[Watch]).chain) == [Watch(rule="evidence", window=3)]
+    assert list(Policy.load(tmp_path / "top.yaml", guards=[Watch]).chain.guards) == [Watch(rule="evidence", window=3)]
 
     with pytest.raises(PolicyError, match=r"b.yaml:2:8: watch: evidence needs a window of at least 2, got `1`"):
         Policy.load(tmp_path / "low.yaml", guards=[Watch])

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from guardrails.core.refusals import in_flight
+from guardrails.core.state import UNFINISHED
 from guardrails.core.values.errors import PASSING, REPAIRABLE
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.units import Duration
@@ -58,7 +59,7 @@ class Duplicates(Guard):
             return None if _is_open(last, state) else _repeat(call.tool, "window", again.old, passing)
         if again.old or (again.moves and self.settled_for is not None):
             return None
-        if facts.tool.repeats == "evidence" and last.status == "ok" and not last.unfinished:
+        if facts.tool.repeats == "evidence" and last.status == "ok" and last.came != UNFINISHED:
             return _repeat(call.tool, "stable")
         if before is None or before.seq <= max(state.seq - self.window, again.since):
             # There is none, or the user has spoken since: that says nothing of now.

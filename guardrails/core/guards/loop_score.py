@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Crosses
+from guardrails.core.state import EMPTY
 from guardrails.core.values.schema import Ge, Le, MinLen
 
 from .base import Codes, Entry, Facts, Guard, Nudge, SessionState, ToolCall, Verdict, guard
@@ -50,7 +51,7 @@ def prospect_of(call: ToolCall, state: SessionState) -> Prospect:
     old = bool(equal) and outdated(state, equal[0])
     same = takewhile(bool, (is_evidence(one, equal[0]) for one in equal))
     near = (same_but_numbers(one.sketch, sketch) or same_words(one.sketch, sketch) for one in own)
-    stale = takewhile(bool, (one.empty or is_evidence(one, older) for one, older in pairwise(own)))
+    stale = takewhile(bool, (one.came == EMPTY or is_evidence(one, older) for one, older in pairwise(own)))
     failed = takewhile(bool, (one.status == "error" for one in own))
     counts = [min(sum(those), 3) for those in (same, near, stale, failed)]
     return Prospect(call.tool, f"{counts[0]} old" if old else f"{counts[0]}", *counts[1:])

@@ -7,7 +7,7 @@ from itertools import chain, islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import EMPTY, LITTLE, MANY, NEVER, UNFINISHED, Entry, SessionState
+from guardrails.core.state import BRIEF, EMPTY, LITTLE, MANY, NEVER, UNFINISHED, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
@@ -140,7 +140,9 @@ class Loops(Guard):
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
         if entry.came == LITTLE and facts.tool.read_only is False and facts.tool.repeats != "allow":
             earlier = [one for one in same_calls(state, entry.sig) if changed_seq(state) < one.seq < entry.seq][:1]
-            if any(one.little and one.status == "ok" and one.result_hash != entry.result_hash for one in earlier):
+            if any(
+                one.came == LITTLE and one.status == "ok" and one.result_hash != entry.result_hash for one in earlier
+            ):
                 envelope.nudge(" ".join(WORDS["done"]).format(tool=call.tool))
         return envelope
 
@@ -152,7 +154,7 @@ class Loops(Guard):
         if again is None or again.retry or not again.known or again.last.turn == (state.present.mark or -1):
             return None
         last, old = again.last, again.old
-        goes_on = last.came == UNFINISHED or (last.little and not last.changes)
+        goes_on = last.came == UNFINISHED or (last.came == LITTLE and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
             # No evidence, but for the advice to wait.
             return self._graded("wait", call, again.times(state, _most(self.wait)))
@@ -161,7 +163,7 @@ class Loops(Guard):
             verdict = self._graded("unrepaired", call, again.times(state, _most(self.unrepaired)))
         if verdict is None:
             verdict = self._cycle(call, state, old)
-        if verdict is not None or old or last.little or not near:
+        if verdict is not None or old or last.came == LITTLE or not near:
             return verdict
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         twice = last.status != "ok" or last.changes
@@ -192,10 +194,10 @@ class Loops(Guard):
         verdict = self._graded("reworded", call, sum(same_words(one.sketch, sketch) for one in run), refuse)
         if verdict is None and last.came == EMPTY:
             return self._graded("empty", call, len(run), refuse)
-        if verdict is None and not last.little:
+        if verdict is None and last.came != LITTLE:
             near = [one for one in run if same_but_numbers(one.sketch, sketch)]
             # One short answer may be true of many numbers; what differs in a moment only is one question.
-            sure = not last.brief or all(one.sketch == sketch for one in near)
+            sure = last.came != BRIEF or all(one.sketch == sketch for one in near)
             verdict = self._graded("reworded", call, len(near), refuse and sure)
         return verdict
 

@@ -40,7 +40,7 @@ def test_a_printed_chain_reads_as_a_list_in_order() -> None:
         " 3. Budget(max_calls=1000, max_elapsed=604800.0)",
     ]
     everything = [Truncate(), Summary(), Retryable(), Duplicates(), Denials(), Streak(), Rate(), Growth(), Budget()]
-    names = [guard.name for guard in Policy([*everything, Validation(), ToolFilter()]).chain]
+    names = [guard.name for guard in Policy([*everything, Validation(), ToolFilter()]).chain.guards]
     assert names == [
         "tool_filter",
         "validation",
@@ -124,4 +124,4 @@ def test_a_rule_may_let_calls_through_where_a_guard_fails(clock: Any) -> None:
     ],
 )
 def test_what_is_not_known_to_change_nothing_counts_as_changing(tool: Tool, changes: bool) -> None:
-    assert Chain([], tools=[tool]).plan("t").changes is changes
+    assert Chain([], {tool.name: tool}).plan("t").changes is changes

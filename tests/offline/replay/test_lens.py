@@ -35,7 +35,7 @@ FULL = Policy(
 
 
 def names(chain: Chain) -> list[str]:
-    return [guard.name for guard in chain]
+    return [guard.name for guard in chain.guards]
 
 
 @table(
@@ -50,7 +50,7 @@ def names(chain: Chain) -> list[str]:
 def test_what_a_transcript_lacks_is_taken_out(timed: bool, turned: bool, left: list[str]) -> None:
     seen = lens(FULL, timed=timed, turned=turned)
     assert names(seen.engine.chain) == left
-    [budget] = [guard for guard in seen.engine.chain if isinstance(guard, Budget)]
+    [budget] = [guard for guard in seen.engine.chain.guards if isinstance(guard, Budget)]
     assert (budget.max_elapsed is None, budget.max_turns is None) == (not timed, not turned)
 
 
