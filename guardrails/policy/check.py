@@ -261,7 +261,8 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     name cannot be read.
     """
     modes = {name: settings[name] for name in ("mode", "on_error")}
-    of_tools = {key: settings[key] for key in ("tools", "rules", "kinds", "by_name")}
+    of_tools = {key: settings[key] for key in ("rules", "kinds", "by_name")}
+    of_tools["tools"] = {tool.name: tool for tool in settings["tools"]}
     words, left_out = settings.get("messages", {}), OPTIONAL - set(settings.get("fields", OPTIONAL))
     order, form = sorted(settings["guards"], key=place_of), settings.get("envelope")
     chain = Chain(order, form=form, left_out=left_out, messages=words, **of_tools, **modes)
