@@ -70,7 +70,7 @@ class Agent:
     """
 
     def __init__(
-        self, kept: Conversations, chat: Conversation, prepared: Prepared, view: View, client: "OpenAI", records: str
+        self, chats: Conversations, chat: Conversation, prepared: Prepared, view: View, client: "OpenAI", records: str
     ) -> None:
         self.chat = chat
         self.settings = prepared.settings
@@ -79,11 +79,11 @@ class Agent:
         self._given = prepared.tools
         # The notes about each workspace by itself, beside the conversations.
         workspace = hashlib.sha256(self.settings.workspace.encode(errors="surrogateescape")).hexdigest()[:12]
-        self._memory = Path(kept.path).with_suffix(f".memory-{workspace}.db")
+        self._memory = Path(chats.path).with_suffix(f".memory-{workspace}.db")
         self._telemetry = of_process()
         self.session = prepared.policy.session(
             chat.id,
-            store=kept.store,
+            store=chats.store,
             records=records,
             on_decision=view.decided,
             scopes=self.settings.scope_ids(),
@@ -96,7 +96,7 @@ class Agent:
         """The number of requests that the model was sent by now, but for those of sub-agents."""
         self._over = False
         view.status = self.status
-        chat.watch = view.kept
+        chat.watch = view.message
 
     def begin(self) -> None:
         """
@@ -133,9 +133,9 @@ class Agent:
             by_scope.setdefault(scope or None, {})[limit] = amount
         for scope_or_none, more in by_scope.items():
             self.session.extend(scope=scope_or_none, **more)
-        said = ", ".join(f"{name} by {amount}" for name, amount in amounts.items()) or "refused turns forgiven"
+        raised = ", ".join(f"{name} by {amount}" for name, amount in amounts.items()) or "refused turns forgiven"
         log.info("limits raised", extra={"session": self.session.id, "amounts": dict(amounts)})
-        self.view.say(f"limits raised: {said}; {self.status()}")
+        self.view.say(f"limits raised: {raised}; {self.status()}")
 
     def take_up(self, task: str | None, *, extended: bool) -> None:
         """
@@ -167,7 +167,7 @@ class Agent:
         """
         if self._over:
             ended: Ended = "answered" if self.session.exhausted is None else "forced"
-            answer = said_in(self.chat[-1])
+            answer = text_in(self.chat[-1])
             return LoopResult(answer, ended, self.session.exhausted, None, 0, 0, self.chat, self.session)
         telemetry, around = self._telemetry, {name.lower(): value for name, value in os.environ.items()}
         with nullcontext() if telemetry is None else telemetry.running(self.session.id, around), self.session:
@@ -220,12 +220,12 @@ class Agent:
         return self._ask(session, opening(self.settings, task), self._tools_of(session)).answer
 
 
-def started(kept: Conversations, settings: Settings, task: str) -> Conversation:
+def started(chats: Conversations, settings: Settings, task: str) -> Conversation:
     """
     A new conversation of an agent about *task*.
     """
-    beside = {**asdict(settings), "task": task[:200]}
-    return kept.start(wire=settings.wire, messages=opening(settings, task), settings=beside)
+    origin = {**asdict(settings), "task": task[:200]}
+    return chats.start(wire=settings.wire, messages=opening(settings, task), settings=origin)
 
 
 def opening(settings: Settings, task: str) -> list[dict[str, Any]]:
@@ -238,7 +238,7 @@ def opening(settings: Settings, task: str) -> list[dict[str, Any]]:
     ]
 
 
-def said_in(message: Mapping[str, Any]) -> str:
+def text_in(message: Mapping[str, Any]) -> str:
     """
     The text of a message of either wire.
     """

@@ -92,14 +92,14 @@ class Conversation(list[dict[str, Any]]):
     ConversationError. To be changed by one thread of one process: `append` refuses what another has gone on with.
     """
 
-    def __init__(self, kept: "Conversations", name: str, head: Mapping[str, Any], items: Iterable[Any]) -> None:
+    def __init__(self, all_chats: "Conversations", name: str, head: Mapping[str, Any], items: Iterable[Any]) -> None:
         self.id = name
         self.wire: Wire = head["wire"]
         self.settings: dict[str, Any] = dict(head["settings"])
         """What its maker kept beside it: model, policy, and so on."""
         self.watch: Callable[[dict[str, Any]], object] | None = None
         """Told of each message once it is kept."""
-        self._kept = kept
+        self._all = all_chats
         super().__init__(items)
 
     def append(self, item: Any) -> None:
@@ -117,7 +117,7 @@ class Conversation(list[dict[str, Any]]):
         """
         texts = [text_of(item) for item in items]
         if texts:
-            self._kept.add(self.id, len(self), texts)
+            self._all.add(self.id, len(self), texts)
         for message in map(json.loads, texts):
             super().append(message)
             if self.watch is not None:

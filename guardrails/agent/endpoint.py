@@ -51,11 +51,11 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     except openai.APIStatusError as error:
         # The client leaves out what has no `message`: a page of a proxy, `{"error": "no such model"}`.
         own = error.message != f"Error code: {error.status_code}"
-        said = in_one_line(error.message if own else str(error.body or error.message), key, _REASON_BYTES)
-        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {said}", "endpoint.refused") from error
+        reason = in_one_line(error.message if own else str(error.body or error.message), key, _REASON_BYTES)
+        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {reason}", "endpoint.refused") from error
     except openai.OpenAIError as error:
-        said = in_one_line(str(error), key, _REASON_BYTES)
-        raise AgentError(f"the endpoint failed: {said}", "endpoint.failed") from error
+        reason = in_one_line(str(error), key, _REASON_BYTES)
+        raise AgentError(f"the endpoint failed: {reason}", "endpoint.failed") from error
     except ResponseFailed as error:
         where = "" if error.url is None or error.url in str(error) else f" `{error.url}`"
         hint = "; if it cannot stream: `--no-stream`" if error.code == NO_STREAM else ""

@@ -56,17 +56,17 @@ class Settings:
     """Whose the conversation is, `NAME=ID` for each scope of the policy."""
 
     @classmethod
-    def kept(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+    def merged(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
         """
         Returns the settings that were kept; those *given* now replace them. Raises AgentError if no model is named.
         """
         known = {field.name for field in fields(cls)}
-        merged = {**settings, **{name: value for name, value in given.items() if value is not None}}
-        if not merged.get("model"):
+        both = {**settings, **{name: value for name, value in given.items() if value is not None}}
+        if not both.get("model"):
             raise AgentError("name a model with `--model`")
         for name in ("tools", "allow_hosts", "scopes"):
-            merged[name] = tuple(merged.get(name) or ())
-        return cls(**{name: value for name, value in merged.items() if name in known})
+            both[name] = tuple(both.get(name) or ())
+        return cls(**{name: value for name, value in both.items() if name in known})
 
     def scope_ids(self) -> dict[str, str]:
         """

@@ -116,7 +116,7 @@ class View:
             line = self._answers.readline()
         return _ANSWERS.get(line.strip().lower(), line.strip()) if line else None
 
-    def kept(self, item: dict[str, Any]) -> None:
+    def message(self, item: dict[str, Any]) -> None:
         """
         A message was kept: a result, or what the model said beside its calls.
         """
@@ -127,11 +127,11 @@ class View:
         elif item.get("tool_calls") or item.get("type") == "function_call":
             self.iterations += not self._begun
             self._begun = True
-            beside = str(item.get("content") or "")
-            shown = not beside or self.showed(beside)
+            text = str(item.get("content") or "")
+            is_there = not text or self.showed(text)
             self.say(f"   [{self.status()}]")
-            if not shown:
-                self.say(f"   {_short(beside, 2 * _SHOWN)}")
+            if not is_there:
+                self.say(f"   {_short(text, 2 * _SHOWN)}")
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):
@@ -176,6 +176,6 @@ def _short(text: str, longest: int = _SHOWN) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _clean(text: str, kept: str = "") -> str:
+def _clean(text: str, safe: str = "") -> str:
     # What tools and models wrote must not steer a terminal.
-    return "".join(char if char.isprintable() or char in kept else "?" for char in text)
+    return "".join(char if char.isprintable() or char in safe else "?" for char in text)

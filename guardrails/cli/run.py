@@ -165,7 +165,7 @@ def _agent(
         if resume is not None:
             kept = opened.enter_context(_conversations(file))
             chat = kept.resume(resume)
-        settings = Settings.kept({} if chat is None else chat.settings, given).anywhere()
+        settings = Settings.merged({} if chat is None else chat.settings, given).anywhere()
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
         prepared = prepare(settings)

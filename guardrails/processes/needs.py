@@ -125,10 +125,10 @@ def _author() -> dict[str, str]:
     of a person's git settings: there may be keys in the others.
     """
     try:
-        told = subprocess.run(_GIT, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
+        answer = subprocess.run(_GIT, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return {}
-    pairs = [one.partition("\n") for one in told.stdout.decode(errors="replace").split("\0") if one]
+    pairs = [one.partition("\n") for one in answer.stdout.decode(errors="replace").split("\0") if one]
     found = {"GIT_CONFIG_COUNT": str(len(pairs))} if pairs else {}
     for number, (key, _, value) in enumerate(pairs):
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": os.path.expanduser(value)}

@@ -106,8 +106,8 @@ class Responses:
         for place, item in enumerate(response["output"]):
             events += _events(item, {"output_index": place, "item_id": item.get("id")})
         events.append({"type": f"response.{response['status']}", "response": response})
-        said = (json.dumps({**event, "sequence_number": at}) for at, event in enumerate(events))
-        return [f"event: {event['type']}\ndata: {text}\n\n" for event, text in zip(events, said, strict=True)]
+        texts = (json.dumps({**event, "sequence_number": at}) for at, event in enumerate(events))
+        return [f"event: {event['type']}\ndata: {text}\n\n" for event, text in zip(events, texts, strict=True)]
 
 
 WIRES: Final[Mapping[str, ChatCompletions | Responses]] = {

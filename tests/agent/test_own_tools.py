@@ -64,11 +64,11 @@ def test_a_later_file_replaces_the_tools_of_an_earlier_one(tmp_path: Path) -> No
 
 def test_what_is_given_now_stands_above_what_was_kept() -> None:
     kept = asdict(Settings(model="m", base_url="http://a", tools=("x.py",)))
-    assert Settings.kept(
+    assert Settings.merged(
         {**kept, "task": "old", "of a later version": 1}, {"model": "n", "base_url": None}
     ) == Settings(model="n", base_url="http://a", tools=("x.py",))
     with pytest.raises(AgentError, match="--model"):
-        Settings.kept({}, {})
+        Settings.merged({}, {})
 
 
 def test_kept_paths_are_absolute_and_a_shipped_policy_stays_a_name(

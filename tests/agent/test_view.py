@@ -57,9 +57,9 @@ def test_responses_of_unknown_price_are_never_shown_as_free() -> None:
 
 def test_there_are_plain_lines_and_the_status_once_a_turn() -> None:
     shown, stream = view()
-    shown.kept({"role": "assistant", "content": "let me see", "tool_calls": [{}]})
-    shown.kept(result(status="success", result=1))
-    shown.kept({"role": "assistant", "content": "the answer"})
+    shown.message({"role": "assistant", "content": "let me see", "tool_calls": [{}]})
+    shown.message(result(status="success", result=1))
+    shown.message({"role": "assistant", "content": "the answer"})
     shown.end()
     assert stream.getvalue().splitlines() == ["   [3 calls]", "   let me see", "   ok"]
 
@@ -78,7 +78,7 @@ def test_there_are_plain_lines_and_the_status_once_a_turn() -> None:
 )
 def test_a_result_is_a_line(item: dict[str, Any], told: str | None) -> None:
     shown, stream = view()
-    shown.kept(item)
+    shown.message(item)
     assert stream.getvalue().splitlines() == ([] if told is None else [told])
 
 
