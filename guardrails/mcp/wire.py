@@ -9,6 +9,7 @@ import json
 import re
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from guardrails.core.arguments.json_schema import SchemaArguments, refuse
@@ -67,11 +68,9 @@ class ServerArguments(SchemaArguments):
         given, problems = super().check(arguments)
         if problems and isinstance(given, dict):
             there = {name: value for name, value in given.items() if value is not None}
-            try:
-                wrong = any(map(_is_wrong, self._validator.iter_errors(there)))
-            except ValueError:
-                return given, problems
-            return given, problems if wrong else ()
+            with suppress(ValueError):
+                if not any(map(_is_wrong, self._validator.iter_errors(there))):
+                    return given, ()
         return given, problems
 
 
