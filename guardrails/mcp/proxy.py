@@ -324,8 +324,6 @@ async def lines_of(lines: asyncio.Queue[str | None], answered: Callable[[], Awai
 
 async def _served(options: argparse.Namespace, guards: Guards) -> int:
     code, loop, lines = 0, asyncio.get_running_loop(), asyncio.Queue[str | None](16)
-    # An answer that is written is never taken back: what is on its way to the client has room.
-    answers, outgoing = anyio.create_memory_object_stream[Any](inf)
 
     async def answered() -> None:
         await pump.answered()
@@ -344,6 +342,8 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
     heard: Any = lines_of(lines, answered)
     async with far or near_server(options.command, os.environ) as server, stdio_server(stdin=heard) as streams:
         from_client, to_client = streams
+        # An answer that is written is never taken back: what is on its way to the client has room.
+        answers, outgoing = anyio.create_memory_object_stream[Any](inf)
         pump = Pump(guards, partial(run_of, token=None), (from_client, answers), server)
         async with anyio.create_task_group() as group:
             group.start_soon(forward)
