@@ -12,6 +12,8 @@ import typer
 
 from typer.main import get_command
 
+from guardrails.core.values.version import __version__
+
 from .group import Commands, Group
 from .printing import failures
 
@@ -76,8 +78,6 @@ def _door(name: str) -> Any:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from guardrails.core.values.version import __version__
-
         typer.echo(f"guardrails {__version__}")
         raise typer.Exit
 
@@ -87,9 +87,7 @@ app = Commands(name="guardrails", cls=Guardrails, no_args_is_help=True, add_comp
 
 @app.callback()
 def guardrails(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
 ) -> None:
     """
     Guards for the tool calls of an LLM agent.

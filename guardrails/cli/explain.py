@@ -128,11 +128,6 @@ def _found(code: str, known: Mapping[str, Explained]) -> Explained:
 
 def _in_scope(one: Explained, scope: str) -> Explained:
     loosen, off = (f"scopes: {{{scope}: {{{lines}}}}}" if lines else "" for lines in (one.loosen, one.off))
-    return replace(
-        one,
-        code=f"{scope}.{one.code}",
-        means=f"{one.means} Here it is the limit of the scope `{scope}`, shared by all of its sessions.",
-        loosen=loosen,
-        off=off,
-        settings=tuple(f"scopes.{scope}.{name}" for name in one.settings),
-    )
+    means = f"{one.means} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
+    settings = tuple(f"scopes.{scope}.{name}" for name in one.settings)
+    return replace(one, code=f"{scope}.{one.code}", means=means, loosen=loosen, off=off, settings=settings)

@@ -38,10 +38,6 @@ Numbers = tuple[str, ...] | None
 OnError = Literal["deny", "allow"]
 
 _MATCH: Final = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
-_WANTED: Final[Mapping[type, str]] = {
-    Guard: "is no guard: write one such as `Budget(max_calls=20)`",
-    Tool: "is no tool: a tool is a `Tool` or a function",
-}
 _SCOPE: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
@@ -302,7 +298,8 @@ def _named(given: Iterable[Any], kind: type[Any], where: str, mistakes: list[str
     named: dict[str, Any] = {}
     for one in given:
         if not isinstance(one, kind):
-            mistakes.append(f"{where}`{one!r:.80}` {_WANTED[kind]}")
+            wanted = "tool: write a `Tool`" if kind is Tool else "guard: write one such as `Budget(max_calls=20)`"
+            mistakes.append(f"{where}`{one!r:.80}` is no {wanted}")
         elif one.name in named:
             mistakes.append(f"{where}`{one.name}` is given twice")
         else:
