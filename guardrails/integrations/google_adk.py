@@ -81,7 +81,7 @@ class _Run:
         """
         loop = self.loop(context)
         if loop is None or loop.final.ended == "answered":
-            loop = Asking(self.session, first=True, user=self.asked and not self._loops)
+            loop = Asking(self.session, user=self.asked and not self._loops)
             self._loops[context.agent_name, context.branch] = loop
         return loop
 

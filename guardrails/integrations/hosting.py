@@ -6,7 +6,7 @@ its value.
 import inspect
 import json
 
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping, Sized
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import aclosing, suppress
 from functools import partial
 from types import NoneType, UnionType
@@ -62,18 +62,13 @@ class Asking:
     """
     One loop of a host, request by request: `ask`, then `take` or `failed`. A store that fails loses no conversation.
 
-    *first* says whether the next request is the first of its loop; with None the first request of this object is.
-    The flag *user* says whether a message of the user begins the loop, and not another agent. With *blocking* nothing
-    waits for an event loop.
+    *first* says whether the next request is the first of its loop. The flag *user* says whether a message of the user begins
+    the loop, and not another agent. With *blocking* nothing waits for an event loop.
     """
 
-    def __init__(
-        self, session: "Session", *, first: bool | None = None, user: bool = True, blocking: bool = False
-    ) -> None:
-        self.session = session
-        self.final = FinalAnswer(session)
-        if first is not None:
-            self.final.first = first
+    def __init__(self, session: "Session", *, first: bool = True, user: bool = True, blocking: bool = False) -> None:
+        self.session, self.final = session, FinalAnswer(session)
+        self.final.first = first
         self._user, self.blocking = user, blocking
         self._asked: Requested | None = None
 
@@ -182,12 +177,12 @@ class Asking:
             tried(self.session, self._asked.release, None)
             self._asked = None
 
-    def take(self, text: str | None, calls: int | Sized = 0, **told: Any) -> Meaning:
+    def take(self, text: str | None, calls: int = 0, **told: Any) -> Meaning:
         """
         Charge a response, and say what it means; see `FinalAnswer.take` for that, and `charge` for what else is *told*.
         """
         meaning = self.final.take(text, calls)
-        self.charge(calls=calls if isinstance(calls, int) else len(calls), **told)
+        self.charge(calls=calls, **told)
         return meaning
 
     def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **told: Any) -> "Priced | None":

@@ -108,7 +108,7 @@ class Loop:
         self._options = {"model": model, **cleaned(options)}
         mend(self._wire, self.messages)
         asked = bool(self.messages) and part(self.messages[-1], "role") == "user"
-        self._asking = Asking(session, first=True, user=asked)
+        self._asking = Asking(session, user=asked)
         # Who is asked says what a model costs.
         self._endpoint = str(getattr(client, "base_url", "") or "") or None
         api = self._wire.api(client)
@@ -130,7 +130,7 @@ class Loop:
             turn = await self._turn(await self._sent())
             if turn is None:
                 continue
-            runs = self._asking.take(turn.text, turn.calls, **self._charged(turn.usage)) == "run"
+            runs = self._asking.take(turn.text, len(turn.calls), **self._charged(turn.usage)) == "run"
             self._iterations += runs
             self._finish_reason = turn.finish_reason
             last = ended(LIMIT_CODE, "Tool call limit", str(limit), self._iterations)

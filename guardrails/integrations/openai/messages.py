@@ -46,7 +46,7 @@ def compacted(wire: "Wire", messages: list[Any], kept: Sequence[Any], digest: Ca
     The messages *kept* of all *messages*. If they differ, the text of *digest* is put in front, after the instructions. A
     result is dropped with its call; a call that is kept alone is answered.
     """
-    if len(kept) == len(messages) and all(a is b or a == b for a, b in zip(kept, messages, strict=True)):
+    if [*kept] == messages:
         return messages
     made = _answered(wire, kept, strays=False)
     if digest is not None:
