@@ -67,9 +67,8 @@ class Summary(Guard):
             # The tool may have changed the arguments that it was given.
             text = call.canonical
             asked = call.arguments if text is None else orjson.loads(text)
-            envelope.query_summary = (
-                asked and (asked if text and len(text) <= MAX_STRING else summarise(asked))
-            ) or None
+            brief = text is not None and len(text) <= MAX_STRING
+            envelope.query_summary = (asked if brief else summarise(asked)) or None
         return envelope
 
 

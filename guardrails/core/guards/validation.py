@@ -45,13 +45,8 @@ class Validation(Guard):
         action, hint = _learned(call, asked, facts.models) or advice(call.problems, asked)
         asks = "Take what is missing from the conversation, else ask the user; then call the tool again."
         fix = asks if action == "ask_user" else "Correct the arguments and call the tool again."
-        errors = [{"field": problem.field, "message": problem.message} for problem in call.problems]
-        details = {
-            "errors": errors,
-            "user_facing_hint": hint,
-            "retryable_after_correction": True,
-            "next_action": action,
-        }
+        each = [{"field": problem.field, "message": problem.message} for problem in call.problems]
+        details = {"errors": each, "user_facing_hint": hint, "retryable_after_correction": True, "next_action": action}
         message = f"The arguments do not fit `{call.tool}`."
         return Denial("validation.arguments", message, fix, "validation_error", details=details)
 
