@@ -208,7 +208,7 @@ def _placed(mistake: str) -> dict[str, Any]:
 def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: str | None = None) -> dict[str, Any]:
     """
     All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards. The hints are
-    the values of other files that it overrides.
+    older words, and the values of other files that it overrides.
     """
     from guardrails.policy.document import Document
     from guardrails.policy.file import find, shipped
@@ -221,7 +221,7 @@ def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: 
         # What is found after the file was read has no place in it.
         return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
     # What a shipped policy says is not written by whoever checks it.
-    hints = [] if find(file).parent == shipped() else document.overridden()
+    hints = [] if find(file).parent == shipped() else document.hints()
     return found | {"mistakes": [*_not_held(document.root, host)], "hints": hints}
 
 

@@ -96,6 +96,9 @@ def _show(made: "Sequence[Judgement]") -> None:
         if (total := one.total).refused:
             rate = f"{total.wrong.total():,} of them had worked ({total.wrong_per_1000:.2f} in 1,000 calls)"
             say(f"{one.policy} refuses {plural(total.refused, 'call')}; {rate}.")
+        for path, model in one.models.items():
+            asked = f"was asked about {plural(total.asked, 'failure')} and called {total.advised:,} worth a retry"
+            say(f"The retry model `{path}` ({model}) {asked}.")
     observed(totals[0].recorded_observed, totals[0].recorded_observed_worked)
     wrong = [row for row in last.rows if row.decision == "deny" and row.recorded == "worked"]
     where = [f"{row.source}: {row.session_id}, call {row.call_index}: {row.tool}, {row.code}" for row in wrong]

@@ -21,6 +21,7 @@ from typing import Any
 
 from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
+from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
@@ -71,12 +72,19 @@ class Document:
         """
         return {os.path.abspath(source.name): content for source, content in self.sources.items()}  # noqa: PTH100
 
-    def overridden(self) -> list[str]:
+    def hints(self) -> list[str]:
         """
-        Returns the values of the named file that stand in place of others, of files that it extends. Rules of `tools:` are not compared.
+        Returns, of the named file, its older words with those that stand for them now, and its values that stand in place of others, of files
+        that it extends. Rules of `tools:` are not compared.
         """
         named = next(iter(self.sources))
-        return [str(one).partition("\n")[0] for one in self._overrides if one.position.source is named]
+        words = [
+            Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")
+            for number, rule in enumerate(items(self.root, "tools"))
+            for old, now in REPEATS.items()
+            if (entry := inner(rule, old)) is not None and entry.value is True
+        ]
+        return [str(one).partition("\n")[0] for one in [*words, *self._overrides] if one.position.source is named]
 
     def _of_rules(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
         """

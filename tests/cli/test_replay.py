@@ -82,6 +82,8 @@ def test_the_advice_of_a_retry_model_is_told(transcript: Path, tmp_path: Path) -
         file.write(line("u", "", is_error=True, error_type="timeout"))
     said = json.loads(replay(tmp_path / "own.yaml", transcript, "--json").stdout)
     assert (said["total"]["asked"], said["total"]["advised"], len(said["models"])) == (1, 1, 1)
+    shown = " ".join(replay(tmp_path / "own.yaml", transcript).stdout.split())
+    assert "was asked about 1 failure and called 1 worth a retry." in shown
 
 
 def test_figures_are_data_for_another_program(transcript: Path) -> None:
