@@ -21,7 +21,7 @@ from mcp_types import CallToolResult, TextContent
 from guardrails.mcp.wire import BESIDE, ENVELOPE, RUN, wrapped_value
 from tests.hosts.page import PAGE, programs
 
-from .driver import Asked, Call, Ran, Script, cancelled
+from .driver import Asked, Call, Ran, Script, Way, cancelled
 
 
 _NO_MODEL = "MCP knows tools and no model, whose requests, text, usage and end are its client's; mcp_types/methods.py:57, CLIENT_REQUESTS"
@@ -91,22 +91,12 @@ class McpDriver:
         """
         raise NotImplementedError
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        **more: Any,
-    ) -> Ran:
-        ran, cancel = Ran(), more.get("cancel")
-        work = self._go(ran, self.connected(tools, adapter, thread), script, thread)
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
+        ran = Ran()
+        work = self._go(ran, self.connected(tools, adapter, way.thread), script, way.thread)
         try:
-            asyncio.run(work if cancel is None else cancelled(work, cancel))
+            asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
         except asyncio.CancelledError as error:
             ran.error = error
         except Exception as error:

@@ -42,7 +42,7 @@ from pydantic import BaseModel
 from guardrails.integrations.openai_agents import GuardedRunner
 
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Helper, Ran, Say, Script, cancelled
+from .driver import HELPER, MODEL, Asked, Ran, Say, Script, Way, cancelled
 
 
 set_tracing_disabled(True)
@@ -188,59 +188,44 @@ class Driver:
     def adapter(self, guarded: Any, **options: Any) -> GuardedRunner:
         return GuardedRunner(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool | None = None,
-        cancel: Any = None,
-    ) -> Ran:
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way = Way(**how)
         ran = Ran()
-        made: list[Any] = [function_tool(each, needs_approval=each.__name__ in pausing) for each in tools]
-        if helper is not None:
-            own = [function_tool(each) for each in helper.tools]
-            sub = Agent(name="sub", model=ScriptedModel(helper.script, []), tools=own)
+        made: list[Any] = [function_tool(each, needs_approval=each.__name__ in way.pausing) for each in tools]
+        if way.helper is not None:
+            own = [function_tool(each) for each in way.helper.tools]
+            sub = Agent(name="sub", model=ScriptedModel(way.helper.script, []), tools=own)
             made.append(sub.as_tool(HELPER, "Ask a sub-agent.", parameters=Task))
         agent = Agent(
             name="main",
             model=ScriptedModel(script, ran.asked),
             tools=made,
-            output_type=output,
-            model_settings=ModelSettings(tool_choice=choice),
+            output_type=way.output,
+            model_settings=ModelSettings(tool_choice=way.choice),
         )
         options: dict[str, Any] = {**self.limits}
-        if thread is not None:
-            options["session"] = self.threads.setdefault(thread, SQLiteSession(thread))
+        if way.thread is not None:
+            options["session"] = self.threads.setdefault(way.thread, SQLiteSession(way.thread))
         runner = Runner if adapter is None else adapter
         try:
-            given: Any = prompt
-            if resume:
-                given = asyncio.run(RunState.from_json(agent, self.states[thread]))
+            given: Any = way.prompt
+            if way.resume:
+                given = asyncio.run(RunState.from_json(agent, self.states[way.thread]))
                 for item in given.get_interruptions():
                     given.approve(item)
-            if stream:
+            if way.stream:
                 result = asyncio.run(_streamed(runner, agent, given, options, ran))
-            elif sync:
+            elif way.sync:
                 result = runner.run_sync(agent, given, **options)
             else:
                 work = runner.run(agent, given, **options)
-                result = asyncio.run(work if cancel is None else cancelled(work, cancel))
+                result = asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
         except BaseException as error:
             ran.error = error
             return ran
-        items = result.to_input_list() if thread is None else asyncio.run(self.threads[thread].get_items())
-        self.states[thread] = result.to_state().to_json() if result.interruptions else None
-        return _told(ran, result, items, structured=output is not None)
+        items = result.to_input_list() if way.thread is None else asyncio.run(self.threads[way.thread].get_items())
+        self.states[way.thread] = result.to_state().to_json() if result.interruptions else None
+        return _told(ran, result, items, structured=way.output is not None)
 
 
 async def _streamed(runner: Any, agent: Any, given: Any, options: Any, ran: Ran) -> Any:
