@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack
 from uuid import uuid4
 
 from guardrails.core.arguments import foreign_arguments
+from guardrails.core.arguments.json_schema import SchemaArguments
+from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result.exceptions import failure_of
+from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.policy.tools import checked_arguments
 from guardrails.session.session import Session, scoped
 
 from .wire import RUN, UNKNOWN, ServerArguments, answered, hints_of, is_question, outcome_of, refused
@@ -171,7 +175,7 @@ class Guarding:
                 if is_question(given):
                     raise Asks
                 value = outcome_of(given) if _is_result(given) else "began a task"
-            return value
+            return _explained(tool, fitted, value) if isinstance(value, Failed) else value
 
         try:
             envelope = await scope.acall(name, {} if arguments is None else arguments, execute)
@@ -186,6 +190,17 @@ class Guarding:
         if given.get("isError") or not envelope.ok:
             return refused(envelope, given)
         return answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
+
+
+def _explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
+    """
+    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
+    """
+    if (failed.error_type or kind_of_text(failed.message)) == "validation" and tool.parameters is not None:
+        strict = Tool(name=tool.name, parameters=SchemaArguments(tool.parameters.schema()))
+        fitted = checked_arguments(strict, arguments)
+        return fitted if isinstance(fitted, Envelope) else failed
+    return failed
 
 
 class GuardedCalls:
