@@ -228,8 +228,8 @@ def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int
     """
     Returns how many of the latest calls of *tool* failed by *kind*, one after the other; at most *most*.
     """
-    own = (one for one in reversed(state.window) if one.tool == tool and one.status != "running")
-    return sum(takewhile(bool, (one.error_type == kind for one in islice(own, most))))
+    own = (one.error_type == kind for one in reversed(state.window) if one.tool == tool and one.status != "running")
+    return sum(takewhile(bool, islice(own, most)))
 
 
 def _drawn(state: SessionState) -> float:
