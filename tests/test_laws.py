@@ -232,7 +232,7 @@ def test_the_order_of_guards_never_changes_allow_or_deny(guards: list[Guard], st
     shuffled = list(guards)
     random.shuffle(shuffled)
     other = Policy(guards, tools=TOOLS)
-    other.chain = type(chain)(shuffled, tools=TOOLS)
+    other.chain = type(chain)(shuffled, chain.tools)
     one, two = MemorySink(), MemorySink()
     for policy, sink in ((Policy(guards, tools=TOOLS), one), (other, two)):
         clock = Clock()

@@ -38,15 +38,19 @@ _FAILED: Final = re.compile(
 
 
 def _fits(value: Any) -> bool | None:
-    # Newer versions add kinds of lines.
+    # Newer versions add kinds of lines; until mid-2025 items stood bare, below a head.
     known = at(value, "type") in _LINES and type(at(value, "payload")) is dict
-    return known or (None if text(at(value, "type")) else False)
+    head = type(value) is dict and ("record_type" in value or value.keys() >= {"id", "instructions"})
+    return known or head or (None if text(at(value, "type")) else False)
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
     rollout = _Rollout(file)
     for _, line in values:
-        yield from rollout.events(line.get("type"), mapping(line.get("payload")), line.get("timestamp"))
+        kind, item = line.get("type"), line.get("payload")
+        if type(item) is not dict:
+            kind, item = "session_meta" if "instructions" in line else "response_item", line
+        yield from rollout.events(kind, item, line.get("timestamp"))
 
 
 class _Rollout:

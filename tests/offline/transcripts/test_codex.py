@@ -29,6 +29,14 @@ def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None
     assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls has no result"]
 
 
+def test_the_older_form_without_envelopes_is_read(read: Any) -> None:
+    calls, report = read("codex_2025.jsonl")
+    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.duration_ms) for c in calls] == [
+        ("5f", "shell", {"command": ["ls"]}, False, 1500)
+    ]
+    assert report.broken == []
+
+
 def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> None:
     calls, report = read("codex_code_mode.jsonl")
     assert [(c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
