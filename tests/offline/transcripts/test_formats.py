@@ -20,6 +20,7 @@ NAMES = {
     "cline_tags.json": "chat",
     "codex_code_mode.jsonl": "codex rollout",
     "codex_exec.jsonl": "codex exec",
+    "codex_2025.jsonl": "codex rollout",
     "codex_rollout.jsonl": "codex rollout",
     "gemini_cli.json": "gemini cli session",
     "gemini_cli.jsonl": "gemini cli session",
