@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Sel
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
-from guardrails.core.values.types import Outcome
+from guardrails.core.values.types import End, Outcome
 from guardrails.stores.places import make_private
 from guardrails.stores.sqlite import SqliteStore, connect, explained
 
@@ -328,6 +328,6 @@ def _settled(session: "Session", call: "RequestedCall") -> Envelope | None:
     Returns the answer to *call*, whose admission was open and is settled now; None: none was.
     """
     with suppress(SessionError):
-        cancelled = Outcome(error_type="cancelled", error_message=INTERRUPTED)
+        cancelled = End.of(Outcome(error_type="cancelled", error_message=INTERRUPTED), unknown=True)
         return session.complete(call.id, cancelled, arguments=call.arguments)
     return None

@@ -94,6 +94,16 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any,
     assert [replayed.same for replayed in decided] == [True] * 3
 
 
+def test_a_call_that_is_not_to_be_made_twice_is_uncertain_after_a_kill(clock: Any, kept: Any) -> None:
+    session = Policy(tools=[Tool(name="search", idempotent=False)]).session("s", clock=clock)
+    session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
+    assert kept(called("a")).repair(session) == [Repaired("a", "search", True)]
+    assert session.call("search", '{"q": 1}', lambda *_: "ran twice", id="b").code == "call.uncertain"
+    [waiting] = session.pending()
+    session.approve(waiting)
+    assert session.call("search", '{"q": 1}', lambda *_: "ran", id="c").ok
+
+
 def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used(kept: Any) -> None:
     session = Policy([Budget(max_calls=20)], tools=[Tool(name="pay", cost_usd=0.1)]).session("s")
     child = session.child("agent-1", max_calls=10)
