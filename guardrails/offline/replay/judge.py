@@ -153,12 +153,12 @@ class Track:
         The decision on *call*. A person who is asked is taken to say yes: what was recorded ran.
         """
         self._settle(now)
-        decide = partial(self.lens.engine.decide, call, plan, now, True, None, (self.state,))
-        decision = decide()
+        asking = (call, plan, now, True, None, (self.state,))
+        decision = self.lens.engine.decide(*asking)
         if decision.pending and decision.seq is not None:
             asked = ((decision.denials[0].code, ""),)
             self._event("unpark", {"seq": decision.seq, "sig": call.sig, "approved": True, "reason": ""}, now)
-            decision = decide()
+            decision = self.lens.engine.decide(*asking)
             decision.nudges = asked
         return decision
 

@@ -30,6 +30,8 @@ from .fields import amount, arguments_of, count, text, text_of, time_ms
 _PRINTED: Final = re.compile(r"(?:CallToolResult\()?(?:meta=\S{1,200} )?(?:content=)?\[TextContent\(type='text', text=")
 """A result of MCP as Python prints it."""
 _BLOCK: Final = re.compile(r"TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")", re.DOTALL)
+_PLAIN: Final = Carried(None)
+"""A content without a carrier."""
 Session = str | tuple[str, str]
 """A session's id, or (id, run) where the name has more than one life."""
 
@@ -278,7 +280,7 @@ def _end(call: RecordedCall, came: Came) -> None:
     if "[TextContent(" in told and _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
         carried = Carried(None, told.rstrip(")").endswith("isError=True"), "\n".join(map(literal_eval, blocks)))
     else:
-        carried = content_of(told) if '"text"' in told else Carried(None)
+        carried = content_of(told) if '"text"' in told else _PLAIN
     # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
     if carried.text is not None and not (carried.failed and failed is False):
         told = carried.text
