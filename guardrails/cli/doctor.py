@@ -23,7 +23,7 @@ THEIRS: Final = "guardrails-ai"
 """A distribution that installs a package of this very name."""
 FOR_WORK_ON_IT: Final = ("dev", "docs", "test")
 """Extras that no user lacks."""
-REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+)[^;]*;\s*extra\s*==\s*['\"]([^'\"]+)['\"]$")
+REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]++)[^;]*;\s*extra\s*==\s*['\"]([^'\"]+)['\"]$")
 """A package, and the extra that needs it."""
 
 
