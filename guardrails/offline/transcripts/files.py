@@ -39,9 +39,7 @@ from .own_records import OWN_RECORDS
 from .spans import LANGSMITH, SPANS
 
 
-FORMATS: Final = (
-    *(OWN_RECORDS, CALL_LINES, CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE, LANGSMITH, SPANS, CHAT),
-)
+FORMATS: Final = (OWN_RECORDS, CALL_LINES, CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE, LANGSMITH, SPANS, CHAT)
 """The more particular forms first."""
 STDIN: Final = "-"
 SHOWN: Final = 3
@@ -52,7 +50,8 @@ _CLOCKS_MS: Final = 946_684_800_000
 """The year 2000: an earlier time is none of a clock."""
 _SAMPLE: Final = 200
 """Values of a file without calls of which a person is told the keys."""
-_ENDINGS: Final = frozenset(("gz", "jsonl", "ndjson", "json"))
+_ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json))+\Z")
+"""Of a file's name, that say how it is kept."""
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 512
@@ -226,7 +225,7 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     unread += [number for (number, _), fit in zip(values, fits, strict=True) if fit is False]
     fitting = (one for one, fit in zip(values, fits, strict=True) if fit is not False)
     with _sound(f"of {form.name}"):
-        calls = joined(form.events(fitting, file), _name(file))
+        calls = joined(form.events(fitting, file), _ENDINGS.sub("", Path("stdin" if file == STDIN else file).name))
     if unread:
         line = data.split(b"\n")[min(unread) - 1][:_CUT].decode("utf-8", "replace")
         report.note(file, f"{plural(len(unread), 'line')} could not be read, the first is line {min(unread)}: {line}")
@@ -272,16 +271,6 @@ def _spread(text: str) -> tuple[list[tuple[int, Any]], list[int]]:
         found.append((line, value))
         line += text.count("\n", begin.start(), at)
     return found, []
-
-
-def _name(file: str) -> str:
-    """
-    The file's name without its folder and the endings that say how it is kept.
-    """
-    name = Path("stdin" if file == STDIN else file).name
-    while (parts := name.rpartition("."))[0] and parts[2] in _ENDINGS:
-        name = parts[0]
-    return name
 
 
 def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
@@ -339,13 +328,9 @@ def added_formats() -> tuple[Format, ...]:
     return tuple(found)
 
 
-Claimed = tuple[Format, list[bool | None]]
-"""A format, and which values of a file fit it."""
-
-
-def format_of(values: list[Any]) -> Claimed | None:
+def format_of(values: list[Any]) -> tuple[Format, list[bool | None]] | None:
     """
-    Returns the format of a file of these *values*: the first that most of them fit, and of which one has a sure sign.
+    Returns the format of a file of these *values*, and which of them fit: the first that most of them fit, and of which one has a sure sign.
 
     Formats of other packages are asked last. Raises ReaderError for one that is broken.
     """

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.result.kinds import kind_of
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import ERRORS, arguments_of, at, json_in, listed, mapping, objects, text, text_of, time_ms
+from .fields import arguments_of, at, json_in, listed, mapping, objects, text, text_of, time_ms
 
 
 _MODEL_CALLS: Final = ("chat", "generate_content", "text_completion")
@@ -34,9 +34,7 @@ _OPENINFERENCE: Final = {
 }
 _OPERATIONS: Final = {"llm": "chat", "tool": "execute_tool"}
 """Of the kinds of OpenInference and LangSmith."""
-_CALL: Final = re.compile(
-    r"llm\.output_messages\.(\d{1,4})\..*\.(\d{1,4})\.tool_call\.(?:function\.)?(id|name|arguments)"
-)
+_CALL: Final = re.compile(r"llm\.output_messages\.(\d{1,4})\.\D*(\d{1,4})\.tool_call\.\D*(id|name|arguments)")
 _SIDES: Final = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
 _THREADS: Final = ("thread_id", "session_id", "conversation_id")
 _MS: Final = 1_000_000
@@ -46,8 +44,8 @@ _HIDDEN: Final = "__REDACTED__"
 _ENDED: Final = ("success", "error", "validation_error", None)
 """Of `guardrails.status`."""
 
-Response = tuple[int, str | None]
-"""Its place in its session, and its model."""
+Response = tuple[int | None, str | None]
+"""Its place in its session, and its model; a call may have been made by none that is known."""
 
 
 class Span(NamedTuple):
@@ -71,20 +69,21 @@ def _span_events(spans: list[Span]) -> Iterator[Event]:
     Yields the calls among *spans*, in the order of their start in each session. One that stands there twice is one.
     """
     sessions: defaultdict[str, list[Span]] = defaultdict(list)
-    for span in sorted({repr(one): one for one in spans}.values(), key=lambda span: (span.start_ns, span.end_ns)):
+    once = {repr(span): span for span in spans if _is_told(span)}
+    for span in sorted(once.values(), key=lambda span: (span.start_ns, span.end_ns)):
         sessions[span.session].append(span)
     for session, own in sessions.items():
-        operations = {span.said.get("operation.name") for span in filter(_is_told, own)}
-        response: Response | None = None
+        operations = {span.said["operation.name"] for span in own}
+        response: Response = (None, None)
         asked: list[Mapping[str, Any]] = []
-        for number, span in enumerate(filter(_is_told, own)):
+        for number, span in enumerate(own):
             said, operation = span.said, span.said["operation.name"]
             if operation == "execute_tool":
                 yield from _call(span, asked, response)
             elif operation != "invoke_agent" or len(operations) == 1:
                 response = number, text(said.get("response.model")) or text(said.get("request.model"))
                 asked = _parts(said.get("output.messages"), "tool_call")
-                yield Used(session, response, {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
+                yield Used(session, number, {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
                 if "execute_tool" not in operations:
                     yield from _messages(span, asked, response)
 
@@ -102,23 +101,24 @@ def _is_told(span: Span) -> bool:
 def _messages(span: Span, asked: list[Mapping[str, Any]], response: Response) -> Iterator[Event]:
     for side in ("input", "output"):
         for part in asked if side == "output" else ():
-            call = RecordedCall(span.session, part["name"], part.get("arguments"), id=part.get("id"), model=response[1])
-            yield Made(call, text(call.id), response, span.end_ns // _MS or None)
+            tool, arguments, id_ = (part.get(name) for name in ("name", "arguments", "id"))
+            call = RecordedCall(span.session, tool, arguments, id=id_, model=response[1])
+            yield Made(call, text(id_), response[0], span.end_ns // _MS or None)
         for part in _parts(span.said.get(f"{side}.messages"), "tool_call_response"):
             yield Came(span.session, text(part.get("id")), part.get("response", part.get("result")))
 
 
-def _call(span: Span, asked: list[Mapping[str, Any]], response: Response | None) -> Iterator[Event]:
+def _call(span: Span, asked: list[Mapping[str, Any]], response: Response) -> Iterator[Event]:
     """
     Yields the call of a span, with the id and the arguments that the model's response has for it, among those *asked* that no other call
     has; and its result. If its text was left out, the message of the status tells of a failure.
     """
-    said, model = span.said, response[1] if response else None
+    said = span.said
     arguments, id_, told = (said.get(f"tool.call.{of}") for of in ("arguments", "id", "result"))
-    content, answered, raised = _content(None if told == _HIDDEN else told)
-    call = RecordedCall(span.session, said["tool.name"], {} if arguments == _HIDDEN else arguments_of(arguments))
-    call.id, call.model = text(id_) or answered, model
-    if found := next((one for one in asked if one["name"] == call.tool and call.id in (None, one.get("id"))), None):
+    content, answered, raised = _content(told)
+    call = RecordedCall(span.session, said["tool.name"], arguments_of(arguments), model=response[1])
+    call.id = text(id_) or answered
+    if found := next((one for one in asked if one.get("name") == call.tool and call.id in (None, one.get("id"))), None):
         asked.remove(found)
         # Some programs write the bare value of a single argument.
         call.id, bare = call.id or found.get("id"), type(call.arguments) is not dict or not call.arguments
@@ -127,9 +127,8 @@ def _call(span: Span, asked: list[Mapping[str, Any]], response: Response | None)
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
     failed = span.failed or error is not None or raised or (None if status is None else False)
     if type(error) is str:
-        known = kind_of(int(error)) if error.isdecimal() and len(error) == 3 else ERRORS.get(error)
-        call.error_type = known or kind_of(error.rsplit(".", 1)[-1])
-    yield Made(call, id(span), response, span.start_ns // _MS or None)
+        call.error_type = kind_of(_integer(error)) or kind_of(error.rsplit(".", 1)[-1])
+    yield Made(call, id(span), response[0], span.start_ns // _MS or None)
     if (failed or span.end_ns or content is not None) and call.decision != "deny" and status in _ENDED:
         ms = (span.end_ns - span.start_ns) // _MS if span.end_ns and span.start_ns else None
         yield Came(span.session, id(span), span.message if content is None and failed else content, failed, ms=ms)
@@ -151,8 +150,7 @@ def _parts(messages: Any, kind: str) -> list[Mapping[str, Any]]:
     The parts of a *kind* in messages, which are written as JSON text or as they are.
     """
     every = objects(json_in(messages) if type(messages) is str else messages)
-    parts = [part for message in every for part in objects(message.get("parts")) if part.get("type") == kind]
-    return [part for part in parts if kind != "tool_call" or text(part.get("name"))]
+    return [part for message in every for part in objects(message.get("parts")) if part.get("type") == kind]
 
 
 # Spans of OpenTelemetry
@@ -170,22 +168,28 @@ def _span(span: Mapping[str, Any]) -> Span:
     A span of either form.
     """
     status = mapping(span.get("status"))
-    start, end = (
-        max(_integer(span.get(f"{of}TimeUnixNano")) or (time_ms(span.get(f"{of}_time")) or 0) * _MS, 0)
-        for of in ("start", "end")
-    )
     failed = status.get("status_code", status.get("code")) in ("ERROR", "STATUS_CODE_ERROR", 2)
     said = _renamed(mapping(span.get("attributes")) or _attributes(span.get("attributes")))
     names = said.get("conversation.id"), said.get("session.id"), span.get("traceId"), at(span, "context", "trace_id")
     message = text_of(status.get("description", status.get("message")))
-    return Span(start, end, next(filter(None, map(text, names)), ""), failed, message, said)
+    return Span(*_times(span), next(filter(None, map(text, names)), ""), failed, message, said)
+
+
+def _times(span: Mapping[str, Any]) -> tuple[int, int]:
+    """
+    Start and end of a span or a run in nanoseconds, 0 where it has none.
+    """
+    times = ((_integer(span.get(f"{of}TimeUnixNano")), time_ms(span.get(f"{of}_time"))) for of in ("start", "end"))
+    start, end = (max(ns, (ms or 0) * _MS) for ns, ms in times)
+    return start, end
 
 
 def _renamed(said: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     The attributes by the names of the GenAI convention.
     """
-    renamed = {_OPENINFERENCE.get(name, name.removeprefix("gen_ai.")): value for name, value in said.items()}
+    shown = {name: value for name, value in said.items() if value != _HIDDEN}
+    renamed = {_OPENINFERENCE.get(name, name.removeprefix("gen_ai.")): value for name, value in shown.items()}
     kind = text(said.get("openinference.span.kind"))
     if kind is None or "operation.name" in renamed:
         return {"operation.name": "execute_tool", **renamed}
@@ -237,12 +241,9 @@ def _run(run: Mapping[str, Any]) -> Span:
     extra, inputs, outputs = (mapping(run.get(name)) for name in ("extra", "inputs", "outputs"))
     threads = (at(extra, "metadata", name) for name in _THREADS)
     session = next((str(thread) for thread in threads if type(thread) in (str, int)), text(run["trace_id"]) or "")
-    start, end = ((time_ms(run.get(name)) or 0) * _MS for name in ("start_time", "end_time"))
     said: dict[str, Any] = {"operation.name": _OPERATIONS.get(run["run_type"], "")}
     if run["run_type"] == "llm":
-        first: Any = listed(outputs.get("generations"))
-        while type(first) is list:
-            first = first[0] if first else None
+        first = next((each for several in listed(outputs.get("generations")) for each in objects(several)), None)
         usage = at(first, "message", "kwargs", "usage_metadata")
         said |= {f"usage.{to}": run.get(of) or at(usage, to) for to, of in _SIDES}
         said["response.model"] = at(extra, "metadata", "ls_model_name")
@@ -252,7 +253,7 @@ def _run(run: Mapping[str, Any]) -> Span:
         said |= {"tool.name": run.get("name"), "tool.call.id": extra.get("tool_call_id")}
         said |= {"tool.call.arguments": arguments, "tool.call.result": text(run.get("error")) or result}
     failed = bool(text(run.get("error"))) or run.get("status") == "error"
-    return Span(start, end, session, failed, "", said)
+    return Span(*_times(run), session, failed, "", said)
 
 
 def _fits(value: Any) -> bool:
