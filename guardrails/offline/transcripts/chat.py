@@ -15,13 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import NOTHING, at, item_call, mapping, objects, text, text_of, time_ms
+from .fields import ITEM_CALLS, ITEM_OUTPUTS, NOTHING, at, item_call, mapping, objects, text, text_of, time_ms
 
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
-_CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call")
-_OUTPUTS: Final = tuple(f"{kind}_output" for kind in _CALLS)
-_ITEMS: Final = (*_CALLS, *_OUTPUTS, "reasoning", "mcp_call")
+_ITEMS: Final = (*ITEM_CALLS, *ITEM_OUTPUTS, "reasoning", "mcp_call")
 _SAID: Final = frozenset({"content", "tool_calls", "function_call"})
 _LISTS: Final = ("messages", "input", "items", "data", "output")
 """Where an object may hold messages or items, in their order."""
@@ -160,7 +158,7 @@ def _calls_in(part: Part) -> Iterator[tuple[Any, str, Any]]:
     """
     Yields id, tool and arguments of the calls that a message or an item makes.
     """
-    if part.get("type") in _CALLS:
+    if part.get("type") in ITEM_CALLS:
         (tool, said), namespace = item_call(part), text(part.get("namespace"))
         yield text(part.get("call_id")) or part.get("id"), f"{namespace}/{tool}" if namespace else tool, said
     elif part.get("role") == "assistant":
@@ -181,7 +179,7 @@ def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
     (None: it says nothing of that).
     """
     role, content = part.get("role"), part.get("content")
-    if part.get("type") in _OUTPUTS:
+    if part.get("type") in ITEM_OUTPUTS:
         ends = [at(end, "outcome", "exit_code") for end in objects(part.get("output"))]
         failed = True if part.get("status") in ("failed", "incomplete") or any(ends) else None
         if failed or "output" in part:

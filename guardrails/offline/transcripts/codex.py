@@ -15,12 +15,10 @@ from guardrails.core.result import reading_of
 from guardrails.hooks.tools import CODEX as TOOLS
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import amount, at, item_call, json_in, listed, mapping, objects, text, text_of
+from .fields import ITEM_CALLS, ITEM_OUTPUTS, amount, at, item_call, json_in, listed, mapping, objects, text, text_of
 
 
 _LINES: Final = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call")
-_OUTPUTS: Final = tuple(f"{kind}_output" for kind in _CALLS)
 _SCRIPTS: Final = ("exec", "wait")
 """Tools of code mode: one runs a script, the other waits for its end."""
 _HEADER: Final = re.compile(
@@ -30,7 +28,6 @@ _HEADER: Final = re.compile(
     r"(?:(?:Original token count|Total output lines): \d{1,10}\n){0,2}(?P<output>Output:\n?)?"
 )
 """Above the output of a command or a script, which is another for each run."""
-_ABORTED: Final = "aborted by user"
 _FAILED: Final = re.compile(
     r"\w{1,40}(?: \w{1,40})? failed\b|failed (?:in sandbox|to)\b|execution error|aborted by user|unsupported call|sandbox error"
     r"|command timed out|exec_command failed"
@@ -45,76 +42,59 @@ def _fits(value: Any) -> bool | None:
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
-    rollout = _Rollout(file)
+    session, model, step = file, None, 0
+    untold: int | None = None
+    """The step of calls whose tokens are still to be told; calls of one step are of one response."""
+    running: dict[str | None, bool] = {}
+    """The ids of scripts, and whether something in them has failed."""
     for _, line in values:
-        kind, item = line.get("type"), line.get("payload")
+        kind, item, time = line.get("type"), line.get("payload"), line.get("timestamp")
         if type(item) is not dict:
             kind, item = "session_meta" if "instructions" in line else "response_item", line
-        yield from rollout.events(kind, item, line.get("timestamp"))
-
-
-class _Rollout:
-    """
-    One file.
-    """
-
-    def __init__(self, file: str) -> None:
-        self.session, self.named, self.model = file, False, None
-        self.step = 0
-        """Of the file: calls of one step are of one response."""
-        self.untold: int | None = None
-        """The step of calls whose tokens are still to be told."""
-        self.scripts: set[str | None] = set()
-        """The ids of those that run."""
-        self.failing = False
-        """Of the scripts that run, whether something in them has failed."""
-
-    def events(self, kind: Any, item: Mapping[str, Any], time: Any) -> Iterator[Event]:
-        """
-        Yields what an *item* of this *kind* says.
-        """
-        what = item.get("type")
-        if kind == "session_meta" and not self.named and text(item.get("id")):
+        what, id_, output = item.get("type"), text(item.get("call_id")), item.get("output")
+        if kind == "session_meta" and session == file and text(item.get("id")):
             # The file's own name comes first; a fork repeats its parent's.
             above = text(at(item, "source", "subagent", "thread_spawn", "parent_thread_id"))
-            self.session, self.named = f"{above}/{item['id']}" if above else item["id"], True
+            session = f"{above}/{item['id']}" if above else item["id"]
         elif kind == "turn_context":
-            self.model = item.get("model") or self.model
-        elif kind == "response_item" and what in _CALLS:
-            yield self._made(item, time)
-        elif kind == "response_item" and what in _OUTPUTS:
-            yield from self._came(item, time)
-        elif self.untold is not None and (usage := item.get("usage") or at(item, "info", "last_token_usage")):
-            yield Used(self.session, self.untold, usage)
-            self.step, self.untold = self.step + 1, None
-        elif what == "item_completed":
-            self.failing = self.failing or (bool(self.scripts) and _failed(item.get("item")))
+            model = item.get("model") or model
+        elif kind == "response_item" and what in ITEM_CALLS:
+            tool, said = item_call(item)
+            if tool in _SCRIPTS:
+                running[id_] = False
+            untold = step
+            call = RecordedCall(session, tool, said, id=id_, model=model)
+            yield Made(call.declared(TOOLS.get(tool)), id_ or id(item), step, time)
+        elif kind == "response_item" and what in ITEM_OUTPUTS and not (id_ in running and _is_aside(output)):
+            step += 1
+            yield _came(session, id_, output, running.pop(id_, False), time)
+        elif untold is not None and (usage := item.get("usage") or at(item, "info", "last_token_usage")):
+            yield Used(session, untold, usage)
+            step, untold = step + 1, None
+        elif what == "item_completed" and _failed(item.get("item")):
+            running = dict.fromkeys(running, True)
 
-    def _made(self, item: Mapping[str, Any], time: Any) -> Made:
-        (tool, said), id_ = item_call(item), text(item.get("call_id"))
-        if tool in _SCRIPTS:
-            self.scripts, self.failing = self.scripts | {id_}, self.failing and bool(self.scripts)
-        self.untold = self.step
-        call = RecordedCall(self.session, tool, said, id=id_, model=self.model)
-        return Made(call.declared(TOOLS.get(tool)), id_ or id(item), self.step, time)
 
-    def _came(self, item: Mapping[str, Any], time: Any) -> Iterator[Came]:
-        id_, output = text(item.get("call_id")), item.get("output")
-        scripted = id_ in self.scripts
-        if scripted and type(output) is str and not output.startswith("Script ") and not _FAILED.match(output):
-            # A script's word while it runs.
-            return
-        self.scripts.discard(id_)
-        self.step += 1
-        older = json_in(output) if type(output) is str and output.startswith('{"output":') else None
-        came = Came(self.session, id_, text_of(output), at=time)
-        if older is None:
-            _read(came, list(map(text_of, listed(output)[1:])), self.failing and scripted)
-        else:
-            code, seconds = at(older, "metadata", "exit_code"), amount(at(older, "metadata", "duration_seconds"))
-            came.content, came.failed = older.get("output"), code != 0 if type(code) is int else None
-            came.ms, came.kind = None if seconds is None else seconds * 1000, "exec_nonzero"
-        yield came
+def _is_aside(output: Any) -> bool:
+    """
+    Whether the *output* of a script is a word of it while it runs.
+    """
+    return type(output) is str and not output.startswith("Script ") and not _FAILED.match(output)
+
+
+def _came(session: str, id_: str | None, output: Any, failing: bool, time: Any) -> Came:
+    """
+    Returns the result of a call. A script is *failing* by what ran in it.
+    """
+    came = Came(session, id_, text_of(output), at=time)
+    older = json_in(output) if type(output) is str and output.startswith('{"output":') else None
+    if older is None:
+        _read(came, list(map(text_of, listed(output)[1:])), failing)
+    else:
+        seconds = amount(at(older, "metadata", "duration_seconds"))
+        came.content, came.failed, came.kind = older.get("output"), _failed(older.get("metadata")), "exec_nonzero"
+        came.ms = None if seconds is None else seconds * 1000
+    return came
 
 
 def _failed(end: Any) -> bool:
@@ -142,7 +122,7 @@ def _read(came: Came, pieces: list[str], failing: bool) -> None:
         came.failed = not header["runs"] and not reading_of(below.lstrip()).ok
     else:
         came.failed = True if _FAILED.match(came.content) else None
-    came.kind = "cancelled" if came.content.startswith(_ABORTED) else "other"
+    came.kind = "cancelled" if came.content.startswith("aborted by user") else "other"
     came.shown = below if header["wall"] and header["output"] else None
 
 

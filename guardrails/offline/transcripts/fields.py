@@ -22,6 +22,10 @@ MAX_NUMBER: Final = 2**53
 ERRORS: Final[Mapping[str, ErrorType]] = {kind: kind for kind in ERROR_TYPES}
 """The kinds of errors by their names."""
 
+ITEM_CALLS: Final = ("function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call")
+"""Items of OpenAI's Responses API that are calls."""
+ITEM_OUTPUTS: Final = tuple(f"{kind}_output" for kind in ITEM_CALLS)
+
 _LATEST_MS: Final = 253_402_300_800_000
 """The year 10000."""
 _SECONDS_UNTIL: Final = 100_000_000_000

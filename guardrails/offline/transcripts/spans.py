@@ -102,7 +102,7 @@ def _messages(span: Span, asked: list[Mapping[str, Any]], response: Response) ->
     for side in ("input", "output"):
         for part in asked if side == "output" else ():
             tool, arguments, id_ = (part.get(name) for name in ("name", "arguments", "id"))
-            call = RecordedCall(span.session, tool, arguments, id=id_, model=response[1])
+            call = RecordedCall(span.session, tool or "", arguments, id=id_, model=response[1])
             yield Made(call, text(id_), response[0], span.end_ns // _MS or None)
         for part in _parts(span.said.get(f"{side}.messages"), "tool_call_response"):
             yield Came(span.session, text(part.get("id")), part.get("response", part.get("result")))
