@@ -20,7 +20,7 @@ from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import render
-from guardrails.core.values.types import MICRO, End, ToolCall
+from guardrails.core.values.types import MICRO, Denial, End, ToolCall
 
 
 SCHEMA_VERSION: Final = 1
@@ -111,9 +111,12 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         *plan.recorded,
     )
     record: dict[str, Any] = dict(zip(_CALL_KEYS, values, strict=True))
+    # Hints are observed too.
+    refused = [one.code for one in decision.observed if isinstance(one, Denial)] if decision.observed else None
     stop = denials[0].values["reason"] if denials and denials[0].code == STOPPED else None
     # Arguments may be erased, and what they were told by is not: the sketch.
-    rare = {"stop": stop, "places": call.places or None, "sketch": call.sketch, **(decision.marks or {})}
+    rare = {"stop": stop, "places": call.places or None, "sketch": call.sketch, "would_refuse": refused}
+    rare |= decision.marks or {}
     return record | {name: value for name, value in rare.items() if value is not None}
 
 

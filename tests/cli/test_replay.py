@@ -76,6 +76,19 @@ def test_records_of_a_policy_that_observed_say_what_it_would_have_refused(tmp_pa
     assert "guards observed them: they would have refused 3, of which 2 had worked." in said
 
 
+def test_a_hint_of_a_guard_that_observes_is_no_refusal(tmp_path: Path, clock: Any) -> None:
+    path = tmp_path / "watched.jsonl"
+    with JsonLines(path) as sink:
+        session = Policy.load("observe").session("s", records=sink, clock=clock)
+        for _ in range(2):
+            clock.advance(4)
+            session.begin_turn()
+            session.call("search", {"q": 1}, lambda *_: {"rows": [1]})
+    observed = [line.get("observed") for line in map(json.loads, path.read_text().splitlines())]
+    assert ["loops.reread"] in observed
+    assert "would have refused" not in replay("default", path).stdout
+
+
 def test_the_advice_of_a_retry_model_is_told(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("version: 1\nretryable: {model: retries.json}\n")
     with transcript.open("a") as file:

@@ -52,6 +52,8 @@ def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tu
     solver, tolerance = ("newton-cholesky", 1e-8) if len(scale) <= FEW else ("newton-cg", 1e-6)
     regression = LogisticRegression(C=INVERSE_PENALTY, solver=solver, tol=tolerance, max_iter=200)
     good, bad = np.flatnonzero(s > 0), np.flatnonzero(n > s)
+    if not len(good) or not len(bad):
+        raise TrainingError("every call of the records ended alike: there is nothing to tell apart")
     worked, weights = np.repeat([1, 0], [len(good), len(bad)]), np.concatenate([s[good], (n - s)[bad]])
     # Threads add in no fixed order.
     with threadpool_limits(limits=1), warnings.catch_warnings():

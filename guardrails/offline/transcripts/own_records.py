@@ -67,7 +67,7 @@ def _call(session_id: str, run: str, line: Line, charged: Line) -> RecordedCall:
     call.polling = line.get("polling") is True or line.get("repeats") == "allow"
     call.sig = _of(int, line.get("sig"))
     call.decision, call.code = text(line.get("decision")), text(line.get("code"))
-    call.observed = tuple(filter(text, listed(line.get("observed"))))
+    call.observed = tuple(filter(text, listed(line.get("would_refuse", line.get("observed")))))
     return call
 
 
