@@ -83,7 +83,7 @@ def test_a_hint_of_a_guard_that_observes_is_no_refusal(tmp_path: Path, clock: An
         for _ in range(2):
             clock.advance(4)
             session.begin_turn()
-            session.call("search", {"q": 1}, lambda *_: {"rows": [1]})
+            session.call("search", {"q": 1}, lambda *_: {"rows": [1, 2]})
     observed = [line.get("observed") for line in map(json.loads, path.read_text().splitlines())]
     assert ["loops.reread"] in observed
     assert "would have refused" not in replay("default", path).stdout
