@@ -157,8 +157,7 @@ class Report:
         return {"read_as": self.read_as, "without_calls": self.without, **more}
 
 
-@dataclass(slots=True)
-class Made:
+class Made(NamedTuple):
     """
     A call was made. The join gives it its place, its time and its turn. A call whose tool is no text is left out.
     """
@@ -172,8 +171,7 @@ class Made:
     """When: ISO 8601 text, or seconds or milliseconds since 1970."""
 
 
-@dataclass(slots=True)
-class Came:
+class Came(NamedTuple):
     """
     The result of the call *key* came. Only the first counts.
     """
@@ -194,8 +192,7 @@ class Came:
     """The part of the content that is not of this one run."""
 
 
-@dataclass(slots=True)
-class Used:
+class Used(NamedTuple):
     """
     A response used tokens, and cost so much: told of its first call. Told again, the larger output counts.
     """

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.core.result import reading_of
+from guardrails.core.values.types import ErrorType
 from guardrails.hooks.tools import CODEX as TOOLS
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
@@ -84,46 +85,32 @@ def _is_aside(output: Any) -> bool:
 
 def _came(session: str, id_: str | None, output: Any, failing: bool, time: Any) -> Came:
     """
-    Returns the result of a call. A script is *failing* by what ran in it.
+    Returns the result of a call by its *output*, above which stand its exit code and its time. A script is *failing* by what ran in it.
     """
-    came = Came(session, id_, text_of(output), at=time)
-    older = json_in(output) if type(output) is str and output.startswith('{"output":') else None
-    if older is None:
-        _read(came, list(map(text_of, listed(output)[1:])), failing)
-    else:
+    told = text_of(output)
+    if told.startswith('{"output":') and (older := mapping(json_in(told))):
         seconds = amount(at(older, "metadata", "duration_seconds"))
-        came.content, came.failed, came.kind = older.get("output"), _failed(older.get("metadata")), "exec_nonzero"
-        came.ms = None if seconds is None else seconds * 1000
-    return came
+        ms = None if seconds is None else seconds * 1000
+        return Came(session, id_, older.get("output"), _failed(older.get("metadata")), time, ms, "exec_nonzero")
+    header = next(_HEADER.finditer(told))
+    below, ms = told[header.end() :], float(header["wall"]) * 1000 if header["wall"] else None
+    if script := header["script"]:
+        failing = failing or any(map(_shows_failure, [text_of(piece) for piece in listed(output)[1:]] or [below]))
+        failing = script == "failed" or (script != "running" and failing)
+        return Came(session, id_, told, failing, time, ms, "other" if script == "failed" else "exec_nonzero", below)
+    failed: bool | None = True if _FAILED.match(told) else None
+    if code := header["exit"] or header["code"]:
+        failed = int(code) != 0
+    elif header["output"] or header["runs"]:
+        # A program that still runs has not failed.
+        failed = not header["runs"] and not reading_of(below.lstrip()).ok
+    kind: ErrorType = "cancelled" if told.startswith("aborted by user") else "other"
+    return Came(session, id_, told, failed, time, ms, kind, below if header["wall"] and header["output"] else None)
 
 
 def _failed(end: Any) -> bool:
     code = at(end, "exit_code")
     return at(end, "status") in ("failed", "declined") or (type(code) is int and code != 0)
-
-
-def _read(came: Came, pieces: list[str], failing: bool) -> None:
-    """
-    Note the exit code and the time that stand in the header of the content of *came*, which a script shows in *pieces*. A script is *failing* by
-    what ran in it.
-    """
-    header = next(_HEADER.finditer(came.content))
-    below = came.content[header.end() :]
-    came.ms = float(header["wall"]) * 1000 if header["wall"] else None
-    if script := header["script"]:
-        failing = failing or any(map(_shows_failure, pieces or [below]))
-        came.failed = script == "failed" or (script != "running" and failing)
-        came.kind, came.shown = "other" if script == "failed" else "exec_nonzero", below
-        return
-    if code := header["exit"] or header["code"]:
-        came.failed = int(code) != 0
-    elif header["output"] or header["runs"]:
-        # A program that still runs has not failed.
-        came.failed = not header["runs"] and not reading_of(below.lstrip()).ok
-    else:
-        came.failed = True if _FAILED.match(came.content) else None
-    came.kind = "cancelled" if came.content.startswith("aborted by user") else "other"
-    came.shown = below if header["wall"] and header["output"] else None
 
 
 def _shows_failure(piece: str) -> bool:
@@ -161,9 +148,8 @@ def _printed(values: Values, file: str) -> Iterator[Event]:
                 completed += 1
                 content = item.get("error") or item.get("result") or item.get("aggregated_output", item.get("status"))
                 content = mapping(content).get("content", mapping(content).get("message", content))
-                came = Came(session, id_, content, _failed(item))
-                came.kind = "exec_nonzero" if item.get("exit_code") else "other"
-                yield came
+                kind: ErrorType = "exec_nonzero" if item.get("exit_code") else "other"
+                yield Came(session, id_, content, _failed(item), kind=kind)
 
 
 def _call_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:

@@ -248,8 +248,7 @@ def values_of(data: bytes) -> tuple[list[tuple[int, Any]], list[int]]:
     """
     lines = data.split(b"\n")
     if type(parsed(next(filter(bytes.strip, lines), b""))) not in (dict, list):
-        whole = parsed(data)
-        spread, unread = ([(1, whole)], []) if whole is not None else _spread(data.decode("utf-8", "replace"))
+        spread, unread = _spread(data.decode("utf-8", "replace"))
         if spread:
             return spread, unread
     values = [(number, parsed(line)) for number, line in enumerate(lines, 1) if line and not line.isspace()]

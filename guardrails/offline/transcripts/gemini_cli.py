@@ -15,9 +15,6 @@ from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
 from .fields import at, listed, mapping, objects, text, text_of
 
 
-_TOKENS: Final = {"prompt_token_count": "input", "candidates_token_count": "output", "total_token_count": "total"}
-
-
 def _fits(value: Any) -> bool:
     line = mapping(value)
     changes = "$set" in line or "$rewindTo" in line
@@ -34,7 +31,7 @@ def _events(values: Values, file: str) -> Iterator[Event]:
             if message.get("toolCalls") or (message.get("type") == "gemini" and key not in messages):
                 messages[key] = message
     for (session_id, key), message in messages.items():
-        yield Used(session_id, key, {name: at(message, "tokens", own) for name, own in _TOKENS.items()})
+        yield Used(session_id, key, {f"{of}_tokens": at(message, "tokens", of) for of in ("input", "output", "total")})
         for place, wire in enumerate(objects(message.get("toolCalls"))):
             if tool := text(wire.get("name")):
                 call = RecordedCall(session_id, tool, wire.get("args"), id=wire.get("id"), model=message.get("model"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import at, count, mapping, objects, text
+from .fields import at, mapping, objects, text
 
 
 def _fits(value: Any) -> bool:
@@ -39,20 +39,19 @@ def _events_of(part: Mapping[str, Any], session: str, model: Any, steps: Counter
     elif kind == "step-finish":
         tokens = mapping(part.get("tokens"))
         usage = {f"cache_{name}_input_tokens": at(tokens, "cache", name) for name in ("read", "write")}
-        usage |= {"input_tokens": tokens.get("input"), "output_tokens": count(tokens.get("output"))}
-        # Counted beside the output.
-        usage["output_tokens"] = (usage["output_tokens"] or 0) + (count(tokens.get("reasoning")) or 0)
+        # Counted beside the output, as Google counts its thoughts.
+        usage["thoughts_token_count"] = tokens.get("reasoning")
+        usage |= {f"{name}_tokens": tokens.get(name) for name in ("input", "output")}
         yield Used(session, steps[session], usage, part.get("cost"))
     elif kind == "tool" and tool is not None:
         call = RecordedCall(session, tool, state.get("input"), id=part.get("callID"), model=model)
         key = text(call.id) or text(part.get("id")) or tool
         yield Made(call, key, steps[session], at(state, "time", "start"))
         if (status := state.get("status")) in ("completed", "error"):
-            code, content = at(state, "metadata", "exit"), state.get("error" if status == "error" else "output")
+            code, end = at(state, "metadata", "exit"), at(state, "time", "end")
+            content = state.get("error" if status == "error" else "output")
             failed = status == "error" or (type(code) is int and code != 0)
-            yield Came(
-                session, key, content, failed, at(state, "time", "end"), kind="exec_nonzero" if code else "other"
-            )
+            yield Came(session, key, content, failed, end, kind="exec_nonzero" if code else "other")
 
 
 OPENCODE: Final = Format("opencode session", _fits, _events)
