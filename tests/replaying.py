@@ -1,25 +1,29 @@
 """
-Deciding one session's records again, for tests that look at the state at the end too.
+Deciding records again, for tests that look at the state at the end too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
 
 from guardrails.core.chain import Chain
 from guardrails.core.state import SessionState
-from guardrails.offline.replay import exact
+from guardrails.offline.replay.exact import Record, Replay, Replayed, Rules, in_order, life_key
 
 
 def replay(
-    chain: Chain, records: Iterable[exact.Record], state: SessionState | None = None, **more: Any
-) -> list[exact.Replayed]:
+    chain: Chain,
+    records: Iterable[Record],
+    state: SessionState | None = None,
+    *,
+    scopes: Mapping[str, Chain] | None = None,
+    others: Mapping[str, Rules] | None = None,
+) -> list[Replayed]:
     """
     The calls of *records*, decided again; *state* becomes that of the life of the last record.
     """
-    records, lives = [*records], dict[exact.LifeKey, SessionState]()
-    made = [*exact.replay(chain, records, lives=lives, **more)]
+    records, again = [*records], Replay(Rules(chain, scopes or {}), others or {})
+    made = [one for one in map(again.live, in_order(records)) if one is not None]
     if state is not None and records:
         for field in fields(state):
-            setattr(state, field.name, getattr(lives[exact.life_key(records[-1])], field.name))
+            setattr(state, field.name, getattr(again.lives[life_key(records[-1])].state, field.name))
     return made

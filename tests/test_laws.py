@@ -33,7 +33,6 @@ from guardrails import (
     scoped,
 )
 from guardrails.core.guards.base import Guard
-from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink
 from tests.replaying import replay
@@ -211,7 +210,7 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
         tell(child, clock, [event for event in within if event[0] != "extend"], child.call)
     tell(session, clock, before, session.call)
     records = [made(line) for line in sink.records]
-    replayed = list(replay_together(policy.chain, records))
+    replayed = list(replay(policy.chain, records))
     assert len(replayed) == sum(line["event"] == "call" for line in records)
     assert all(again.same for again in replayed)
 

@@ -19,7 +19,7 @@ from guardrails import Conversations, JsonLines, Policy, PolicyError, SessionErr
 from guardrails.core.packing import VERSION
 from guardrails.core.retries.model import parse
 from guardrails.core.values.errors import ModelError
-from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 
 
 HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ def test_a_policy_file_says_what_it_said(folder: Path) -> None:
 
 def test_its_records_replay_exactly(folder: Path) -> None:
     policy = Policy.load(folder / "policy.yaml")
-    again = list(replay_together(policy.chain, records(folder / "records.jsonl"), scopes=policy.scopes))
+    again = list(replay(policy.chain, records(folder / "records.jsonl"), scopes=policy.scopes))
     assert len(again) == 9
     assert all(one.same for one in again)
 
@@ -89,7 +89,7 @@ def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(fold
     used = {one.key: one.packed[0] for one in kept.store.entries()}
     assert used["trip-42"] == used["/user/u1"] == VERSION
     both = records(folder / "records.jsonl", folder / "later.jsonl")
-    again = list(replay_together(policy.chain, both, scopes=policy.scopes))
+    again = list(replay(policy.chain, both, scopes=policy.scopes))
     assert len(again) == 18
     assert all(one.same for one in again)
 
@@ -108,7 +108,7 @@ def test_a_newer_record_is_refused_with_its_version_and_what_to_do(folder: Path)
     policy = Policy.load(folder / "policy.yaml")
     newer = [record | {"schema_version": 2} for record in records(folder / "records.jsonl")]
     with pytest.raises(SessionError, match=r"of schema version 2, this library reads 1: upgrade toolcall-guardrails"):
-        list(replay_together(policy.chain, newer, scopes=policy.scopes))
+        list(replay(policy.chain, newer, scopes=policy.scopes))
 
 
 @pytest.mark.parametrize(

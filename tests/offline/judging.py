@@ -5,12 +5,14 @@ What the tests that judge share.
 from collections.abc import Iterable
 
 from guardrails.offline.replay.judge import Judge, sessions_of
-from guardrails.offline.replay.tally import Row
+from guardrails.offline.replay.tally import Judgement
 from guardrails.offline.transcripts import RecordedCall
+from guardrails.policy.policy import Policy
 
 
-def judged(judge: Judge, calls: Iterable[RecordedCall]) -> list[Row]:
+def judged(policy: Policy, calls: Iterable[RecordedCall]) -> Judgement:
     """
-    The words of *judge* on *calls*, session after session.
+    The judgement of *policy* on *calls*, session after session.
     """
-    return [said for session in sessions_of(calls) for said in judge.judge(session)]
+    judge = Judge(policy)
+    return judge.judgement([row for session in sessions_of(calls) for row in judge.judge(session)])

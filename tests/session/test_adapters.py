@@ -32,7 +32,6 @@ from guardrails.core.packing import pack, unpack
 from guardrails.core.scopes import OPEN
 from guardrails.core.state import SessionState
 from guardrails.core.values.names import scope_key
-from guardrails.offline.replay.exact import replay as replay_together
 from tests.replaying import replay
 
 
@@ -287,7 +286,7 @@ def test_scopes_and_families_get_back_what_never_ran(kind: str, tmp_path: Path, 
             kid.calls.release(decision)
     assert session.ledger.progress["calls_used"] == 0
     assert session.call("pay", {"n": 9}, lambda *_: "paid").ok
-    assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
+    assert all(one.same for one in replay(made.chain, sink.records, scopes=made.scopes))
     if isinstance(store, SqliteStore):
         store.close()
 
@@ -352,4 +351,4 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
     if not done:
         assert (own.turns, own.cost, own.tokens, own.present.admitted) == (0, 0, 0, 0)
         assert not any((own.own.get("tools.budget") or {}).values())
-    assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
+    assert all(one.same for one in replay(made.chain, sink.records, scopes=made.scopes))

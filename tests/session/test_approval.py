@@ -29,7 +29,6 @@ from guardrails import (
 )
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import pack, unpack
-from guardrails.offline.replay.exact import replay as replay_together
 from tests.replaying import replay
 
 
@@ -271,7 +270,7 @@ def test_scopes_hold_what_waits_and_get_it_back(kind: str, tmp_path: Path, clock
     session("c").approve("call_3")
     assert session("c").call("pay_rent", {}, bank, id="call_3").ok
     assert session("d").call("pay_rent", {}, bank).code == "user.budget.max_calls"
-    again = list(replay_together(policy.chain, sink.records, scopes=policy.scopes))
+    again = list(replay(policy.chain, sink.records, scopes=policy.scopes))
     assert all(one.same for one in again)
     assert len(again) == 5
 

@@ -19,7 +19,7 @@ import pytest
 from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
 from guardrails.core.packing import pack
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
-from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 from tests.stores.redis_server import Server, cluster, in_redis, needed, shared
 from tests.stores.test_redis_faults import wait_for
 
@@ -346,7 +346,7 @@ def test_what_processes_did_at_once_in_shared_scopes_is_replayed_from_their_reco
         "tenant": [Budget(max_calls=100_000), Rate(max_calls_per_minute=1_000_000)],
     }
     policy = Policy([Budget(max_calls=100_000)], scopes=scopes, tools=[Tool(name="pay", cost_usd=0.01)])
-    again = [*replay_together(policy.chain, records, scopes=policy.scopes)]
+    again = [*replay(policy.chain, records, scopes=policy.scopes)]
     assert len(again) == total
     assert all(one.same for one in again)
 

@@ -2,7 +2,7 @@
 Finds which calls of a transcript were really new, against the latest identical ones and under any policy.
 """
 
-from copy import copy
+from collections import defaultdict
 from typing import Final, Literal
 
 from guardrails.core.chain import Plan
@@ -37,7 +37,7 @@ class Past:
     __slots__ = ("ends", "number")
 
     def __init__(self) -> None:
-        self.ends: dict[int, list[tuple[int, int]]] = {}
+        self.ends = defaultdict[int, list[tuple[int, int]]](list)
         self.number = 0
 
     def add(self, sig: int | None, evidence: int | None) -> Worth:
@@ -49,10 +49,7 @@ class Past:
             return "unknown"
         if sig is None:
             return "new"
-        same = self.ends.get(sig)
-        if same is None:
-            self.ends[sig] = [(number, evidence)]
-            return "new"
+        same = self.ends[sig]
         while same and same[0][0] < number - WINDOW:
             del same[0]
         alike, count = bool(same) and same[-1][1] == evidence, len(same)
@@ -98,25 +95,23 @@ def shown_by(call: RecordedCall, evidence: int, outcome: Outcome, made: ToolCall
 
     It is made for the call as it was decided, and the *plan* of its tool.
     """
-    result, steady, came = call.result, call.steady, call.empty
-    if result is None or steady:
-        return _ended(outcome, evidence, steady, came)
+    # Nobody else has a reading; a plain outcome may be shared.
+    end = outcome if isinstance(outcome, End) else End.of(outcome)
+    end.hash, end.steady, end.came = evidence, call.steady, call.empty
+    result = call.result
+    if result is None or call.steady:
+        return end
     if outcome.error_type is not None:
         read = Reading(None, arguments=made.arguments)
         read.error_type, read.error_message = outcome.error_type, result
-        return _ended(outcome, evidence, news_hash(read), came)
+        end.steady = news_hash(read)
+        return end
     brief, compared = len(result) <= CLOSE, not plan.changes and len(result) < CUT
     if brief or (compared and data_in(result) is not result):
-        read = outcome if type(outcome) is Reading else Reading(result, arguments=made.arguments)
-        came = says(read, look=not plan.changes) if brief else came
-        steady = news_hash(read) if compared else steady
+        read = end if type(end) is Reading else Reading(result, arguments=made.arguments)
+        end.came = says(read, look=not plan.changes) if brief else end.came
+        end.steady = news_hash(read) if compared else 0
     elif compared:
         # What is no data is compared as it is.
-        steady = (evidence if call.plain_hash is None else result_hash(result)) & 0xFFFFFFFF or 1
-    return _ended(outcome, evidence, steady, came)
-
-
-def _ended(outcome: Outcome, evidence: int, steady: int, came: int) -> End:
-    made = copy(outcome) if isinstance(outcome, End) else End.of(outcome)
-    made.hash, made.steady, made.came = evidence, steady, came
-    return made
+        end.steady = (evidence if call.plain_hash is None else result_hash(result)) & 0xFFFFFFFF or 1
+    return end

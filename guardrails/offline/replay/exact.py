@@ -3,13 +3,13 @@ Decide again what was recorded, exactly: lives of sessions, lived again from the
 recorded one. The events of a session may be spread over files, in any order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Decision
@@ -40,7 +40,6 @@ LifeKey = tuple[str, str]
 """(session id, run)"""
 Way = tuple[Chain, Plan]
 """A chain with the declarations that applied to a tool when it was called, and the plan for the tool."""
-T = TypeVar("T")
 
 SHOWN: Final = 20
 """Differences that are told."""
@@ -79,11 +78,19 @@ def call_of(record: Record) -> ToolCall:
     """
     problems = tuple(Problem(*problem) for problem in record["problems"])
     places, sketch = record.get("places"), record.get("sketch")
-    if sketch is None and any(str(path).startswith("arguments") for path in record.get("erased") or ()):
+    if sketch is None and is_blind(record):
         sketch = NO_SKETCH
     answers = None if places is None else {guard: tuple(answers) for guard, answers in places.items()}
     arguments, sig = record.get("arguments"), record["sig"]
     return ToolCall(record["tool"], arguments, record["id"], None, sig, problems, places=answers, sketch=sketch)
+
+
+def is_blind(record: Record) -> bool:
+    """
+    Whether arguments of the call of *record* were erased.
+    """
+    erased = record.get("erased")
+    return type(erased) is list and any(str(path).startswith("arguments") for path in erased)
 
 
 def end_of(record: Record) -> End:
@@ -314,9 +321,8 @@ class Replay:
         chain, plan = way
         stop = stopped(str(record["stop"])) if "stop" in record else None
         claims, now = record.get("claimed", True), record["ts_ms"]
-        decision: Decision = self._apply(
-            life, record, chain, lambda at, *states: at.decide(call, plan, now, claims, stop, *states)
-        )
+        engine, states, clocks = self._at(life, record, chain)
+        decision = engine.decide(call, plan, now, claims, stop, states, clocks)
         life.decisions[n] = decision, way
         return decision
 
@@ -332,7 +338,8 @@ class Replay:
         # It may have been taken up under another id since.
         decision = decision.of(replace(decision.call, id=record.get("id", decision.call.id)))
         end, advised, now = end_of(record), advised_of(record), record["ts_ms"]
-        self._apply(life, record, chain, lambda at, *states: at.complete(decision, end, plan, now, advised, *states))
+        engine, states, clocks = self._at(life, record, chain)
+        engine.complete(decision, end, plan, now, advised, states, clocks)
 
     def _event(self, life: Life, record: Record) -> None:
         name, values = record["event"], dict(record)
@@ -362,13 +369,13 @@ class Replay:
         return record["event"] != "unpark" or record["sig"] in root.uncertain or record["seq"] in asked
 
     def _happen(self, life: Life, record: Record, name: str, values: Record, chain: Chain) -> None:
-        now = record["ts_ms"]
-        self._apply(life, record, chain, lambda at, *states: at.apply(event(name, values, now), now, *states))
+        engine, states, clocks = self._at(life, record, chain)
+        engine.apply(event(name, values, record["ts_ms"]), record["ts_ms"], states, clocks)
 
-    def _apply(self, life: Life, record: Record, chain: Chain, step: Callable[..., T]) -> T:
+    def _at(self, life: Life, record: Record, chain: Chain) -> tuple[Engine, list[SessionState], list[int]]:
         """
-        Returns the answer of *step* to an engine of *chain*, and to the states and clocks that the event of *record* concerns: those of the
-        session, of the scopes in which it happened too, and of the root of a family.
+        Returns an engine of *chain*, with the states and clocks that the event of *record* concerns: those of the session, of the scopes
+        in which it happened too, and of the root of a family.
         """
         scopes, states, clocks = list[Any](), [life.state], list[int]()
         for name, (own, run, n, now_ms) in record.get("scopes", {}).items():
@@ -385,34 +392,10 @@ class Replay:
             if record["family"][2] != root.shared + 1:
                 raise SessionError(f"the records of the family of `{life.id}` have a gap before event {record['n']}")
             states.append(root)
-        return step(Engine(chain, life.id, scopes=scopes, child=root is not None), states, clocks)
+        return Engine(chain, life.id, scopes=scopes, child=root is not None), states, clocks
 
     def _root(self, record: Record) -> SessionState | None:
         return self._life(root_of(record), record["family"][0]).state if "family" in record else None
-
-
-def replay(
-    chain: Chain,
-    records: Iterable[Record],
-    *,
-    scopes: Mapping[str, Chain] | None = None,
-    others: Mapping[str, Rules] | None = None,
-    lives: dict[LifeKey, SessionState] | None = None,
-) -> Iterator[Replayed]:
-    """
-    Decides the calls of a session again, or of sessions that share something, from the records of all of them, in their order. Those
-    share a scope (*scopes* as a policy has them), or are a session and its children. All are held in memory.
-
-    A child's limits are in its records, and so are the declarations of tools. *others* are the policies that a session went over to when its
-    files changed, by the names in its records. *lives* gets the state at the end of each life, by (session id, run).
-
-    Raises SessionError if a number of a session, a scope or a family is missing, since the events there are not known, and for a value that
-    is no record.
-    """
-    again = Replay(Rules(chain, scopes or {}), others or {})
-    yield from filter(None, map(again.live, in_order(records)))
-    if lives is not None:
-        lives |= {key: life.state for key, life in again.lives.items()}
 
 
 # Files of records
@@ -493,8 +476,9 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
             found.differs(record["session_id"], None, None, str(error), "cannot be replayed")
     if not found.calls and found.same:
         raise NothingFoundError("the records hold no calls: `--exact` has nothing to decide again")
-    guards = guards_of(policy.chain, (record["tool"] for record in events if record["event"] == "call"))
-    found.not_judged = no_arguments(guards, sum(map(_is_blind, events)))
+    calls = [record for record in events if record["event"] == "call"]
+    guards = guards_of(policy.chain, (record["tool"] for record in calls))
+    found.not_judged = no_arguments(guards, sum(map(is_blind, calls)))
     return found
 
 
@@ -517,8 +501,3 @@ def _records(file: Input, found: Exactness) -> list[Record]:
     if newer:
         found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}")
     return records
-
-
-def _is_blind(record: Record) -> bool:
-    erased = record.get("erased") if record["event"] == "call" else None
-    return type(erased) is list and any(str(path).startswith("arguments") for path in erased)

@@ -5,6 +5,7 @@ Recorded calls go through the same core as live ones, by a clock that their own 
 is not shown to the guards, for live it would not exist.
 """
 
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from operator import itemgetter
@@ -48,12 +49,11 @@ def sessions_of(calls: Iterable[RecordedCall]) -> list[list[RecordedCall]]:
 
 class Judge:
     """
-    One policy over any number of recorded sessions, one after the other. It keeps the *rows* of all.
+    One policy over any number of recorded sessions.
     """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.rows: list[Row] = []
         self._lens = cache(partial(lens, policy.chain))
 
     def judge(self, calls: Sequence[RecordedCall]) -> list[Row]:
@@ -64,14 +64,13 @@ class Judge:
         track = Track(self._lens(timed=first.ts_ms is not None, turned=first.turn is not None), self.policy)
         for call in calls:
             track.judge(call)
-        self.rows += track.rows
         return track.rows
 
-    def judgement(self) -> Judgement:
+    def judgement(self, rows: list[Row]) -> Judgement:
         """
-        Returns the figures so far.
+        Returns the figures of *rows*, those of all sessions.
         """
-        chain, rows = self.policy.chain, self.rows
+        chain = self.policy.chain
         lacks = not_judged(chain, rows)
         lacks |= {f"scopes.{name}": "no transcript says whose a session is" for name in self.policy.scopes}
         models = {path: model.name for path, model in chain.models.loaded.items()}
@@ -93,6 +92,7 @@ class Track:
         self.past = Past()
         self.rows: list[Row] = []
         self.running: list[Running] = []
+        """In the order in which they end."""
         self.turn: int | None = 0 if lens.turned else None
         """The latest response; 0: before the first; None: nobody says which response made a call."""
 
@@ -132,7 +132,7 @@ class Track:
         # A result of which nothing is known is like no other.
         shown = shown_by(call, -len(self.rows) if evidence is None else evidence, outcome, made, plan)
         if call.duration_ms and own.timed:
-            self.running.append((now + min(call.duration_ms, MOST), decision, shown, plan, row))
+            insort(self.running, (now + min(call.duration_ms, MOST), decision, shown, plan, row), key=itemgetter(0))
         else:
             self._complete(decision, shown, plan, row, now)
 
@@ -146,7 +146,7 @@ class Track:
         if at_ms is not None and at_ms <= MOST:
             return max(at_ms, present)
         # Its place in the transcript is all that is known: what was called before it is over.
-        return max([present, *(end_ms for end_ms, *_ in self.running)])
+        return max(present, self.running[-1][0]) if self.running else present
 
     def _decide(self, call: ToolCall, plan: Plan, now: int) -> Decision:
         """
@@ -166,11 +166,9 @@ class Track:
         """
         Show the results that have come back by *now*.
         """
-        due = [one for one in self.running if one[0] <= now] if self.running else ()
-        if due:
-            self.running = [one for one in self.running if one[0] > now]
-            for end_ms, decision, shown, plan, row in sorted(due, key=itemgetter(0)):
-                self._complete(decision, shown, plan, row, end_ms)
+        while self.running and self.running[0][0] <= now:
+            end_ms, decision, shown, plan, row = self.running.pop(0)
+            self._complete(decision, shown, plan, row, end_ms)
 
     def _complete(self, decision: Decision, shown: End, plan: Plan, row: Row, now: int) -> None:
         envelope, _ = self.lens.engine.complete(decision, shown, plan, now, None, (self.state,))

@@ -57,11 +57,9 @@ def judge_files(
                 written.writelines(map(_line, part[0]))
             if tell is not None:
                 tell(f"{len(rows[0]):,} of {sum(map(len, sessions)):,} calls judged")
-    made = []
-    for judge, own in zip(judges, rows, strict=True):
-        judge.rows = own
-        made.append(judge.judgement())
-        made[-1].report, made[-1].seconds = report, time.monotonic() - began
+    made = [judge.judgement(own) for judge, own in zip(judges, rows, strict=True)]
+    for one in made:
+        one.report, one.seconds = report, time.monotonic() - began
     return made
 
 

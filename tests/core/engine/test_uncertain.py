@@ -24,7 +24,6 @@ from guardrails import (
     Tool,
 )
 from guardrails.core.state import LIFE
-from guardrails.offline.replay.exact import replay as replay_together
 from tests.replaying import replay
 from tests.tables import table
 
@@ -185,7 +184,7 @@ def test_an_unknown_end_of_a_child_is_one_of_its_family(clock: Any) -> None:
     [one] = session.pending()
     session.approve(one)
     assert pay(session).ok
-    assert all(again.same for again in replay_together(policy.chain, sink.records))
+    assert all(again.same for again in replay(policy.chain, sink.records))
 
 
 def test_a_person_may_let_it_be_made_once_or_never(clock: Any) -> None:

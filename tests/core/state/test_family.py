@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Envelope, MemorySink, Policy, Session
-from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.stores.sqlite import SqliteStore
 from tests.conftest import FakeClock
+from tests.replaying import replay
 from tests.tables import table
 
 
@@ -183,4 +183,4 @@ def test_no_session_of_a_family_is_refused_a_look_after_the_others_work(story: l
             session, decision = begun.pop()
             session.complete(decision, "stored")
     records = [line() if callable(line) else line for line in sink.records]
-    assert all(again.same for again in replay_together(policy.chain, records))
+    assert all(again.same for again in replay(policy.chain, records))

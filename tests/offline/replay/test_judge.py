@@ -28,7 +28,6 @@ from guardrails import (
 from guardrails.core.guards.base import Guard
 from guardrails.core.values.types import Nudge
 from guardrails.core.values.usage import Price
-from guardrails.offline.replay.judge import Judge
 from guardrails.offline.replay.tally import Row, Tally
 from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged as told
@@ -48,9 +47,8 @@ def codes(policy: Policy | Guard, made: list[RecordedCall]) -> list[str | None]:
 
 
 def judged(policy: Policy | Guard, made: list[RecordedCall]) -> tuple[list[Row], Tally]:
-    judge = Judge(policy if isinstance(policy, Policy) else Policy([policy]))
-    said = told(judge, made)
-    return said, judge.judgement().total
+    found = told(policy if isinstance(policy, Policy) else Policy([policy]), made)
+    return found.rows, found.total
 
 
 def test_a_denial_of_a_pointless_repeat_is_right_and_of_another_wrong(calls: Calls) -> None:
@@ -95,20 +93,17 @@ def test_without_times_every_wait_is_over(calls: Calls) -> None:
 
 def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls) -> None:
     policy = Policy([Budget(max_elapsed=1.0), Growth(max_calls_per_second=1), Rate(max_calls_per_minute=1)])
-    judge = Judge(policy)
-    assert [each.code for each in told(judge, calls("a=1", "b=1", "c=1", timed=False))] == [None] * 3
-    judgement = judge.judgement()
+    judgement = told(policy, calls("a=1", "b=1", "c=1", timed=False))
+    assert [each.code for each in judgement.rows] == [None] * 3
     assert set(judgement.not_judged) == {"budget.max_elapsed", "growth", "rate"}
     assert judgement.not_judged["rate"] == "no times in sessions of data"
 
 
 def test_without_times_every_repeat_of_a_failure_counts_as_soon_and_that_is_said(calls: Calls) -> None:
     made = calls(*[{"call": "a!no such file", "error_type": "not_found"}] * 2, timed=False)
-    judge = Judge(Policy([Loops()]))
-    assert [each.code for each in told(judge, made)] == [None, "loops.unrepaired"]
-    assert (
-        judge.judgement().not_judged["loops.settled_for"] == "no times in sessions of data: every repeat counts as soon"
-    )
+    found = told(Policy([Loops()]), made)
+    assert [each.code for each in found.rows] == [None, "loops.unrepaired"]
+    assert found.not_judged["loops.settled_for"] == "no times in sessions of data: every repeat counts as soon"
 
 
 def test_with_times_they_are(calls: Calls) -> None:
@@ -176,15 +171,13 @@ def test_a_refused_call_is_told_by_what_is_recorded_of_it(calls: Calls, first: s
 
 def test_the_advice_of_a_retry_model_is_used_and_said(calls: Calls, tmp_path: Path) -> None:
     path = tmp_path / "retries.json"
-    told = [{"call": "a!timeout", "duration_ms": 0}, {"call": "a=1", "ts_ms": 1_800_000_001_200}]
+    made = [{"call": "a!timeout", "duration_ms": 0}, {"call": "a=1", "ts_ms": 1_800_000_001_200}]
     rules, learned = (Policy([Retryable(backoff=1.0, model=model)]) for model in (None, str(path)))
-    assert codes(rules, calls(*told)) == [None, None]
-    judge = Judge(learned)
-    told_by = judge.judge(calls(*told))
-    found = judge.judgement()
+    assert codes(rules, calls(*made)) == [None, None]
+    found = told(learned, calls(*made))
     assert list(found.models) == [str(path)]
     assert (found.total.asked, found.total.advised) == (1, 1)
-    assert told_by[1].code == "retryable.wait", "what is shipped waits longer than a second"
+    assert found.rows[1].code == "retryable.wait", "what is shipped waits longer than a second"
 
 
 def test_what_observed_calls_came_to_live_is_told_of_our_own_records(calls: Calls) -> None:
@@ -199,9 +192,7 @@ def test_turns_are_those_of_the_model_responses(calls: Calls) -> None:
 
 
 def test_without_turns_the_cap_on_turns_and_on_refusals_is_not_judged(calls: Calls) -> None:
-    judge = Judge(Policy([Budget(max_turns=1), Denials(), ALWAYS]))
-    told(judge, calls("a=1", "b=1", "b=1"))
-    judgement = judge.judgement()
+    judgement = told(Policy([Budget(max_turns=1), Denials(), ALWAYS]), calls("a=1", "b=1", "b=1"))
     assert set(judgement.not_judged) == {"budget.max_turns", "denials"}
     assert judgement.total.denied == {"duplicates.window": 1}
 
@@ -210,9 +201,9 @@ def test_responses_are_charged_what_they_cost_or_what_the_policy_says(calls: Cal
     made = calls(*({"call": f"t{n}=1", "turn": n, "model": "small", "tokens_in": 1_000_000} for n in (1, 2, 3)))
     priced = Policy([Budget(max_cost_usd=1.5)], prices={"small": Price(input_mtok=1.0)})
     assert codes(priced, made) == [None, "budget.max_cost_usd", "budget.max_cost_usd"]
-    judge = Judge(Policy([Budget(max_cost_usd=1.5)]))
-    assert [each.code for each in told(judge, made)] == [None] * 3
-    assert judge.judgement().not_judged == {"budget.max_cost_usd": "no costs, nor prices in the policy, in data"}
+    found = told(Policy([Budget(max_cost_usd=1.5)]), made)
+    assert [each.code for each in found.rows] == [None] * 3
+    assert found.not_judged == {"budget.max_cost_usd": "no costs, nor prices in the policy, in data"}
 
 
 def test_sessions_are_told_apart_by_source_and_id_and_may_be_interleaved(calls: Calls) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
 from guardrails.core.chain import Rule
 from guardrails.core.guards.base import Guard
-from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged
 from tests.tables import table
@@ -20,39 +19,33 @@ RULES = [Rule(match=("a",), guards={"budget": {"max_elapsed": 5.0}, "rate": {"ma
 
 def test_reasons_name_the_sources(calls: Calls) -> None:
     policy = Policy([Rate(max_calls_per_second=1), Denials()], rules=RULES)
-    judge = Judge(policy)
     told = [
         *calls("a=1", source="one", timed=False),
         *calls("a=1", source="two", turn=1, tokens_in=1),
         *calls("a=1", source="two", session_id="other"),
     ]
-    judged(judge, told)
-    said = judge.judgement().not_judged
+    said = judged(policy, told).not_judged
     assert said["rate"] == said["tools.budget.max_elapsed"] == "no times in sessions of one"
     assert said["denials"] == "no word on which response made a call in sessions of any source"
 
 
 def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> None:
-    judge = Judge(Policy([Rate(max_calls_per_second=1), Budget(max_tokens=5, max_cost_usd=1.0)]))
-    for n in range(8):
-        judge.judge(calls("a=1", source=f"s{n}", timed=n > 6))
-    said = judge.judgement().not_judged
+    policy = Policy([Rate(max_calls_per_second=1), Budget(max_tokens=5, max_cost_usd=1.0)])
+    said = judged(policy, [call for n in range(8) for call in calls("a=1", source=f"s{n}", timed=n > 6)]).not_judged
     assert said["rate"] == "no times in sessions of s0, s1, s2, s3, s4, s5 and 1 more sources"
     assert said["budget.max_tokens"] == "no token usage in any source"
     assert said["budget.max_cost_usd"] == "no costs, nor prices in the policy, in any source"
 
 
 def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
-    judge = Judge(Policy([Budget(max_calls=1)], scopes={"user": [Budget(max_calls=1)]}))
-    judge.judge(calls("a=1 a=2"))
-    assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}
+    policy = Policy([Budget(max_calls=1)], scopes={"user": [Budget(max_calls=1)]})
+    assert judged(policy, calls("a=1 a=2")).not_judged == {"scopes.user": "no transcript says whose a session is"}
 
 
 @table("guards, told", [([Loops(), Denials()], True), ([Denials(), Duplicates()], False), ([Loops(mode="off")], False)])
 def test_sessions_that_do_not_tell_responses_apart_are_told(calls: Calls, guards: list[Guard], told: bool) -> None:
-    judge = Judge(Policy(guards))
-    judged(
-        judge,
+    found = judged(
+        Policy(guards),
         [
             *calls("a=1", "a=1", source="bare", timed=False),
             *calls("a=1", source="bare", session_id="turned", timed=False, turn=1),
@@ -60,6 +53,5 @@ def test_sessions_that_do_not_tell_responses_apart_are_told(calls: Calls, guards
             *calls("a=1", source="turned", turn=1),
         ],
     )
-    found = judge.judgement()
     reason = "no times and no word on which response made a call in sessions of bare: it sees calls one by one"
     assert found.not_judged.get("loops") == (reason if told else None)

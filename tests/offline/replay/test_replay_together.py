@@ -25,8 +25,8 @@ from guardrails import (
     Tool,
 )
 from guardrails.offline.replay.exact import Replayed
-from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.session.session import Session
+from tests.replaying import replay
 
 
 NOW = 1_800_000_000.0
@@ -49,7 +49,7 @@ def lines(sink: MemorySink) -> list[Any]:
 
 
 def again(policy: Policy, records: list[Any]) -> list[Replayed]:
-    found = list(replay_together(policy.chain, records, scopes=policy.scopes))
+    found = list(replay(policy.chain, records, scopes=policy.scopes))
     assert len(found) == sum(record["event"] == "call" for record in records)
     return found
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, SessionError, SessionState, SqliteStore, Success, Tool
 from guardrails.core.guards.budget import held
-from guardrails.offline.replay.exact import replay as replay_together
 from tests.replaying import replay
 
 
@@ -169,7 +168,7 @@ def test_a_scope_holds_what_its_sessions_have_asked_for(clock: Any) -> None:
     asked[0].release()
     used(sessions[1], 100, request=asked[1])
     assert sessions[2].request(tokens=900).allowed
-    assert all(again.same for again in replay_together(policy.chain, sink.records, scopes=policy.scopes))
+    assert all(again.same for again in replay(policy.chain, sink.records, scopes=policy.scopes))
 
 
 # Calls

@@ -16,7 +16,7 @@ from guardrails import Duplicates, Envelope, Guard, MemorySink, Policy, Retryabl
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.retry_budget import TOKEN
 from guardrails.core.packing import pack, unpack
-from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 
 
 Session = Any
@@ -170,7 +170,7 @@ def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, cl
     assert {record.get("no_retry") for record in settled} == {None, "tenant.retry_budget.empty"}
     assert all(record["retryable"] is False for record in settled if "no_retry" in record)
     policy = sessions[0].ledger.policy
-    again = replay_together(policy.chain, sink.records, scopes=policy.scopes)
+    again = replay(policy.chain, sink.records, scopes=policy.scopes)
     live = [record["code"] for record in sink.records if record["event"] == "call"]
     assert [line.decision.code for line in again] == live
 
