@@ -36,10 +36,13 @@ _FAILED: Final = re.compile(
 
 
 def _fits(value: Any) -> bool | None:
-    # Newer versions add kinds of lines; until mid-2025 items stood bare, below a head.
-    known = at(value, "type") in _LINES and type(at(value, "payload")) is dict
+    kind = text(at(value, "type"))
+    if type(at(value, "payload")) is dict:
+        # Newer versions add kinds of lines.
+        return kind in _LINES or (None if kind else False)
+    # Until mid-2025 items stood bare, below a head.
     head = type(value) is dict and ("record_type" in value or value.keys() >= {"id", "instructions"})
-    return known or head or (None if text(at(value, "type")) else False)
+    return head or (None if kind in ("message", "reasoning", *ITEM_CALLS, *ITEM_OUTPUTS) else False)
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
