@@ -108,9 +108,10 @@ class _Session:
             return
         results = list(_results_in(part))
         self.step += bool(results) or part.get("role") in ("system", "developer", "user")
-        for number, (of, content, failed) in enumerate(results):
-            place = sum(of == other for other, *_ in results[:number])
-            if (values := _tagged(before, of, place)) is not None and not any(of in each[1:] for each in self.open):
+        said = text_of(before.get("content"))
+        for of, content, failed in results:
+            values, said = _tagged(said, of)
+            if values is not None and not any(of in each[1:] for each in self.open):
                 yield from self._made(before, [(None, of, values)], held)
             only = self.open if part.get("role") == "user" and len(self.open) == len(results) == 1 else []
             if call := next((each for each in self.open if of in each[1:]), next(iter(only), None)):
@@ -135,19 +136,18 @@ class _Session:
             yield Made(call, key, self.step, _time(part) or (_time(held) if item else None))
 
 
-def _tagged(message: Part, tool: Any, place: int) -> dict[str, str] | None:
+def _tagged(said: str, tool: Any) -> tuple[dict[str, str] | None, str]:
     """
-    Returns the arguments of a call of *tool*, the one after *place* others, that stands as tags in the text of a *message*, as Cline and Roo
-    wrote it until 2025.
+    Returns the arguments of the first call of *tool* that stands as tags in what was *said*, as Cline and Roo wrote it until 2025, and what
+    was said after it. Returns None and *said* if there is none.
     """
-    opened = text_of(message.get("content")).split(f"<{tool}>")[place + 1 :]
-    inner, closed, _ = opened[0].partition(f"</{tool}>") if opened else ("", "", "")
+    inner, closed, rest = said.partition(f"<{tool}>")[2].partition(f"</{tool}>")
     if not closed:
-        return None
+        return None, said
     values, start = {}, 0
     while (tag := _TAG.search(inner, start)) and (end := inner.find(f"</{tag[1]}>", tag.end())) >= 0:
         values[tag[1]], start = inner[tag.end() : end].strip("\n"), end
-    return values
+    return values, rest
 
 
 def _time(part: Part) -> int | None:

@@ -151,8 +151,8 @@ def _printed(values: Values, file: str) -> Iterator[Event]:
                 completed += 1
                 content = item.get("error") or item.get("result") or item.get("aggregated_output", item.get("status"))
                 content = mapping(content).get("content", mapping(content).get("message", content))
-                kind: ErrorType = "exec_nonzero" if item.get("exit_code") else "other"
-                yield Came(session, id_, content, _failed(item), kind=kind)
+                failure: ErrorType = "exec_nonzero" if item.get("exit_code") else "other"
+                yield Came(session, id_, content, _failed(item), kind=failure)
 
 
 def _call_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:
