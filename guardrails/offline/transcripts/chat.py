@@ -92,9 +92,8 @@ class _Session:
         self.name = name
         self.step = 0
         """Items of one step are of one response; a message with calls is a step."""
-        self.made = 0
-        self.open: list[tuple[Any, str | None, str]] = []
-        """Key, id and tool of the calls that have no result yet: of the latest message, or of all items."""
+        self.open: list[tuple[Any, RecordedCall]] = []
+        """The calls that have no result yet, with their keys: of the latest message, or of all items."""
         self.before: Part = NOTHING
         """The latest message or item."""
 
@@ -111,13 +110,13 @@ class _Session:
         said = text_of(before.get("content"))
         for of, content, failed in results:
             values, said = _tagged(said, of)
-            if values is not None and not any(of in each[1:] for each in self.open):
+            if values is not None and not any(of in (call.id, call.tool) for _, call in self.open):
                 yield from self._made(before, [(None, of, values)], held)
             only = self.open if part.get("role") == "user" and len(self.open) == len(results) == 1 else []
-            if call := next((each for each in self.open if of in each[1:]), next(iter(only), None)):
-                self.open.remove(call)
-                denied = text_of(content).startswith(_DENIED)
-                yield Came(self.name, call[0], content, failed, _time(part), kind="cancelled" if denied else "other")
+            if found := [each for each in self.open if of in (each[1].id, each[1].tool)] or only:
+                key, denied = found[0][0], text_of(content).startswith(_DENIED)
+                self.open.remove(found[0])
+                yield Came(self.name, key, content, failed, _time(part), kind="cancelled" if denied else "other")
 
     def _made(self, part: Part, calls: list[tuple[Any, str, Any]], held: Part) -> Iterator[Event]:
         item = _is_item(part)
@@ -129,10 +128,9 @@ class _Session:
         yield Used(self.name, self.step, usage, part.get("cost", metrics.get("cost")))
         model = part.get("model") or info.get("id", info.get("modelId")) or held.get("model")
         for id_, tool, arguments in calls:
-            self.made += 1
-            key = (text(id_) if item else None) or self.made
-            self.open.append((key, text(id_), tool))
-            call = RecordedCall(self.name, tool, arguments, id=id_, model=model)
+            call = RecordedCall(self.name, tool, arguments, id=text(id_), model=model)
+            key = (call.id if item else None) or id(call)
+            self.open.append((key, call))
             yield Made(call, key, self.step, _time(part) or (_time(held) if item else None))
 
 

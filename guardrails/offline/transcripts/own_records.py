@@ -24,9 +24,8 @@ def is_record(value: Any) -> bool:
     Returns whether a JSON *value* is a record of this library, of this version or an earlier one.
     """
     line = mapping(value)
-    if "schema_version" not in line or newer_version(line) is not None:
-        return False
-    return [type(line.get(name)) for name in ("session_id", "n", "event")] == [str, int, str]
+    current = "schema_version" in line and newer_version(line) is None
+    return current and [type(line.get(name)) for name in ("session_id", "n", "event")] == [str, int, str]
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
@@ -48,10 +47,9 @@ def _events(values: Values, file: str) -> Iterator[Event]:
                 call = _call(session_id, run, line, charged)
                 charged = {}
                 # A call that was refused has no result.
-                end = None if call.decision == "deny" else ends.get(line["n"])
-                call.has_result = end is not None
-                if end is not None:
-                    _settle(call, end)
+                call.has_result = call.decision != "deny" and line["n"] in ends
+                if call.has_result:
+                    _settle(call, ends[line["n"]])
                 yield Made(call)
 
 

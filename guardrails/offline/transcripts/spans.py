@@ -35,7 +35,6 @@ _OPENINFERENCE: Final = {
 _OPERATIONS: Final = {"llm": "chat", "tool": "execute_tool"}
 """Of the kinds of OpenInference and LangSmith."""
 _CALL: Final = re.compile(r"llm\.output_messages\.(\d{1,4})\.\D*(\d{1,4})\.tool_call\.\D*(id|name|arguments)")
-_SIDES: Final = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))
 _THREADS: Final = ("thread_id", "session_id", "conversation_id")
 _MS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -245,7 +244,8 @@ def _run(run: Mapping[str, Any]) -> Span:
     if run["run_type"] == "llm":
         first = next((each for several in listed(outputs.get("generations")) for each in objects(several)), None)
         usage = at(first, "message", "kwargs", "usage_metadata")
-        said |= {f"usage.{to}": run.get(of) or at(usage, to) for to, of in _SIDES}
+        said["usage.input_tokens"] = run.get("prompt_tokens") or at(usage, "input_tokens")
+        said["usage.output_tokens"] = run.get("completion_tokens") or at(usage, "output_tokens")
         said["response.model"] = at(extra, "metadata", "ls_model_name")
     else:
         bare, result = inputs.get("input"), outputs["output"] if outputs.keys() == {"output"} else outputs or None
