@@ -190,12 +190,20 @@ def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
         for block in objects(content):
             if block.get("type") == "tool_result":
                 told, failed = block.get("content") or "", block.get("is_error")
-                failed = failed if type(failed) is bool else text_of(told).startswith(_WORDS) or None
+                failed = failed if type(failed) is bool else _has_failed(text_of(told))
                 yield text(block.get("tool_use_id")) or block.get("name"), told, failed
         said = _ANSWER.split(text_of(content))
         for tool, answer in zip(said[1::2], said[2::2], strict=True):
             told = answer.partition(_ASIDE)[0].strip()
-            yield tool, told, told.startswith(_WORDS) or None
+            yield tool, told, _has_failed(told)
+
+
+def _has_failed(said: str) -> bool | None:
+    """
+    Returns True if Cline or Roo says in a result that its call failed; None: it does not say.
+    """
+    first = said.partition("\n")[0]
+    return said.startswith(_WORDS) or (first.startswith("Command") and "was not successful" in first) or None
 
 
 CHAT: Final = Format("chat", _fits, _events)

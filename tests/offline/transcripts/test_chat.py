@@ -41,6 +41,15 @@ def test_a_task_of_cline_or_roo_gives_its_calls(read: Any) -> None:
     assert report.notices == []
 
 
+def test_a_command_of_roo_that_was_not_successful_has_failed(read: Any) -> None:
+    said = "Command executed in terminal within working directory '/x'. Command execution was not successful.\nExit code: 1"
+    calls = "<execute_command>\n<command>ls</command>\n</execute_command>"
+    texts = [("user", "<task>x</task>"), ("assistant", calls), ("user", f"[execute_command for 'ls'] Result:\n{said}")]
+    task = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in texts]
+    [call], _ = read(json.dumps(task))
+    assert call.is_error
+
+
 def test_a_task_of_cline_whose_calls_are_tags_gives_those_that_were_answered(read: Any) -> None:
     calls, _ = read("cline_tags.json")
     assert [(c.tool, c.arguments, c.is_error, c.ts_ms) for c in calls] == [
