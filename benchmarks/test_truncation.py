@@ -18,7 +18,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from guardrails import Policy
-from guardrails.core.text.truncation import LIMIT, render
+from guardrails.core.text.plain_json import LIMIT
+from guardrails.core.text.truncation import render
 
 
 MEGABYTE = 2**20
