@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Conversations, JsonLines, Policy, PolicyError, SessionError, Tool
+from guardrails import Conversations, JsonLines, Policy, PolicyError, Tool
 from guardrails.core.packing import VERSION
 from guardrails.core.retries.model import parse
 from guardrails.core.values.errors import ModelError
@@ -102,13 +102,6 @@ def test_a_newer_policy_is_refused_with_its_version_and_what_to_do(folder: Path)
         match=r"policy.yaml:1:10: write `version: 1`.* or upgrade toolcall-guardrails, got `2`",
     ):
         Policy.load(path)
-
-
-def test_a_newer_record_is_refused_with_its_version_and_what_to_do(folder: Path) -> None:
-    policy = Policy.load(folder / "policy.yaml")
-    newer = [record | {"schema_version": 2} for record in records(folder / "records.jsonl")]
-    with pytest.raises(SessionError, match=r"of schema version 2, this library reads 1: upgrade toolcall-guardrails"):
-        list(replay(policy.chain, newer, scopes=policy.scopes))
 
 
 @pytest.mark.parametrize(

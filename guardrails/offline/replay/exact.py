@@ -18,7 +18,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import event
 from guardrails.core.guards.amounts import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
-from guardrails.core.record import newer_records, newer_version
+from guardrails.core.record import call_record, newer_records, newer_version
 from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
@@ -45,9 +45,6 @@ SHOWN: Final = 20
 """Differences that are told."""
 WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors of a record whose fields are missing, or hold a value that no record has there."""
-_OF_CALLS: Final = ("suspend", "release")
-_UNLIMITED: Final = frozenset({"policy", "expire", "note"})
-"""Events that happen without what other sessions hold of a limit."""
 _DECLARED: Final = (
     *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "destructive", "retryable_declared"),
     *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
@@ -156,40 +153,20 @@ class Replayed(NamedTuple):
     """
 
     record: Record
-    decision: Decision
-
-    @property
-    def recorded(self) -> str:
-        """
-        The recorded decision, with all that guards had to say: `nudge (nudge loops.wait)`.
-        """
-        record = self.record
-        return _said(record["decision"], [code for code, *_ in record["denials"]], record["nudges"], record["observed"])
-
-    @property
-    def decided(self) -> str:
-        """
-        The same of the decision of now.
-        """
-        made = self.decision
-        word = "pending" if made.pending else "deny" if made.denials else "nudge" if made.nudges else "allow"
-        denials, observed = ([one.code for one in each] for each in (made.denials, made.observed))
-        return _said(word, denials, [code for code, _ in made.nudges], observed)
-
-    @property
-    def same(self) -> bool:
-        """
-        The decision is the recorded one. Raises SessionError if the record misstates that.
-        """
-        with sound(self.record):
-            record, decision = self.record, self.decision
-            alike = record["seq"] == decision.seq and len(record["denials"]) == len(decision.denials)
-            return alike and self.recorded == self.decided
+    made: Record
+    """That of the decision of now, without arguments."""
+    recorded: str
+    """The recorded decision, with all that guards had to say: `nudge (nudge loops.wait)`."""
+    decided: str
+    """The same of the decision of now."""
+    same: bool
+    """The decision is the recorded one."""
 
 
-def _said(word: str, denials: list[str], nudges: list[str], observed: list[str]) -> str:
-    codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
-    return f"{word} ({', '.join(dict.fromkeys(codes))})" if codes else word
+def _said(record: Record) -> str:
+    denials, observed = [code for code, *_ in record["denials"]], [f"observed {code}" for code in record["observed"]]
+    codes = dict.fromkeys([*denials, *(f"nudge {code}" for code in record["nudges"]), *observed])
+    return f"{record['decision']} ({', '.join(codes)})" if codes else record["decision"]
 
 
 # The order of events
@@ -294,8 +271,6 @@ class Replay:
         """
         with sound(record):
             life, name, n = self._life(*life_key(record)), record["event"], record["n"]
-            if (version := newer_version(record)) is not None:
-                raise SessionError(f"a record of `{life.id}` is of {newer_records(version)}")
             if name != "expire" and n > life.state.n + 1 + len(overdue(life.state, record["ts_ms"])):
                 raise SessionError(f"the records of `{life.id}` have a gap before event {n}")
             if name == "open" and "limits" in record:
@@ -303,7 +278,11 @@ class Replay:
                 life.go_by(life.rules)
             if name == "call":
                 way = self.way_of(life.rules.chain, *map(record.get, _DECLARED))
-                return Replayed(record, self._decide(life, record, call_of(record), way, n))
+                decision = self._decide(life, record, call_of(record), way, n)
+                made = call_record(life.id, decision, way[1], b"")
+                alike = record["seq"] == made["seq"] and len(record["denials"]) == len(made["denials"])
+                recorded, decided = _said(record), _said(made)
+                return Replayed(record, made, recorded, decided, alike and recorded == decided)
             if name == "claim":
                 decision, way = life.decisions[record["call_n"]]
                 call = replace(decision.call, id=record.get("id", decision.call.id))
@@ -320,9 +299,8 @@ class Replay:
     def _decide(self, life: Life, record: Record, call: ToolCall, way: Way, n: int) -> Decision:
         chain, plan = way
         stop = stopped(str(record["stop"])) if "stop" in record else None
-        claims, now = record.get("claimed", True), record["ts_ms"]
         engine, states, clocks = self._at(life, record, chain)
-        decision = engine.decide(call, plan, now, claims, stop, states, clocks)
+        decision = engine.decide(call, plan, record["ts_ms"], record.get("claimed", True), stop, states, clocks)
         life.decisions[n] = decision, way
         return decision
 
@@ -332,33 +310,27 @@ class Replay:
             if not record["late"]:
                 raise SessionError(f"event {record['n']} settles a call that is not in the records")
             # Of another life: its number is all that it has here.
-            self._happen(life, record, "note", record, life.rules.chain)
+            self._happen(life, record, "note", record)
             return
         decision, (chain, plan) = settled
         # It may have been taken up under another id since.
         decision = decision.of(replace(decision.call, id=record.get("id", decision.call.id)))
-        end, advised, now = end_of(record), advised_of(record), record["ts_ms"]
         engine, states, clocks = self._at(life, record, chain)
-        engine.complete(decision, end, plan, now, advised, states, clocks)
+        engine.complete(decision, end_of(record), plan, record["ts_ms"], advised_of(record), states, clocks)
 
     def _event(self, life: Life, record: Record) -> None:
-        name, values = record["event"], dict(record)
-        of = life.decisions.get(record["call_n"]) if "call_n" in record else None
+        name, n, values = record["event"], record["n"], dict(record)
         if name == "policy":
-            if (rules := self.others.get(record["after"])) is None:
-                changed = f"a changed policy ({record['after']}, before it {record['before']})"
-                raise SessionError(f"from event {record['n']} on `{life.id}` went by {changed}: that one is needed too")
+            if (rules := self.others.get(after := record["after"])) is None:
+                raise SessionError(f"from event {n} on `{life.id}` went by a changed policy: {after} is needed too")
             life.go_by(rules)
         elif name == "extend":
             values.pop("limits", None)
-        elif of is not None and name in _OF_CALLS:
-            values["call"] = of[0].call
-        elif name == "park" or ("call_n" in record and name in _OF_CALLS) or not self._is_asked(life, record):
-            # One of a call that the records do not have is an event all the same.
+        elif name == "park" or not self._is_asked(life, record):
             name = "note"
-        chain = life.rules.chain
-        chain = chain if name in _UNLIMITED else chain.with_least(record.get("least", 0))
-        self._happen(life, record, name, values, chain)
+        elif (decided := life.decisions.get(record.get("call_n", 0))) is not None:
+            values["call"] = decided[0].call
+        self._happen(life, record, name, values)
 
     def _is_asked(self, life: Life, record: Record) -> bool:
         """
@@ -368,8 +340,8 @@ class Replay:
         root = self._root(record) or life.state
         return record["event"] != "unpark" or record["sig"] in root.uncertain or record["seq"] in asked
 
-    def _happen(self, life: Life, record: Record, name: str, values: Record, chain: Chain) -> None:
-        engine, states, clocks = self._at(life, record, chain)
+    def _happen(self, life: Life, record: Record, name: str, values: Record) -> None:
+        engine, states, clocks = self._at(life, record, life.rules.chain.with_least(record.get("least", 0)))
         engine.apply(event(name, values, record["ts_ms"]), record["ts_ms"], states, clocks)
 
     def _at(self, life: Life, record: Record, chain: Chain) -> tuple[Engine, list[SessionState], list[int]]:

@@ -15,8 +15,7 @@ from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.events import event, lose
 from guardrails.core.state import SessionState
-from guardrails.core.text.signature import sign
-from guardrails.core.tools.tool_call import tool_call, unlabelled
+from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Denial, End, ToolCall, micro_dollars
 from guardrails.core.values.usage import Usage, cost_of, own_price
 from guardrails.offline.transcripts.calls import RecordedCall
@@ -211,13 +210,11 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
     """
     Returns *call* under the id *call_id*. Its signature is the recorded one if arguments are not to be checked.
     """
-    tool, arguments, sig = call.tool, call.arguments, call.sig
+    tool, arguments, labels = call.tool, call.arguments, (*plan.tool.labels, *call.labels)
     if plan.arguments is None or arguments is None:
-        if sig is not None:
-            return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
-        if type(arguments) is dict:
-            labels = (*plan.tool.labels, *call.labels)
-            bare = unlabelled(arguments, labels) if labels else arguments
-            signature, sig, canonical = (bare is arguments and call.signed) or sign(tool, bare)
+        if call.sig is not None:
+            return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
+        if call.signed and type(arguments) is dict and not labels:
+            signature, sig, canonical = call.signed
             return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
-    return tool_call(tool, arguments, call_id, plan.arguments, (*plan.tool.labels, *call.labels))
+    return tool_call(tool, arguments, call_id, plan.arguments, labels)

@@ -190,4 +190,4 @@ def test_a_replay_decides_alike_whatever_code_had_declared(story: list[Any], too
     session.close()
     again = list(replay(policy.chain, sink.records))
     assert all(one.same for one in again)
-    assert [one.decision.code for one in again] == codes
+    assert [one.made["code"] for one in again] == codes

@@ -196,5 +196,5 @@ def test_a_source_that_moved_by_itself_is_never_refused(way: str, looks: list[tu
 def test_records_decide_every_look_again(looks: list[tuple[float, str]]) -> None:
     sink = MemorySink()
     before = refused(WAYS["default"], looks, records=sink)
-    again = [not replayed.decision.allowed for replayed in replay(WAYS["default"].chain, sink.records)]
+    again = [bool(replayed.made["denials"]) for replayed in replay(WAYS["default"].chain, sink.records)]
     assert again == before

@@ -67,7 +67,7 @@ def test_turns_charges_extensions_and_waits_are_lived_through_again(clock: Any) 
     clock.advance(2)
     session.call("a", {}, ok)
     replayed = again(policy, sink, session)
-    assert [r.decision.code for r in replayed] == [None, "budget.max_turns", "retryable.wait", None]
+    assert [r.made["code"] for r in replayed] == [None, "budget.max_turns", "retryable.wait", None]
     assert all(r.same for r in replayed)
 
 
@@ -96,7 +96,7 @@ def test_two_lives_of_one_name_in_one_file_are_replayed_each_by_itself(clock: An
     assert len({record["run"] for record in records}) == 2
     state = SessionState()
     replayed = list(replay(chain, records, state))
-    assert [r.decision.code for r in replayed].count("budget.max_calls") == 2
+    assert [r.made["code"] for r in replayed].count("budget.max_calls") == 2
     assert len(replayed) == 8
     assert all(r.same for r in replayed)
     assert (state.calls, state.n) == (3, 7)

@@ -62,7 +62,7 @@ def test_two_sessions_of_one_user_are_decided_again_from_the_records_of_both(clo
             session.call("t", {"n": n}, ok)
     records = lines(sink)
     replayed = again(policy, list(reversed(records)))
-    assert [one.decision.code for one in replayed] == [None, None, None] + ["user.budget.max_calls"] * 3
+    assert [one.made["code"] for one in replayed] == [None, None, None] + ["user.budget.max_calls"] * 3
     assert all(one.same for one in replayed)
     # The records of one alone do not say what the other used.
     alone = [record for record in records if record["session_id"] == "s1"]
@@ -106,7 +106,7 @@ def test_charges_requests_extensions_and_late_outcomes_are_lived_through_again(c
     replayed = again(policy, lines(sink))
     assert refused.code == "user.budget.max_cost_usd"
     assert all(record.same for record in replayed)
-    codes = [record.decision.code for record in replayed]
+    codes = [record.made["code"] for record in replayed]
     assert {"user.budget.max_cost_usd", "user.budget.max_calls"} <= set(codes)
 
 
@@ -125,7 +125,7 @@ def test_a_family_is_decided_again_from_the_records_of_all_its_members(clock: An
     records = lines(sink)
     replayed = again(policy, records)
     assert all(one.same for one in replayed)
-    assert {one.decision.code for one in replayed} == {None, "tools.budget.max_calls"}
+    assert {one.made["code"] for one in replayed} == {None, "tools.budget.max_calls"}
     # A child's own records do not say what its family used before.
     alone = [record for record in records if record["session_id"] == "p/a"]
     with pytest.raises(SessionError, match="the records of the family of `p/a` have a gap"):

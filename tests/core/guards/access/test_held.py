@@ -43,7 +43,7 @@ def test_records_decide_again_what_was_held_and_what_was_no_longer() -> None:
             session.calls.declare(Tool(name="add", held=held))
             session.call("add", {"a": held}, ran)
     replayed = list(replay(policy.chain, sink.records))
-    assert [one.decision.code for one in replayed] == [None, "held.tool", None, "held.tool"]
+    assert [one.made["code"] for one in replayed] == [None, "held.tool", None, "held.tool"]
     assert all(one.same for one in replayed)
 
 

@@ -187,7 +187,7 @@ def test_a_recorded_session_replays_as_it_was_decided_whatever_became_of_the_lin
     (root / "in").unlink()
     (root / "in").symlink_to("/")
     [records] = by_session(read(tmp_path / "calls.jsonl")).values()
-    replayed = [each.decision.code for each in replay(policy.chain, records)]
+    replayed = [each.made["code"] for each in replay(policy.chain, records)]
     assert replayed == [None, "workspace.root", None]
 
 

@@ -216,7 +216,7 @@ def test_a_replay_decides_alike(on_unpriced: Any, clock: Any) -> None:
     assert codes == [None, None, *[refused] * 4, None]
     again = list(replay(policy.chain, records))
     assert all(one.same for one in again)
-    assert [one.decision.code for one in again] == codes
+    assert [one.made["code"] for one in again] == codes
 
 
 def test_a_session_whose_counters_are_all_taken_closes_too(clock: Any) -> None:

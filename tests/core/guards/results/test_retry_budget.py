@@ -172,7 +172,7 @@ def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, cl
     policy = sessions[0].ledger.policy
     again = replay(policy.chain, sink.records, scopes=policy.scopes)
     live = [record["code"] for record in sink.records if record["event"] == "call"]
-    assert [line.decision.code for line in again] == live
+    assert [line.made["code"] for line in again] == live
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["fail", "ok", "wait", "again"]), st.integers(0, 3)), max_size=60)
