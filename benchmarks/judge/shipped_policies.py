@@ -64,7 +64,7 @@ def split(judgement: Judgement) -> list[list[str]]:
     for tally in (*judgement.sources, judgement.total):
         wrong = tally.wrong or tally.wrong_observed
         parts = (tally.wrong or tally.wrong_observed, tally.repeats, tally.failed, tally.unknown)
-        counts = [tally.calls, tally.refused or tally.observed_calls, *(part.total() for part in parts)]
+        counts = [tally.calls, tally.refused or tally.observed.total(), *(part.total() for part in parts)]
         if counts[1]:
             by = ", ".join(f"{code} {n:,}" for code, n in wrong.most_common())
             rows.append([judgement.policy, tally.source, *(f"{n:,}" for n in counts), by])

@@ -28,7 +28,6 @@ TALLY: Final[dict[str, Any]] = {
     "denied": {"duplicates.window": 6, "budget.max_calls": 2},
     "wrong": {"duplicates.window": 2},
     **{f"{what}_{which}": 3 for what in ("pointless", "stopped") for which in ("second", "later")},
-    **dict.fromkeys(("observed_calls", "saved_tokens"), 0),
 }
 JUDGED: Final[dict[str, Any]] = {
     "policy": EVIL,

@@ -75,7 +75,7 @@ class Tally:
         rows = [*rows]
         refused = [row for row in rows if row.decision == "deny"]
         ran = [row for row in rows if row.decision != "deny"]
-        watched = [row for row in rows if row.observed]
+        watched = [row for row in ran if row.observed]
 
         def by_code(some: Iterable[Row]) -> Counter[str]:
             return Counter(row.codes[0] for row in some)
@@ -91,10 +91,8 @@ class Tally:
         self.nudged = Counter(code for row in ran for code in row.codes)
         self.wrong_nudges = Counter(code for row in ran if row.recorded == "worked" for code in row.codes)
         """Of calls that had worked."""
-        self.observed = Counter(code for row in watched for code in row.observed)
-        """What guards in observe mode would have refused, by code; a call that several object to counts for each."""
-        self.observed_calls = len(watched)
-        """The same, each call once."""
+        self.observed = Counter(row.observed[0] for row in watched)
+        """What only guards in observe mode would have refused, by the code of the first that objects."""
         self.wrong_observed = Counter(row.observed[0] for row in watched if row.recorded == "worked")
         """Of these, those that had worked, by the first code."""
         self.recorded_observed = sum(row.watched for row in rows)
