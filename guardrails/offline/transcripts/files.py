@@ -50,7 +50,7 @@ _CLOCKS_MS: Final = 946_684_800_000
 """The year 2000: an earlier time is none of a clock."""
 _SAMPLE: Final = 200
 """Values of a file without calls of which a person is told the keys."""
-_ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json))+\Z")
+_ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json)){1,3}\Z")
 """Of a file's name, that say how it is kept."""
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
