@@ -351,7 +351,7 @@ def test_kept_conversations_are_listed(files: Path) -> None:
 def test_an_unknown_id_is_refused_with_the_latest(files: Path) -> None:
     with ScriptedOpenAI([Text("one")]) as server:
         name = kept_id(run("task", *options(server, files)))
-    shown = run("--resume", name[:-1] + "0", "more")
+    shown = run("--resume", name + "0", "more")
     assert shown.exit_code == 2
     assert f"the latest are: `{name}`" in shown.stderr
 
