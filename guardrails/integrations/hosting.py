@@ -193,7 +193,7 @@ class Asking:
         told |= {"calls": calls, "model": model, "request": self._asked}
         self._asked = None
         try:
-            read_usage(usage)
+            usage = read_usage(usage)
         except SessionError as error:
             # What it says it used is no usage: it counts as a response that does not say.
             log.error("the usage of a response cannot be read: %s", error, extra={"session": self.session.id})

@@ -121,14 +121,14 @@ def read_usage(usage: object) -> Usage:
     n: dict[str, int] = defaultdict(int)
     for name, value in told.items():
         if "token" in name and _is_count(value):
-            n[_count_of(name)] = max(n[_count_of(name)], int(value))
-            n["beside"] += int(value) if re.match(r"cache_\w+_input_token", name) else 0
+            of, count = _count_of(name), int(value)
+            n[of] = max(n[of], count)
+            n["beside"] += count if re.match(r"cache_\w+_input_token", name) else 0
     inputs, outputs, total = n["input"] + n["tool_use"], n["output"] + n["thoughts"], n["total"]
     # Anthropic and Bedrock count these beside the input, unless the total says that they are among it.
     if n["beside"] and "prompt_tokens" not in told and not 0 < total < inputs + outputs + n["beside"]:
         inputs += n["beside"]
-    if outputs and not inputs:
-        inputs = max(0, total - outputs)
+    inputs = max(0, total - outputs) if outputs and not inputs else inputs
     n["cache_write"] = n["cache_write"] or n["cache_write_5m"] + n["cache_write_1h"]
     n["reasoning"] = n["reasoning"] or n["thoughts"]
     parts = {part: n[part] for part in Usage._fields[2:8]}
@@ -174,7 +174,7 @@ def _is_known(told: Mapping[str, Any]) -> bool:
     """
     Returns whether a usage says in numbers how much was used. A sum over no request, or over one that nobody measured, does not.
     """
-    sums = [value for name, value in told.items() if _count_of(name) in ("input", "output", "total")]
+    sums = [value for name, value in told.items() if _WHOLE.get(name) in ("input", "output", "total")]
     no_request = not any(sums) and 0 in (told.get("requests"), told.get("successful_requests"))
     return bool(sums) and all(map(_is_count, sums)) and not no_request and not told.get("unmeasured_requests")
 
