@@ -83,13 +83,12 @@ SETTINGS: Final[Mapping[str, Any]] = {
 @cache
 def policy_type(kinds: Kinds, *, code: bool = False) -> MapType:
     """
-    Returns the type of a policy file that may have guards of these *kinds*, or of what *code* gives, whose guards may have settings that no
-    file has. It makes the arguments of `Policy`.
+    Returns the type of a policy file that may have guards of these *kinds*, or of what *code* gives. It makes the arguments of `Policy`.
     """
     doc = "Guards of all the sessions of one user, tenant or the like together."
     only = ". A scope holds amounts alone, and guards that go by more have no place in it"
-    guards, declared, ruled = _guards(kinds, "", code), _declared(), _guards(kinds, "Tool")
-    scope = MapType("Scope", _guards(kinds, "Scope", code), doc=doc, make=_scope, only=only)
+    guards, declared, ruled = _guards(kinds, ""), _declared(), _guards(kinds, "Tool")
+    scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=_scope, only=only)
     scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
     types = {**SETTINGS, "messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes, **guards}
     make = partial(_arguments, guards)
@@ -136,7 +135,7 @@ def _declared() -> dict[str, Any]:
     return {name: kind for name, kind in types.items() if name not in ("name", "description")}
 
 
-def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], code: bool = False) -> dict[str, Any]:
+def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"]) -> dict[str, Any]:
     """
     The types of the settings that each of *kinds* may have in a *place*: the policy, a rule, a scope. They make guards; in a rule, whose others are the policy's, maps.
     """
@@ -145,8 +144,8 @@ def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], code: bool = Fals
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
-        whole, hidden = map_type(cls), () if code else cls.unwritten
-        types = {n: t for n, t in whole.types.items() if n not in hidden and (allowed is None or n in allowed)}
+        whole = map_type(cls)
+        types = {name: kind for name, kind in whole.types.items() if allowed is None or name in allowed}
         found[cls.name] = made = dataclasses.replace(
             whole,
             name=cls.__name__ if allowed is None else f"{place}{cls.__name__}",

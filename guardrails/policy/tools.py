@@ -6,10 +6,7 @@ import inspect
 import re
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from logging import INFO, NOTSET
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
@@ -19,12 +16,10 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
-from guardrails.core.text.redaction import redact
 from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
-from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.session.steps import current_session, is_async
+from guardrails.session.steps import is_async
 
 from .check import checked_tools
 
@@ -156,16 +151,14 @@ class Registry:
         entry = self.entries.get(tool)
         if entry is not None and entry.asynchronous:
             raise TypeError(f"`{tool}` is asynchronous: use `aexecute`")
-        with _logged(tool) as told:
-            return told(self._started(tool, arguments))
+        return self._started(tool, arguments)
 
     async def aexecute(self, tool: str, arguments: Any) -> Any:
         """
         Returns the same, awaited, for tools of both kinds.
         """
-        with _logged(tool) as told:
-            made = self._started(tool, arguments)
-            return told(await made if inspect.isawaitable(made) else made)
+        made = self._started(tool, arguments)
+        return await made if inspect.isawaitable(made) else made
 
     def __contains__(self, name: object) -> bool:
         return name in self.entries
@@ -192,30 +185,6 @@ class Registry:
             return missing(tool, self.entries)
         fitted = checked_arguments(entry.tool, arguments)
         return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
-
-
-@contextmanager
-def _logged(tool: str) -> Iterator[Callable[[Any], Any]]:
-    """
-    A block that runs *tool*, and a function that is told its result and gives it back: failures are logged. A session logs
-    its calls itself.
-    """
-    say = partial(log.log, NOTSET if current_session() is not None else INFO)
-
-    def failed(error: str) -> None:
-        say("tool execution failed", extra={"tool": tool, "error": redact(error)})
-
-    def told(result: Any) -> Any:
-        if isinstance(result, Envelope) and not result.ok:
-            failed(result.error_message or result.message or result.status)
-        return result
-
-    say("executing tool", extra={"tool": tool})
-    try:
-        yield told
-    except Exception as error:
-        failed(f"{type(error).__name__}: {error}")
-        raise
 
 
 def checked_arguments(tool: Tool, arguments: Any) -> Any:

@@ -102,7 +102,6 @@ def test_a_rule_takes_what_people_write() -> None:
             Rule(match="x", guards={"budget": {"max_calls": 1, "max_tool_calls": 2}}),
             "rules.0.guards.budget: `max_calls` is given twice, once as `max_tool_calls`",
         ),
-        (Rule(match="x", guards={"rate": {"per_tool": True}}), "rules.0.guards.rate: unknown key `per_tool`"),
         (Rule(match="x", guards={"budget": 3}), "rules.0.guards.budget: not a map of keys: got `3`"),  # type: ignore[dict-item]
         (Rule(match="x", mode="on"), "rules.0.mode: not one of `enforce`, `observe`, `off`: got `'on'`"),  # type: ignore[arg-type]
         (Rule(match="x", on_error="ignore"), "rules.0.on_error: not one of `deny`, `allow`: got `'ignore'`"),

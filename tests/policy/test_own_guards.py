@@ -36,12 +36,10 @@ class Office(Guard):
     aliases: ClassVar[dict[str, str]] = {"pause": "rest"}
     scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", "hours")
     files: ClassVar[tuple[str, ...]] = ("holidays",)
-    unwritten: ClassVar[tuple[str, ...]] = ("inner",)
 
     hours: Annotated[Hours, Keys()] = map_of(first=9, last=17)
     rest: Duration = 0.0
     holidays: str | None = None
-    inner: int = 0
 
     @property
     def remembers(self) -> int:
@@ -129,7 +127,6 @@ def test_what_it_asks_of_the_library_is_heard_of_rules_too(tmp_path: Path) -> No
     [
         ("office: {hours: {first: -1}}", Office, "2:25: office.hours.first: must be at least 0, got `-1`"),
         ("office: {hours: {first: 20}}", Office, "2:9: office: the office closes before it opens"),
-        ("office: {inner: 1}", Office, "2:10: unknown key `inner`, known here: "),
         ("office: {pause: 8, rest: 9}", Office, "2:9: office: `rest` is given twice, once as `pause`"),
         (
             "tools: [{match: a, office: {rest: 8, pause: 9}}]",

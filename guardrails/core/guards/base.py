@@ -233,8 +233,6 @@ class Guard(_Slot):
     """The settings that it may have in a scope; None: all of them. A guard without `edges` has no place there."""
     listed: ClassVar[str | None] = None
     """The setting that a list stands for, in a policy file: `approve: [pay_*]`."""
-    unwritten: ClassVar[tuple[str, ...]] = ()
-    """Settings that no file has."""
     files: ClassVar[tuple[str, ...]] = ()
     """Settings that name a file, relative to the policy file."""
     model_kind: ClassVar[str | None] = None

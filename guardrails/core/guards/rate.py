@@ -35,7 +35,6 @@ class Rate(Guard):
     codes: ClassVar[Codes] = {
         f"{prefix}.{cap}": ("limit", "wait_ms") for prefix in ("rate", "tools.rate") for cap in PERIODS
     }
-    unwritten: ClassVar[tuple[str, ...]] = ("per_tool",)
     family: ClassVar[bool] = True
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
@@ -43,7 +42,7 @@ class Rate(Guard):
     max_calls_per_minute: Annotated[int, Gt(0)] | None = None
     """Calls that may start in a minute."""
     per_tool: bool = False
-    """Each tool is counted by itself."""
+    """Each tool is counted by itself, as by a `tools:` rule."""
 
     @property
     def key(self) -> str:
