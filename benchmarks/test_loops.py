@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from guardrails import Loops, Policy, Tool
-from guardrails.core.guards.similarity import news_hash, same_words, sketch_of
+from guardrails.core.guards.similarity import same_words, sketch_of
 from guardrails.core.result import Reading
+from guardrails.core.result.news import news_hash
 
 
 POLICY = Policy([Loops(reworded={"nudge": None, "deny": None})], tools=[Tool(name="search", read_only=True)])

@@ -5,9 +5,9 @@ The reading of a result with all that costs time already done, outside of any lo
 from typing import Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading
 from guardrails.core.result.content import LINE
+from guardrails.core.result.news import news_hash
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 

@@ -87,19 +87,10 @@ def broken(name: str, *, ends: bool = False) -> Denial:
     Returns the refusal that follows from a guard *name* that raised; if it was asked whether the session *ends*, that it does.
     """
     if ends:
-        return Denial(
-            code=f"{name}.error",
-            status="limit_reached",
-            message=f"The guard `{name}` failed. Stopping tool loop.",
-            hint=FINISH,
-            ends_session=True,
-        )
-    return Denial(
-        code=f"{name}.error",
-        message=f"The guard `{name}` failed, so the call was not made.",
-        hint="Use another tool, or tell the user.",
-        strike=False,
-    )
+        message = f"The guard `{name}` failed. Stopping tool loop."
+        return Denial(f"{name}.error", message, FINISH, "limit_reached", ends_session=True)
+    message = f"The guard `{name}` failed, so the call was not made."
+    return Denial(f"{name}.error", message, "Use another tool, or tell the user.", strike=False)
 
 
 def uncertain(tool: str, reason: str) -> Denial:
@@ -107,78 +98,52 @@ def uncertain(tool: str, reason: str) -> Denial:
     Returns the refusal of a call that is not to be made twice, while nobody knows how the same call ended.
     """
     why = f" A person said: {reason}" if reason else ""
-    return Denial(
-        code=UNCERTAIN,
-        message=f"This exact {tool} call was {UNKNOWN}. It was not made again.{why}",
-        hint="Check whether it happened, and tell the user, who can approve it. Do not make it in another way.",
-        strike=False,
-        running=True,
-        values={"reason": reason},
-    )
+    message = f"This exact {tool} call was {UNKNOWN}. It was not made again.{why}"
+    hint = "Check whether it happened, and tell the user, who can approve it. Do not make it in another way."
+    return Denial(UNCERTAIN, message, hint, strike=False, running=True, values={"reason": reason})
 
 
 def late(tool: str) -> Denial:
     """
     Returns the refusal, once, of a call whose end was unknown until it came late that it had worked.
     """
-    return Denial(
-        code=UNCERTAIN,
-        status="duplicate_call_blocked",
-        message=f"This exact {tool} call was made before, and its end came late: it worked. It was not made again.",
-        hint="Use its result. If it is to be made a second time, call it again.",
-        strike=False,
-    )
+    message = f"This exact {tool} call was made before, and its end came late: it worked. It was not made again."
+    hint = "Use its result. If it is to be made a second time, call it again."
+    return Denial(UNCERTAIN, message, hint, "duplicate_call_blocked", strike=False)
 
 
 def waiting(question: Question) -> Denial:
     """
     Returns the refusal of a call that waits for a person.
     """
-    return Denial(
-        code=question.code,
-        message=question.message,
-        hint=question.hint,
-        strike=False,
-        running=True,
-        parks=question.lasts_ms,
-        values={"reason": question.reason},
-    )
+    code, message, hint, values = question.code, question.message, question.hint, {"reason": question.reason}
+    return Denial(code, message, hint, strike=False, running=True, parks=question.lasts_ms, values=values)
 
 
 def unbound(tool: str) -> Denial:
     """
     Returns the refusal of a call that a person would have to approve, and whose arguments cannot be told from others.
     """
-    return Denial(
-        code="approve.refused",
-        message=f"`{tool}` needs a person's approval, and these arguments cannot be shown to one. It was not made.",
-        hint="Use plainer arguments: objects, lists, texts and numbers.",
-        values={"reason": ""},
-    )
+    message = f"`{tool}` needs a person's approval, and these arguments cannot be shown to one. It was not made."
+    hint = "Use plainer arguments: objects, lists, texts and numbers."
+    return Denial("approve.refused", message, hint, values={"reason": ""})
 
 
 def unreachable() -> Denial:
     """
     Returns the refusal of a call while the store does not answer.
     """
-    return Denial(
-        code="store.error",
-        message="The session's state cannot be reached, so the call was not made.",
-        hint="Try again later, or tell the user.",
-        strike=False,
-    )
+    message = "The session's state cannot be reached, so the call was not made."
+    return Denial("store.error", message, "Try again later, or tell the user.", strike=False)
 
 
 def unreadable(error: StateUnreadable) -> Denial:
     """
     Returns the refusal of a call whose kept state this version of the library cannot read; the log tells why.
     """
-    return Denial(
-        code="store.unreadable",
-        message=f"The call was not made: the state of {error.whose or 'this session'} cannot be read.",
-        hint="Trying again does not help. Go on without tools, and tell the user.",
-        strike=False,
-    )
+    message = f"The call was not made: the state of {error.whose or 'this session'} cannot be read."
+    hint = "Trying again does not help. Go on without tools, and tell the user."
+    return Denial("store.unreadable", message, hint, strike=False)
 
 
 def stopped(reason: str) -> Denial:
@@ -186,13 +151,9 @@ def stopped(reason: str) -> Denial:
     Returns the refusal of every call after an operator has stopped them all, for a *reason*.
     """
     why = f": {cleaned(reason).rstrip('.')}" if reason else ""
-    return Denial(
-        code=STOPPED,
-        message=f"All tool calls are stopped{why}. It was not called.",
-        hint="Make no further call. Answer with what you have, and tell the user.",
-        strike=False,
-        values={"reason": reason},
-    )
+    hint = "Make no further call. Answer with what you have, and tell the user."
+    message, values = f"All tool calls are stopped{why}. It was not called.", {"reason": reason}
+    return Denial(STOPPED, message, hint, strike=False, values=values)
 
 
 def over(chain: "Chain", exhausted: tuple[str, str, str]) -> Denial:
@@ -203,7 +164,7 @@ def over(chain: "Chain", exhausted: tuple[str, str, str]) -> Denial:
     code, message, _ = exhausted
     hint = finish(code)
     hint = filled(chain.messages.get(code, {}).get("hint", hint), {}, hint)
-    return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)
+    return Denial(code, message, hint, "limit_reached", ends_session=True)
 
 
 def names_turns(code: str) -> bool:
@@ -224,14 +185,8 @@ def ended(code: str, what: str, limit: str, used: object) -> Denial:
     """
     Returns the end of a session whose limit *what* is used up.
     """
-    return Denial(
-        code=code,
-        status="limit_reached",
-        message=f"{what} reached ({limit}). Stopping tool loop.",
-        hint=finish(code),
-        ends_session=True,
-        values={"limit": limit, "used": used},
-    )
+    message, values = f"{what} reached ({limit}). Stopping tool loop.", {"limit": limit, "used": used}
+    return Denial(code, message, finish(code), "limit_reached", ends_session=True, values=values)
 
 
 def usd(micro: int) -> str:
@@ -251,13 +206,9 @@ def in_flight(tool: str) -> Denial:
     """
     Returns the refusal of a call while the same call is open.
     """
-    return Denial(
-        code=IN_FLIGHT,
-        status="duplicate_call_blocked",
-        message=f"This exact {tool} call was begun before and has not ended, as far as is known. It was not made again.",
-        hint="Wait for its result. If none comes, it may have happened: check before you make it again.",
-        running=True,
-    )
+    message = f"This exact {tool} call was begun before and has not ended, as far as is known. It was not made again."
+    hint = "Wait for its result. If none comes, it may have happened: check before you make it again."
+    return Denial(IN_FLIGHT, message, hint, "duplicate_call_blocked", running=True)
 
 
 def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:

@@ -3,7 +3,7 @@ Tell a model that goes round in circles what to do instead, then refuse; `denial
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
@@ -15,7 +15,7 @@ from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Keys, Verdict, guard, map_of
 from .denials import Denials
-from .evidence import Evidence, again_of, brought_news, changed_seq, ended_alike, is_evidence, past, same_calls
+from .evidence import Evidence, again_of, brought_news, changed_seq, ended_alike, is_calm, is_evidence, past, same_calls
 from .similarity import same_but_numbers, same_words, sketch_of
 
 
@@ -115,34 +115,27 @@ class Loops(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig in state.latest:
             return self._repeat(call, state, facts)
-        if facts.tool.repeats == "allow":
+        if facts.tool.repeats == "allow" or is_calm(state, call.tool):
             return None
         calls = past(state, call.tool)
         last = next(calls, None)
         if last is None or last.status == "error":
             return self._failing(call, state, last, calls, facts.tool.shell)
-        if last.changes:
-            return None
-        before = next(calls, None)
-        if last.came != EMPTY and (before is None or not is_evidence(before, last)):
-            return None
-        run = run_of(last, calls if before is None else chain((before,), calls))
-        return self._searching(call, state, run, facts.tool.shell)
+        return None if last.changes else self._searching(call, state, run_of(last, calls), facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        entry = facts.entry
+        entry, tool = facts.entry, facts.tool
         if entry is None:
             return envelope
         if facts.hints and brought_news(state, entry):
             # That a repeat brings nothing is not said beside something new.
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
-        if entry.came == LITTLE and facts.tool.read_only is False and facts.tool.repeats != "allow":
-            earlier = [one for one in same_calls(state, entry.sig) if changed_seq(state) < one.seq < entry.seq][:1]
-            if any(
-                one.came == LITTLE and one.status == "ok" and one.result_hash != entry.result_hash for one in earlier
-            ):
+        if entry.came == LITTLE and tool.read_only is False and tool.repeats != "allow":
+            before = next((one for one in same_calls(state, entry.sig) if one.seq < entry.seq), entry)
+            accepted = before.came == LITTLE and before.status == "ok" and before.seq > changed_seq(state)
+            if accepted and before.result_hash != entry.result_hash:
                 envelope.nudge(" ".join(WORDS["done"]).format(tool=call.tool))
         return envelope
 
@@ -254,15 +247,11 @@ def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
     Returns (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
     """
     for length in range(2, MAX_CYCLE + 1):
-        if len(before) < 2 * length:
-            break
         own = sum(entry.sig == sig for entry in before[:length])
-        if own in (0, length):
-            continue
         pairs = zip(before[length:], before, strict=False)
-        matched = length + sum(takewhile(bool, (_same(older, newer) for older, newer in pairs)))
-        if matched >= 2 * length:
-            return length, matched // length
+        again = sum(takewhile(bool, (_same(older, newer) for older, newer in pairs)))
+        if 0 < own < length <= again:
+            return length, 1 + again // length
     return 0, 0
 
 

@@ -8,20 +8,12 @@ what for.
 
 import re
 
-from collections.abc import Iterator, Mapping, Set
-from itertools import compress, repeat
-from operator import not_
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest
 
-from guardrails.core.result import Reading, evidence_of
-from guardrails.core.result.names import Form, form_of
 
-
-STEADY: Final = 8_192
-"""Bytes of a result of which the news is taken; longer ones are compared as they are."""
 NO_SKETCH: Final = 0
 """Of a call whose arguments are not known."""
 READ: Final = 512
@@ -32,11 +24,6 @@ STEM: Final = 5
 """Characters of a word in another alphabet than Latin, whose endings change with its role in the sentence."""
 _PARTS: Final = ((0, 12), (12, 12), (24, 10), (34, 10), (44, 10), (54, 10))
 """(first bit, bits) of the other arguments, the numbers and four words."""
-_HOLDERS: Final = (dict, list)
-_NONE, _SORTED = repeat(None), repeat(OPT_SORT_KEYS)
-_WORD: Final = re.compile(r"(\w+)")
-_GIVEN: Final = re.compile(r"(?:~\W*)+")
-_DIGITS: Final = re.compile(r"[0-9]")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
 """A moment in an argument; a date alone names a day, and a day is a thing of its own."""
 
@@ -101,59 +88,3 @@ def _words(text: str) -> Iterator[str]:
             yield word[:STEM]
         else:
             yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
-
-
-def news_hash(reading: Reading) -> int:
-    """
-    Returns 32 bits of the news in a result: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of
-    the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
-    """
-    if reading.error_type is not None:
-        return _digest(_failure(reading)) & 0xFFFFFFFF or 1
-    shown, content, digest = reading.rendered or reading.render(), reading.content, reading.hash
-    if shown is not None and shown.size <= STEADY and type(content) in _HOLDERS:
-        try:
-            news = news_of(content, reading.given, form=reading.form)
-            digest = xxh3_64_intdigest(dumps(news, None, OPT_SORT_KEYS)) if news and news != content else digest
-        except TypeError:
-            # What JSON has no form for is compared as it is.
-            pass
-    return digest & 0xFFFFFFFF or 1
-
-
-def _failure(reading: Reading) -> str:
-    from guardrails.core.text.traces import untraced
-
-    message = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
-    parts = _WORD.split(untraced(message[:4096])[:400])
-    given = set(_WORD.findall(" ".join(reading.given))) if reading.given else ()
-    for at in range(1, len(parts), 2):
-        if parts[at] in given:
-            parts[at] = "~"
-    text = _DIGITS.sub("", _GIVEN.sub("~", "".join(parts)))
-    return f"{reading.error_type}: {text[:120]}"
-
-
-def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = None) -> Any:
-    """
-    Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
-    rows by a usual name they are all of it, but for its states. Raises TypeError for what JSON has no form for.
-    """
-    if type(content) is list:
-        return _in_any_order(content)
-    if type(content) is not dict or not depth:
-        return content
-    form = form or form_of(content)
-    names = form.stated if content.get(form.rows) else form.facts
-    members = [*map(content.__getitem__, names)]
-    news = dict(compress(zip(names, members, strict=True), map(not_, map(given.__contains__, map(str, members)))))
-    for key, _ in form.lists:
-        news[key] = _in_any_order(content[key])
-    for key, its in form.objects:
-        if not its.aside and (inside := news_of(content[key], given, depth - 1)) != {}:
-            news[key] = inside
-    return news
-
-
-def _in_any_order(rows: list[Any]) -> list[int]:
-    return sorted(map(xxh3_64_intdigest, map(dumps, rows, _NONE, _SORTED)))

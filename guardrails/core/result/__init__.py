@@ -4,7 +4,8 @@ The one reading of a result: failed and how, unfinished, empty, an acknowledgeme
 A result is read once, and every question asks the reading. Carriers are taken off first (`content`): JSON text, a fenced block, the
 blocks and the structured content of MCP, a library's result types. So a word that is understood in one is understood in all.
 
-    content        what a result says without its carriers: waiting, done, nothing, news
+    content        what a result says without its carriers: waiting, done, nothing
+    news           the news in it, as a number
     failures       failures that hide in it
     kinds          the kinds of failure, as one table
     exceptions     what was raised

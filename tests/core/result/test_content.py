@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import state_of
+from guardrails.core.result.news import news_hash
 from tests.core.result.carriers import block, carried
 from tests.tables import table
 
