@@ -55,7 +55,8 @@ def mended(check: Callable[[object], Checked], given: Any, problems: tuple[Probl
     for field, message, _ in problems:
         wanted = message.partition(", not ")[0]
         if re.search("an (array|object)", wanted) and "string" not in wanted:
-            with suppress(LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            # What raises while it is looked at is no JSON text either.
+            with suppress(Exception):
                 made = _read(made, field.split("."), wanted)
     result, left = (given, problems) if made is given else check(made)
     return (given, left) if left else (result, ())

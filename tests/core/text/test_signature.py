@@ -4,7 +4,6 @@ Which calls and results are the same: laws, golden vectors, and arguments that a
 
 import json
 import os
-import random
 import subprocess
 import sys
 import unicodedata
@@ -13,7 +12,7 @@ from collections import OrderedDict
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -28,6 +27,7 @@ from guardrails.core.text.signature import (
     result_hash,
     sign,
 )
+from tests.tables import table
 
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "signature.json").read_text(encoding="utf-8"))
@@ -98,7 +98,7 @@ def keys_stay_apart(value: Any) -> bool:
     return not isinstance(value, list) or all(map(keys_stay_apart, value))
 
 
-@pytest.mark.parametrize("vector", GOLDEN["calls"], ids=lambda vector: vector["name"])
+@table("vector", GOLDEN["calls"])
 def test_a_signature_is_what_it_always_was(vector: dict[str, Any]) -> None:
     digest, sig, encoded = sign(vector["tool"], built(vector["arguments"]))
     if vector["signature"] is None:
@@ -111,7 +111,7 @@ def test_a_signature_is_what_it_always_was(vector: dict[str, Any]) -> None:
     assert sig == vector["sig"]
 
 
-@pytest.mark.parametrize("vector", GOLDEN["results"], ids=lambda vector: vector["name"])
+@table("vector", GOLDEN["results"])
 def test_a_result_hash_is_what_it_always_was(vector: dict[str, Any]) -> None:
     payload = vector["text"] * vector["times"]
     assert masked_result_hash(payload) == masked_result_hash(payload.encode()) == vector["masked"]
@@ -119,59 +119,44 @@ def test_a_result_hash_is_what_it_always_was(vector: dict[str, Any]) -> None:
         assert result_hash(same, vector["length"]) == vector["hash"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "other"), [(("ab", "c"), ("a", "bc")), (("a", "{}"), ("a{}", "")), (("a", "b"), ("b", "a"))]
-)
+@table(("tool", "other"), [(("ab", "c"), ("a", "bc")), (("a", "{}"), ("a{}", "")), (("a", "b"), ("b", "a"))])
 def test_tool_and_arguments_cannot_run_into_each_other(tool: tuple[str, str], other: tuple[str, str]) -> None:
     assert sign(*tool)[0] != sign(*other)[0]
 
 
-@given(plain, st.randoms(use_true_random=False))
-def test_a6_the_signature_is_blind_to_key_order(value: Any, dice: random.Random) -> None:
-    def shuffled(part: Any) -> Any:
-        if not isinstance(part, dict):
-            return part
-        pairs = list(part.items())
-        dice.shuffle(pairs)
-        return dict(pairs)
-
-    assert canonical(mapped(value, shuffled)) == canonical(value)
+def shuffled(part: Any) -> Any:
+    return dict(reversed(part.items())) if isinstance(part, dict) else part
 
 
+def as_float(part: Any) -> Any:
+    return float(part) if type(part) is int and float(part) == part else part
+
+
+def as_int(part: Any) -> Any:
+    return int(part) if isinstance(part, float) and part.is_integer() else part
+
+
+@table(
+    "change",
+    [
+        shuffled,
+        as_float,
+        as_int,
+        lambda part: unicodedata.normalize("NFC", part) if isinstance(part, str) else part,
+        lambda part: unicodedata.normalize("NFD", part) if isinstance(part, str) else part,
+        # Values that only the slower ways take.
+        lambda part: tuple(part) if isinstance(part, list) else part,
+        lambda part: OrderedDict(part) if isinstance(part, dict) else part,
+    ],
+)
 @given(plain)
-def test_an_integer_and_the_float_it_equals_are_one(value: Any) -> None:
-    def as_float(part: Any) -> Any:
-        if type(part) is not int or float(part) != part:
-            return part
-        return float(part)
-
-    def as_int(part: Any) -> Any:
-        return int(part) if isinstance(part, float) and part.is_integer() else part
-
-    assert canonical(mapped(value, as_float)) == canonical(value)
-    assert canonical(mapped(value, as_int)) == canonical(value)
-
-
-@given(plain, st.sampled_from(["NFC", "NFD"]))
-def test_composed_and_decomposed_text_are_one_in_keys_too(value: Any, form: Literal["NFC", "NFD"]) -> None:
-    assume(keys_stay_apart(value))
-    other = mapped(value, lambda part: unicodedata.normalize(form, part) if isinstance(part, str) else part)
-    assert canonical(other) == canonical(value)
-
-
-@given(plain)
-def test_json_text_and_the_value_it_was_made_of_are_one(value: Any) -> None:
-    read, problem = parse_arguments(json.dumps(value))
-    assert problem is None
-    assert sign("t", read) == sign("t", value)
-
-
-@given(plain)
-def test_the_canonical_form_is_json_of_which_it_is_the_canonical_form(value: Any) -> None:
+def test_a6_the_signature_is_blind_to_what_makes_no_difference(change: Any, value: Any) -> None:
     assume(keys_stay_apart(value))
     encoded = canonical(value)
     assert encoded is not None
-    assert canonical(json.loads(encoded)) == encoded
+    assert canonical(mapped(value, change)) == canonical(json.loads(encoded)) == encoded
+    assert canonical([value, 1.0, OrderedDict()]) == b"[%b,1,{}]" % encoded
+    assert sign("t", parse_arguments(json.dumps(value))[0]) == sign("t", value)
 
 
 @given(plain, plain)
@@ -180,76 +165,32 @@ def test_two_plain_values_are_one_exactly_where_they_should_be(value: Any, other
     assert (canonical(value) == canonical(other)) == (model(value) == model(other))
 
 
-class Slow(OrderedDict[str, Any]):
-    """
-    A dict that only the slow path takes.
-    """
-
-
-@given(plain)
-def test_the_fast_the_medium_and_the_slow_path_write_the_same_bytes(value: Any) -> None:
-    fast = canonical(value)
-    medium = canonical(mapped(value, lambda part: tuple(part) if isinstance(part, list) else part))
-    slow = canonical(mapped(value, lambda part: Slow(part) if isinstance(part, dict) else part))
-    wrapped = canonical([value, 1.0, Slow()])
-    assert fast is not None
-    assert medium == fast
-    assert slow == fast
-    assert wrapped == b"[%b,1,{}]" % fast
-
-
-def nested(depth: int, leaf: Any, wrap: Any) -> Any:
-    for _ in range(depth):
+def nested(times: int, wrap: Any, leaf: Any = 1) -> Any:
+    for _ in range(times):
         leaf = wrap(leaf)
     return leaf
 
 
-def cyclic_list() -> Any:
+def cyclic(holder: Any) -> Any:
     cycle: list[Any] = [1]
-    cycle += [cycle, cycle]
+    cycle.append(holder(cycle))
     return cycle
 
 
-def cyclic_dict() -> Any:
-    cycle: dict[str, Any] = {"a": b""}
-    cycle["b"] = cycle
-    return cycle
-
-
-def cyclic_tuple() -> Any:
-    inside: list[Any] = []
-    inside.append((inside, 1.0))
-    return inside
-
-
-def exploding(leaf: Any) -> Any:
-    for _ in range(100):
-        leaf = [leaf, leaf]
-    return leaf
-
-
-def wide(leaf: Any) -> Any:
-    for _ in range(5):
-        leaf = [leaf] * 1_000
-    return leaf
-
-
-@pytest.mark.parametrize(
-    "value",
+@table(
+    "holder",
     [
-        cyclic_list(),
-        cyclic_dict(),
-        cyclic_tuple(),
-        {"a": [cyclic_list()]},
-        exploding(1),
-        exploding(1.0),
-        wide(1),
-        wide(1.0),
+        lambda cycle: [cycle],
+        lambda cycle: {"a": b"", "b": cycle},
+        lambda cycle: (cycle, 1.0),
+        lambda cycle: [cycle] * 2,
     ],
-    ids=["list", "dict", "tuple", "inside", "exploding", "exploding floats", "wide", "wide floats"],
 )
-def test_what_has_no_end_is_unsignable(value: Any) -> None:
-    assert sign("t", value) == (None, None, None)
+@table("leaf", [1, 1.0])
+def test_what_has_no_end_is_unsignable(holder: Any, leaf: Any) -> None:
+    cycle, doubled = cyclic(holder), nested(100, lambda inner: [inner, inner], leaf)
+    for value in (cycle, {"a": [cycle]}, doubled, nested(5, lambda inner: [inner] * 1_000, leaf)):
+        assert sign("t", value) == (None, None, None)
 
 
 @pytest.mark.system
@@ -273,26 +214,20 @@ def test_signatures_are_the_same_in_every_process() -> None:
     assert len(seen) == 1
 
 
-def test_a_digit_is_news_in_a_success_and_none_in_an_error() -> None:
-    assert result_hash("3 failed") != result_hash("2 failed")
-    assert (
-        masked_result_hash("line 9: boom") == masked_result_hash("line 10: boom") != masked_result_hash("line 9: bang")
-    )
-
-
-def test_a_result_is_told_apart_by_its_head_and_its_length() -> None:
+def test_a_result_is_told_apart_by_its_head_and_its_length_and_an_error_by_its_words_alone() -> None:
     head = "x" * RESULT_HEAD
+    assert result_hash("3 failed") != result_hash("2 failed")
     assert result_hash(head + "a") == result_hash(head + "b") != result_hash(head + "ab")
     assert result_hash(head, RESULT_HEAD + 1) == result_hash(head + "a")
     assert masked_result_hash(head + "a") == masked_result_hash(head + "bc")
+    assert masked_result_hash("line 9: boom") == masked_result_hash("line 10: boom")
+    assert masked_result_hash("line 10: boom") != masked_result_hash("line 9: bang")
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "value"),
     [
-        ("", {}),
-        (" \n", {}),
-        ("{}", {}),
+        *((text, {}) for text in ("", " \n", "{}")),
         ("null", None),
         ('{"a": 1, "a": 2}', {"a": 2}),
         ('{"n": 18446744073709551617}', {"n": 2**64 + 1}),
@@ -305,25 +240,18 @@ def test_argument_text_is_read_as_json(written: str, value: Any) -> None:
     assert parse_arguments(written) == (value, None)
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "problem"),
     [
         ('{"a": }', "arguments are not JSON: expecting value (line 1 column 7)"),
         ('{"a": 1}\n}', "arguments are not JSON: extra data (line 2 column 1)"),
-        ("{'a': 1}", "arguments are not JSON: expecting property name enclosed in double quotes (line 1 column 2)"),
         ("*** Begin Patch", "arguments are not JSON: expecting value (line 1 column 1)"),
         ("[" * 100_000, "arguments are nested too deeply"),
-        ('{"a":' * 100_000, "arguments are nested too deeply"),
         ("1" * 5_000, "arguments have an integer of more than 4300 digits"),
     ],
 )
 def test_argument_text_that_cannot_be_read_comes_back_with_its_problem(written: str, problem: str) -> None:
     assert parse_arguments(written) == (written, problem)
-
-
-def test_what_is_no_finite_number_is_null() -> None:
-    for text in ("NaN", "Infinity", "-Infinity"):
-        assert sign("t", parse_arguments(f'{{"n": {text}}}')[0]) == sign("t", {"n": None})
 
 
 def test_beyond_8_kib_text_is_signed_as_it_is() -> None:

@@ -75,63 +75,21 @@ class Numbers(RootModel[list[float]]):
     pass
 
 
-class Odd:
-    """
-    An object with a repr that says all of it.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-
 JST = timezone(timedelta(hours=9))
 
 DISTINCT: list[Any] = [
-    None,
-    True,
-    1,
-    "1",
-    {1},
-    {"1": 1},
-    {1: 1},
-    {(1,): 1},
-    {None: 1},
-    {True: 1},
-    2**64,
-    -(2**64),
-    10**700,
-    10**5_000,
-    "\ud800",
-    "\\ud800",
-    "😀",
-    Color.RED,
-    1.5,
-    b"\xff",
-    Point(1),
-    Point(2),
-    Query(text="a"),
-    Query(text="a", more=1),  # type: ignore[call-arg]
-    Decimal("2.5"),
-    date(2026, 11, 21),
-    datetime(2026, 11, 21),  # noqa: DTZ001 - without a zone is another time
-    datetime(2026, 11, 21, tzinfo=UTC),
-    datetime(2026, 11, 21, tzinfo=JST),
-    time(9, 30),
-    UUID(int=1),
-    PurePosixPath("src/**/*.py"),
+    *(None, True, 1, "1", {1}, {"1": 1}, {1: 1}, {(1,): 1}, {None: 1}, {True: 1}, Point(1), Point(2)),
+    *(2**64, -(2**64), 10**700, 10**5_000, 1.5, Decimal("2.5"), "\ud800", "\\ud800", "😀", b"\xff", Color.RED),
+    *(Query(text="a"), Query(text="a", more=1), UUID(int=1), PurePosixPath("src/**/*.py")),  # type: ignore[call-arg]
+    # A time without a zone is another one.
+    *(date(2026, 11, 21), time(9, 30), *(datetime(2026, 11, 21, tzinfo=zone) for zone in (None, UTC, JST))),
 ]
 
 
 def test_different_things_have_different_forms() -> None:
-    forms: dict[bytes, Any] = {}
-    for value in DISTINCT:
-        encoded = canonical(value)
-        assert encoded is not None, value
-        assert encoded not in forms, (value, forms[encoded])
-        forms[encoded] = value
+    forms = {canonical(value) for value in DISTINCT}
+    assert None not in forms
+    assert len(forms) == len(DISTINCT)
 
 
 @table(
@@ -184,10 +142,6 @@ class OfHostileMeta(metaclass=HostileMeta):
     pass
 
 
-class HostileRepr:
-    __repr__ = fail
-
-
 class HostileHash:
     __eq__ = fail
     __hash__ = fail
@@ -197,15 +151,6 @@ class HostileClass:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         raise ValueError("hostile")
-
-
-class HostileIsoformat:
-    isoformat = fail
-
-
-class EndlessRepr:
-    def __repr__(self) -> str:
-        return repr(self)
 
 
 class HostileMapping(Mapping[str, int]):
@@ -218,29 +163,16 @@ class Login(BaseModel):
     password: SecretStr
 
 
-def doubled(times: int) -> list[Any]:
-    made: list[Any] = [()]
-    for _ in range(times):
-        made = [made, made]
-    return made
-
-
 # Factories, since pytest itself trips over some of these.
 UNSIGNABLE: dict[str, Any] = {
     "a metaclass": OfHostileMeta,
-    "repr": HostileRepr,
     "hash": HostileHash,
     "class": HostileClass,
-    "isoformat": HostileIsoformat,
-    "endless repr": EndlessRepr,
     "mapping": HostileMapping,
     "object": object,
-    "a description": lambda: Odd("<Odd>"),
-    "a shortened repr": lambda: Odd("Odd([1, 2, ...])"),
     "a secret": lambda: SecretStr("a"),
     "a secret in a model": lambda: Login(password=SecretStr("a")),
     "a regular expression": lambda: re.compile("a"),
-    "lists without end": lambda: doubled(30),
     "a function": lambda: fail,
     "a generator": endless,
     "a buffer of pointers": lambda: (ctypes.c_void_p * 1)(1),

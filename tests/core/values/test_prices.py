@@ -2,29 +2,27 @@
 What model responses cost.
 """
 
-import subprocess
-import sys
-
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from typing import Any
 
 import genai_prices
-import pytest
 
 from genai_prices import data_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, MemorySink, Policy, Price, SessionError
+from guardrails import Budget, MemorySink, Policy, Price
 from guardrails.core.values.types import NO_TIME
 from guardrails.core.values.usage import Priced, Usage, listed_price, price_of
+from tests.tables import table
 
 
 NOW = 1_790_000_000_000
 LISTED = f"genai-prices {genai_prices.__version__}"
 TEXT = Usage(1_000_000, 100_000)
+API, LOCAL = "https://api.openai.com/v1/", "http://127.0.0.1:8000/v1"
 
 
 @cache
@@ -36,55 +34,82 @@ def models() -> list[tuple[Any, Any]]:
     return [(p, m) for p, m in listed if listed_price(TEXT, m.id, p.id, NOW).model == f"{p.id}/{m.id}"]
 
 
-@pytest.mark.parametrize("provider", [None, "openai", "https://api.openai.com/v1/", "http://127.0.0.1:8000/v1"])
-def test_a_model_is_priced_as_it_is_listed_whoever_serves_it(provider: str | None) -> None:
-    priced = price_of(TEXT, "gpt-5-mini", {}, provider, NOW)
-    assert priced == Priced(250_000 + 200_000, LISTED, "openai/gpt-5-mini")
-    assert priced.cost_usd == 0.45
-
-
-def test_the_policys_own_price_comes_first() -> None:
-    own = {"gpt-5-*": Price(input_mtok=1.0)}
-    assert price_of(TEXT, "gpt-5-mini", own, None, NOW) == Priced(1_000_000, "policy")
-
-
-def test_a_provider_may_stand_before_the_name() -> None:
-    assert price_of(TEXT, "openai/gpt-5-mini", {}, None, NOW).cost == 450_000
-    assert price_of(TEXT, "gpt-5-mini", {}, "azure", NOW).model == "azure/gpt-5-mini"
-
-
-@pytest.mark.parametrize(
-    ("usage", "micro"),
+@table(
+    ("model", "provider", "cost", "name"),
     [
-        # gpt-5-mini: 0.25 a million in, 2 out, 0.025 in from the cache.
-        (Usage(1_000, 100, cached=800), 50 + 20 + 200),
-        (Usage(1_000, 100, cached=5_000), 25 + 200),
-        (Usage(1_000, 100, reasoning=90), 250 + 200),
-        (Usage(1_000, 100, cache_write=500), 250 + 200),
-        (Usage(0, 0), 0),
+        *(("gpt-5-mini", provider, 450_000, "openai/gpt-5-mini") for provider in (None, "openai", API, LOCAL)),
+        ("openai/gpt-5-mini", None, 450_000, "openai/gpt-5-mini"),
+        ("gpt-5-mini", "azure", 450_000, "azure/gpt-5-mini"),
     ],
 )
-def test_what_is_among_the_tokens_is_priced_as_it_is_listed(usage: Usage, micro: int) -> None:
-    assert price_of(usage, "gpt-5-mini", {}, None, NOW).cost == micro
+def test_a_model_is_priced_as_it_is_listed_whoever_serves_it(
+    model: str, provider: str | None, cost: int, name: str
+) -> None:
+    assert price_of(TEXT, model, {}, provider, NOW) == Priced(cost, LISTED, name)
+    assert price_of(TEXT, model, {}, provider, NO_TIME).cost == cost, "a clock that fails leaves no price unknown"
+    assert price_of(TEXT, model, {"*gpt-5-*": Price(input_mtok=1.0)}, provider, NOW) == Priced(1_000_000, "policy")
 
 
-def test_audio_costs_what_audio_costs() -> None:
-    # gpt-realtime: text 4 and 16, audio 32 and 64 a million.
-    assert price_of(Usage(1_000, 100), "gpt-realtime", {}, None, NOW).cost == 5_600
-    assert (
-        price_of(Usage(1_000, 100, input_audio=1_000, output_audio=100), "gpt-realtime", {}, None, NOW).cost == 38_400
-    )
+@table(
+    ("model", "usage", "micro"),
+    [
+        # 0.25 a million in, 2 out, 0.025 in from the cache.
+        ("gpt-5-mini", Usage(1_000, 100, cached=800), 50 + 20 + 200),
+        ("gpt-5-mini", Usage(1_000, 100, cached=5_000), 25 + 200),
+        ("gpt-5-mini", Usage(1_000, 100, reasoning=90), 250 + 200),
+        ("gpt-5-mini", Usage(1_000, 100, cache_write=500), 250 + 200),
+        ("gpt-5-mini", Usage(0, 0), 0),
+        # Text 4 and 16, audio 32 and 64 a million.
+        ("gpt-realtime", Usage(1_000, 100), 5_600),
+        ("gpt-realtime", Usage(1_000, 100, input_audio=1_000, output_audio=100), 38_400),
+        # Nobody says how many of the cached tokens are audio: none of them counts as cached.
+        ("gpt-realtime", Usage(1_000, 100, cached=600, input_audio=500), 500 * 4 + 500 * 32 + 1_600),
+    ],
+)
+def test_what_is_among_the_tokens_is_priced_as_it_is_listed_and_never_too_low(
+    model: str, usage: Usage, micro: int
+) -> None:
+    assert price_of(usage, model, {}, None, NOW).cost == micro
 
 
-def test_a_clock_that_fails_leaves_no_price_unknown() -> None:
-    assert price_of(TEXT, "gpt-5-mini", {}, None, NO_TIME) == price_of(TEXT, "gpt-5-mini", {}, None, NOW)
+@table(
+    ("model", "provider", "why"),
+    [
+        ("no-such-model", None, "does not list it"),
+        ("no-such-model", "openai", "does not list it for `openai`"),
+        ("gpt-5-mini", "no-such-provider", "does not list it for `no-such-provider`"),
+        ("no/such/model", "https://models.example", "does not list it"),
+        ("", None, "does not list it"),
+        ("whisper-1", "openai", "by the token"),
+    ],
+)
+def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | None, why: str) -> None:
+    priced = price_of(TEXT, model, {}, provider, NOW)
+    assert (priced.cost, priced.by, priced.cost_usd) == (None, None, None)
+    assert why in priced.unknown
 
 
-def test_what_the_list_cannot_tell_apart_is_never_priced_too_low() -> None:
-    # Nobody says how many of the cached tokens are audio: none of them counts as cached.
-    both = Usage(1_000, 100, cached=600, input_audio=500)
-    without = Usage(1_000, 100, input_audio=500)
-    assert price_of(both, "gpt-realtime", {}, None, NOW) == price_of(without, "gpt-realtime", {}, None, NOW)
+class Broken:
+    from_auto_update = False
+
+    def find_provider_model(self, *_: object) -> None:
+        raise RuntimeError("torn")
+
+
+def test_a_list_that_was_replaced_is_looked_up_afresh_and_named_and_one_that_is_broken_leaves_the_price_unknown() -> (
+    None
+):
+    bundled = data_snapshot.get_snapshot()
+    newer = data_snapshot.DataSnapshot(bundled.providers, from_auto_update=True)
+    priced = []
+    try:
+        for snapshot in (None, newer, Broken()):
+            data_snapshot.set_custom_snapshot(snapshot)  # type: ignore[arg-type]
+            priced.append(listed_price(TEXT, "gpt-5-mini", None, NOW))
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+    assert [one.by for one in priced] == [LISTED, f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}", None]
+    assert priced[2].unknown == "genai-prices failed: RuntimeError: torn"
 
 
 def test_a_price_is_that_of_its_day() -> None:
@@ -127,48 +152,6 @@ def test_a_response_costs_what_the_list_itself_says(
     assert priced.cost == int(Decimal(exact).to_integral_value(ROUND_HALF_EVEN))
 
 
-@pytest.mark.parametrize(
-    ("model", "provider", "why"),
-    [
-        ("no-such-model", None, "does not list it"),
-        ("no-such-model", "openai", "does not list it for `openai`"),
-        ("gpt-5-mini", "no-such-provider", "does not list it for `no-such-provider`"),
-        ("no/such/model", "https://models.example", "does not list it"),
-        ("", None, "does not list it"),
-        ("whisper-1", "openai", "by the token"),
-    ],
-)
-def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | None, why: str) -> None:
-    priced = price_of(TEXT, model, {}, provider, NOW)
-    assert (priced.cost, priced.by, priced.cost_usd) == (None, None, None)
-    assert why in priced.unknown
-
-
-def test_a_list_that_was_replaced_is_looked_up_afresh_and_named() -> None:
-    bundled = data_snapshot.get_snapshot()
-    assert listed_price(TEXT, "gpt-5-mini", None, NOW).by == LISTED
-    newer = data_snapshot.DataSnapshot(bundled.providers, from_auto_update=True)
-    data_snapshot.set_custom_snapshot(newer)
-    try:
-        assert listed_price(TEXT, "gpt-5-mini", None, NOW).by == f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}"
-    finally:
-        data_snapshot.set_custom_snapshot(None)
-
-
-def test_a_list_that_cannot_be_read_leaves_the_price_unknown() -> None:
-    class Broken:
-        from_auto_update = False
-
-        def find_provider_model(self, *_: object) -> None:
-            raise RuntimeError("torn")
-
-    data_snapshot.set_custom_snapshot(Broken())  # type: ignore[arg-type]
-    try:
-        assert listed_price(TEXT, "gpt-5-mini", None, NOW).unknown == "genai-prices failed: RuntimeError: torn"
-    finally:
-        data_snapshot.set_custom_snapshot(None)
-
-
 # As a session tells it
 
 
@@ -190,20 +173,12 @@ def test_charge_says_what_a_response_cost_and_the_record_says_by_which_list(cloc
     first, _, third, _ = [line for line in records.records if line["event"] == "charge"]
     assert (first["priced_by"], first["priced_as"], first["provider"]) == (LISTED, "openai/gpt-5-mini", "openai")
     # All that the price was made of, so that the same version of the list gives it again.
-    counted = Usage(
-        first["input_tokens"],
-        first["output_tokens"],
-        first["cached_tokens"],
-        first["cache_write_tokens"],
-        first["reasoning_tokens"],
-        first["input_audio_tokens"],
-        first["output_audio_tokens"],
-    )
+    counted = Usage(*(first[f"{name}_tokens"] for name in Usage._fields[:7]))
     assert price_of(counted, first["model"], {}, first["provider"], first["ts_ms"]).cost == first["cost"] == 270
     assert (third["cost"], third["priced_by"], third["priced_as"]) == (None, None, None)
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "recorded"),
     [
         (None, None),
@@ -220,33 +195,3 @@ def test_no_key_of_an_endpoint_is_recorded(given: str | None, recorded: str | No
     session.charge(model="m", usage={"prompt_tokens": 1}, provider=given)
     session.close()
     assert [line["provider"] for line in records.records if line["event"] == "charge"] == [recorded]
-
-
-def test_what_is_no_usage_is_refused_before_it_is_priced(clock: Any) -> None:
-    session = Policy().session("s", clock=clock)
-    with pytest.raises(SessionError):
-        session.charge(model="gpt-5-mini", usage="12 tokens")
-    assert session.ledger.unpriced == 0
-
-
-# What is imported, and when
-
-
-def python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-@pytest.mark.system
-def test_the_list_is_imported_with_the_first_response_that_nothing_else_prices() -> None:
-    code = (
-        "import sys, guardrails\n"
-        "from guardrails import Policy\n"
-        "s = Policy(prices={'mine': {'input_mtok': 1}}).session('s')\n"
-        "s.charge(model='mine', usage={'prompt_tokens': 5}); s.charge(model='x', cost_usd=1); s.charge(model='x')\n"
-        "before = 'genai_prices' in sys.modules\n"
-        "s.charge(model='gpt-5-mini', usage={'prompt_tokens': 5})\n"
-        "print(before, 'genai_prices' in sys.modules)"
-    )
-    assert python(code) == "False True"

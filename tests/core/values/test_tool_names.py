@@ -12,109 +12,26 @@ from guardrails.core.values.names import look_by_name, own_name
 from tests.tables import table
 
 
-LOOKS = [
-    "get_x",
-    "list_files",
-    "find_user",
-    "search",
-    "search_docs",
-    "read_file",
-    "lookup",
-    "fetch_page",
-    "Read",
-    "Grep",
-    "WebSearch",
-    "webFetch",
-    "get_news",
-    "list_bookings",
-    "get_payments",
-    "get_settings",
-    "get_dataset",
-    "list_assets",
-    "canvas_list_courses",
-    "bigquery-list_datasets",
-    "confluence_get_page",
-    "describe_table",
-    "browser_snapshot",
-    "get_order",
-    "list_issues",
-    "get_post",
-    "server-get_x",
-    "retrieve_document",
-    "check_balance",
-    "git_status",
-]
-WORK = [
-    "edit_file",
-    "create_issue",
-    "send_email",
-    "bookFlight",
-    "makePayment",
-    "upload_file",
-    "insert_rows",
-    "update_status",
-    "set_status",
-    "press_key",
-    "scroll",
-    "go_back",
-    "undo",
-    "roll_dice",
-    "deposit",
-    "add_to_cart",
-    "pay",
-    "click",
-    "buy",
-    "open_account",
-    "mark-read_all",
-    "drop-get_x",
-    "set-read_only",
-    "browser_press_key",
-    "slack_post_message",
-    "chat_postMessage",
-]
-NEITHER = [
-    "get_or_create",
-    "find_then_fix",
-    "read_and_clear",
-    "get_next_mail",
-    "fetch_add",
-    "list_append",
-    "getOrCreate",
-    "fetchAndStore",
-    "get_lock",
-    "search_replace",
-    "get_human_input",
-    "get_user_approval",
-    "get_token_refresh",
-    "list_reorder",
-    "query",
-    "sql",
-    "frobnicate",
-    "budget_x",
-    "forget_x",
-    "thread_x",
-    "canvas_update_list",
-    "gmail_mark_read",
-    "canvas_mark_module_read",
-    "git_log",
-]
-PREFIXES = (
-    "",
-    "mcp__server__",
-    "server__",
-    "server/",
-    "server.",
-    "server:",
-    "functions.",
-    "a__b/",
-    "read_ai__",
-)
+NAMES = {
+    True: """get_x list_files find_user search search_docs read_file lookup fetch_page Read Grep WebSearch webFetch get_news
+list_bookings get_payments get_settings get_dataset list_assets canvas_list_courses bigquery-list_datasets
+confluence_get_page describe_table browser_snapshot get_order list_issues get_post server-get_x
+retrieve_document check_balance git_status""",
+    False: """edit_file create_issue send_email bookFlight makePayment upload_file insert_rows update_status set_status
+press_key scroll go_back undo roll_dice deposit add_to_cart pay click buy open_account mark-read_all drop-get_x
+set-read_only browser_press_key slack_post_message chat_postMessage""",
+    None: """get_or_create find_then_fix read_and_clear get_next_mail fetch_add list_append getOrCreate fetchAndStore
+get_lock search_replace get_human_input get_user_approval get_token_refresh list_reorder query sql frobnicate
+budget_x forget_x thread_x canvas_update_list gmail_mark_read canvas_mark_module_read git_log""",
+}
+"""Looks, work, and those that do not say."""
+PREFIXES = ("", "mcp__server__", "server__", "server/", "server.", "server:", "functions.", "a__b/", "read_ai__")
 
 
 @table("prefix", PREFIXES)
 def test_a_word_of_a_look_makes_a_look_and_one_of_work_makes_none(prefix: str) -> None:
-    seen = {name: look_by_name(prefix + name) for name in (*LOOKS, *WORK, *NEITHER)}
-    assert seen == {**dict.fromkeys(LOOKS, True), **dict.fromkeys(WORK, False), **dict.fromkeys(NEITHER)}
+    for kind, names in NAMES.items():
+        assert {look_by_name(prefix + name) for name in names.split()} == {kind}
 
 
 @table("name", ["default", "strict", "observe", "agent"])
@@ -126,9 +43,8 @@ def test_shipped_policies_go_by_names_and_one_made_in_code_only_if_it_is_told_to
 
 def test_a_declaration_and_a_rule_of_ones_own_outweigh_a_name() -> None:
     rules = [Rule(match="get_key", declared={"read_only": False})]
-    policy = Policy(
-        [Loops()], rules=rules, tools=[Tool(name="get_lease", read_only=False), Tool(name="get_x")], by_name=True
-    )
+    tools = [Tool(name="get_lease", read_only=False), Tool(name="get_x")]
+    policy = Policy([Loops()], rules=rules, tools=tools, by_name=True)
     assert [policy.chain.plan(name).changes for name in ("get_key", "get_lease", "get_x")] == [True, True, False]
 
 

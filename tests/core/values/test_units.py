@@ -2,8 +2,10 @@
 Durations and sizes as people write them.
 """
 
+import re
+
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import jsonschema_rs
 import pytest
@@ -32,50 +34,38 @@ class Settings:
 
 
 @table(
-    ("written", "expected"),
+    ("parse", "written", "expected"),
     [
-        ("30s", 30_000),
-        ("7d", 604_800_000),
-        ("1.5h", 5_400_000),
-        ("0s", 0),
-        ("36500d", MAX_DURATION_MS),
-        (30, 30_000),
-        (0.1, 100),
-        (2.5, 2_500),
+        *(
+            (duration_ms, text, ms)
+            for text, ms in (("30s", 30_000), ("7d", 604_800_000), ("1.5h", 5_400_000), ("0s", 0))
+        ),
+        *((duration_ms, number, ms) for number, ms in ((30, 30_000), (0.1, 100), (2.5, 2_500))),
+        (duration_ms, "36500d", MAX_DURATION_MS),
+        (duration_s, "1.5h", 5_400.0),
+        *((byte_size, text, size) for text, size in (("512B", 512), ("64KiB", 65_536), ("4MiB", 4_194_304))),
+        *((byte_size, text, size) for text, size in (("1GiB", 1 << 30), ("1.5KiB", 1_536), (65_536, 65_536))),
     ],
 )
-def test_a_duration_is_read_to_the_millisecond(written: object, expected: int) -> None:
-    assert duration_ms(written) == expected
-    assert duration_s(written) == expected / 1_000
+def test_a_duration_is_read_to_the_millisecond_and_a_size_in_bytes(parse: Any, written: object, expected: int) -> None:
+    assert parse(written) == expected
 
 
 WRONG = ["24 hours", "30", "", "s", "-5s", "+5s", "1:30", "30S", "10M", " 30s", "30s\n", "1e3s", "٣s", "infs", "1m30s"]
-
-
-@table("written", [*WRONG, "0.5ms", "36501d", -1, float("inf"), 10**40, True, None])
-def test_any_other_duration_is_refused_with_the_forms_that_work(written: object) -> None:
-    with pytest.raises(ValueError, match="not a duration") as caught:
-        duration_ms(written)
-
-    got = {True: "`true`", None: "nothing"}.get(written, f"`{str(written)[:40]}`")  # type: ignore[call-overload]
-    assert str(caught.value) == f"not a duration: write 500ms, 30s, 10m, 24h or 7d, got {got}"
+DURATION, SIZE = "duration: write 500ms, 30s, 10m, 24h or 7d", "size: write 65536, 512B, 64KiB, 4MiB or 1GiB"
 
 
 @table(
-    ("written", "expected"),
-    [("512B", 512), ("64KiB", 65_536), ("4MiB", 4_194_304), ("1GiB", 1 << 30), ("1.5KiB", 1_536), (65_536, 65_536)],
+    ("parse", "written", "forms"),
+    [
+        *((duration_ms, one, DURATION) for one in [*WRONG, "0.5ms", "36501d", -1, float("inf"), 10**40, True, None]),
+        *((byte_size, one, SIZE) for one in ["64KB", "2M", "1.5GB", "1000", 1.5, "9999999GiB", -1]),
+    ],
 )
-def test_a_size_is_read_in_bytes(written: object, expected: int) -> None:
-    assert byte_size(written) == expected
-
-
-@table("written", ["64KB", "2M", "1.5GB", "1000", 1.5, "9999999GiB", -1])
-def test_a_size_that_is_ambiguous_or_wrong_is_refused_with_the_forms_that_work(written: object) -> None:
-    with pytest.raises(ValueError, match="not a size") as caught:
-        byte_size(written)
-
-    forms = "65536, 512B, 64KiB, 4MiB or 1GiB"
-    assert str(caught.value) == f"not a size: write {forms}, got `{written}`"
+def test_what_is_ambiguous_or_wrong_is_refused_with_the_forms_that_work(parse: Any, written: Any, forms: str) -> None:
+    got = {True: "`true`", None: "nothing"}.get(written, f"`{str(written)[:40]}`")
+    with pytest.raises(ValueError, match=f"^{re.escape(f'not a {forms}, got {got}')}$"):
+        parse(written)
 
 
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans(), st.binary()))
@@ -102,27 +92,22 @@ def test_the_schema_of_a_setting_allows_what_may_be_written() -> None:
 
 
 @table("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
-def test_a_glob_that_some_name_matches_is_kept(pattern: object) -> None:
+def test_a_glob_is_kept_if_some_name_matches_it_and_refused_if_none_can(pattern: object) -> None:
     assert glob(pattern) == pattern
+    for wrong in ("", "b[", "[]", "[z-a]"):
+        with pytest.raises(ValueError, match="matches no name"):
+            glob(wrong)
 
 
-@table("pattern", ["", "b[", "[]", "[z-a]"])
-def test_a_glob_that_no_name_can_match_is_refused(pattern: str) -> None:
-    with pytest.raises(ValueError, match="matches no name"):
-        glob(pattern)
-
-
-def test_a_name_is_matched_by_any_of_several_globs() -> None:
-    found = matcher(("get_*", "Read", "[ab]?"))
-    assert [name for name in ("get_x", "Read", "ReadAll", "a1", "c1", "xget_") if found(name)] == [
-        "get_x",
-        "Read",
-        "a1",
-    ]
-    assert matcher(())("") is None
-
-
-def test_a_glob_of_own_names_is_matched_whatever_a_host_puts_before_them() -> None:
-    found = matcher(("**/get_*", "exact"))
-    names = ("get_x", "a__get_x", "a/b.get_x", "a-get_x", "exact", "a__exact", "get_a__b", "forget_x", "get_x/y")
-    assert [name for name in names if found(name)] == ["get_x", "a__get_x", "a/b.get_x", "a-get_x", "exact"]
+@table(
+    ("globs", "matched", "others"),
+    [
+        (("get_*", "Read", "[ab]?"), "get_x Read a1", "ReadAll c1 xget_"),
+        ((), "", "x"),
+        # Whatever a host puts before them.
+        (("**/get_*", "exact"), "get_x a__get_x a/b.get_x a-get_x exact", "a__exact get_a__b forget_x get_x/y"),
+    ],
+)
+def test_a_name_is_matched_by_any_of_several_globs(globs: Any, matched: str, others: str) -> None:
+    found = matcher(globs)
+    assert list(filter(found, [*matched.split(), *others.split()])) == matched.split()
