@@ -16,14 +16,15 @@ from tests.tables import table
 
 @table(
     ("count", "low", "high"),
-    [(Count(10, 5), 0.2365931, 0.7634069), (Count(20, 1), 0.008881, 0.2361318), (Count(4, 4), 0.5101092, 1.0)],
+    [
+        (Count(10, 5), 0.2365931, 0.7634069),
+        (Count(20, 1), 0.008881, 0.2361318),
+        (Count(4, 4), 0.5101092, 1.0),
+        (Count(0, 0), 0.0, 1.0),
+    ],
 )
 def test_an_interval_is_wilsons(count: Count, low: float, high: float) -> None:
     assert list(wilson(count)) == pytest.approx([low, high], abs=1e-6)
-
-
-def test_nothing_is_known_without_tries() -> None:
-    assert wilson(Count(0, 0)) == (0.0, 1.0)
 
 
 @given(n=st.floats(0.01, 1e6), share=st.floats(0, 1))
