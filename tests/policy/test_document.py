@@ -9,7 +9,6 @@ import pytest
 
 from guardrails import Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
-from tests.tables import table
 
 
 @guard
@@ -68,43 +67,6 @@ def test_a_declared_result_classifier_finds_a_failure_that_hides(tmp_path: Path,
 def test_every_guard_has_its_key() -> None:
     keys = Policy.schema()["properties"]
     assert {cls.name for cls in GUARDS} <= keys.keys()
-
-
-@table(
-    ("text", "mistake"),
-    [
-        ("growth: {max_calls: 3}", "unknown key `max_calls`"),
-        (
-            "guards: {budget: {}}",
-            "unknown key `guards`: a guard is a key by its own name, `budget: {max_calls: 20}`, and",
-        ),
-        ("tools: [{match: x, growth: {}}]", "unknown key `growth`"),
-        ("tools: [{polling: true}]", "missing key `match`"),
-        ("duplicates: {rule: evidance}", "did you mean `evidence`"),
-        ("truncate: {max_bytes: 10}", "at least 256"),
-        ("budget: {max_calls: '20'}", "write 20"),
-        ("prices: {m: {output_mtok: 1}}", "input_mtok"),
-        ("fields: [progres]", "progress"),
-        ("tools: [{match: x, parameters: {type: strng}}]", "the schema of the arguments is not valid"),
-        ("tools: [{match: 'b['}]", "a glob that matches no name"),
-        ("tools: [{match: [a, '']}]", "a glob that matches no name"),
-        ("shell: {allow: [false]}", "shell.allow.0: not text"),
-        ("tool_filter: {deny: ['rm[']}", "a glob that matches no name"),
-        ("budget: {max_cost_usd: 0.5, final_answer_reserve_usd: 0.6}", "($0.60) must be below max_cost_usd ($0.50)"),
-        ("tools: [{match: x, budget: {final_answer_reserve_usd: 1}}]", "unknown key `final_answer_reserve_usd`"),
-        ("messages: {budget.max_cals: {message: x}}", "no guard says `budget.max_cals`, did you mean"),
-        (
-            "messages: {budget.max_calls: {message: $limt}}",
-            "`$limt` stands for nothing in any message, did you mean `limit`?",
-        ),
-        ("messages: {budget.max_calls: {mesage: x}}", "unknown key `mesage`, did you mean `message`?"),
-    ],
-)
-def test_a_mistake_is_told_with_its_place_and_a_way_out(text: str, mistake: str, tmp_path: Path) -> None:
-    with pytest.raises(PolicyError) as error:
-        load(f"version: 1\n{text}\n", tmp_path)
-    assert mistake in str(error.value)
-    assert "policy.yaml:2:" in str(error.value)
 
 
 def test_mistakes_of_every_kind_are_told_at_once(tmp_path: Path) -> None:

@@ -4,11 +4,8 @@ Scopes in a policy file.
 
 from pathlib import Path
 
-import pytest
-
-from guardrails import Budget, Growth, Policy, PolicyError, Rate
+from guardrails import Budget, Growth, Policy, Rate
 from guardrails.cli.policy import chain_of
-from tests.tables import table
 
 
 GOOD = """
@@ -56,29 +53,3 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
     policy = Policy.load(written(tmp_path, GOOD))
     assert chain_of(policy)["scopes"]["tenant"] == [{"guard": "growth", "max_tokens_per_minute": 1_000_000}]
     assert "scope `user`" in str(policy)
-
-
-@table(
-    ("line", "said"),
-    [
-        ("scopes: {User: {budget: {max_calls: 1}}}", "2:10: a scope is named like `user`"),
-        ("scopes: {rate: {budget: {max_calls: 1}}}", "2:10: a scope is named like `user`"),
-        ("scopes: {user: {budget: {max_turns: 1}}}", "2:26: unknown key `max_turns`"),
-        (
-            "scopes: {user: {streak: {max_same: 1}}}",
-            "2:17: unknown key `streak`, known here: `budget`, `growth`, `rate`",
-        ),
-        ("scopes: {user: {budget: {max_calls: x}}}", "2:37: scopes.user.budget.max_calls: not a whole number"),
-        ("scopes: [user]", "2:9: scopes: not a map of keys"),
-        ("messages: {user.budget.max_cals: {message: no}}", "2:12: no guard says"),
-        (
-            "messages: {user.budget.max_calls: {message: $limt}}\nscopes: {user: {budget: {}}}",
-            "2:45: messages.user.budget.max_calls.message: `$limt` stands for nothing in any message, did you mean `limit`?",
-        ),
-        ("scopes: {user: {}}", "scopes.user: a scope without guards limits nothing"),
-    ],
-)
-def test_what_is_wrong_with_scopes_is_told_with_its_place(line: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(PolicyError) as raised:
-        Policy.load(written(tmp_path, f"version: 1\n{line}\n"))
-    assert said in str(raised.value)

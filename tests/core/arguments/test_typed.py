@@ -78,12 +78,22 @@ def test_arguments_that_mean_the_same_become_the_same_and_those_of_the_caller_st
 def test_nested_models_become_plain_data() -> None:
     guest = {"name": "A", "age": "3", "born": "2020-01-01"}
     plain = {"name": "A", "age": 3, "born": date(2020, 1, 1)}
-    sent = {"guest": guest, "others": [guest], "at": {"x": "1"}, "by_name": {"a": guest}, "pair": [guest, "2"]}
-    coerced = {"guest": plain, "others": [plain], "at": {"x": 1, "y": 0}, "by_name": {"a": plain}, "pair": (plain, 2)}
-    sent, coerced = (
-        {**one, "ids": one["others"], "anything": {"a": [1]}, **more}
-        for one, more in ((sent, {}), (coerced, {"level": Level.LOW}))
-    )
+    sent: dict[str, Any] = {
+        "guest": guest,
+        "others": [guest],
+        "at": {"x": "1"},
+        "by_name": {"a": guest},
+        "pair": [guest, "2"],
+    }
+    coerced: dict[str, Any] = {
+        "guest": plain,
+        "others": [plain],
+        "at": {"x": 1, "y": 0},
+        "by_name": {"a": plain},
+        "pair": (plain, 2),
+    }
+    sent |= {"ids": [guest], "anything": {"a": [1]}}
+    coerced |= {"ids": [plain], "anything": {"a": [1]}, "level": Level.LOW}
     arguments = arguments_of(Booking)
 
     assert arguments.check(sent) == (coerced, ())

@@ -42,7 +42,8 @@ class Listing:
         return {"rows": self.rows}
 
 
-ROWS, FILE, QUEUE = (number for number in range(3)), io.StringIO("text"), deque([1, 2])
+ROWS: Any = (number for number in range(3))
+FILE, QUEUE = io.StringIO("text"), deque([1, 2])
 UNREAD = ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)
 
 
