@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 
 GRACE_S: Final = 1.0
@@ -24,8 +24,7 @@ Step = tuple[str, Sequence[Sequence[str]]]
 """`;`, `&&` or `||`, and behind it the words of commands that are piped into each other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(NamedTuple):
     """
     A program, ready to be started with these arguments, environment and folder.
     """
@@ -43,8 +42,7 @@ class Bounded:
     """
 
     limit: int
-    head: bytearray = field(default_factory=bytearray)
-    tail: bytearray = field(default_factory=bytearray)
+    kept: bytearray = field(default_factory=bytearray)
     total: int = 0
 
     def add(self, data: bytes) -> None:
@@ -52,23 +50,20 @@ class Bounded:
         Take in *data*; what lies between is forgotten.
         """
         half = self.limit // 2
-        room = half - len(self.head)
         self.total += len(data)
-        self.head += data[:room]
-        self.tail += data[room:]
-        del self.tail[:-half]
+        self.kept += data
+        del self.kept[half : len(self.kept) - half]
 
     def text(self) -> str:
         """
         Returns the output, with a line that says how much is missing.
         """
-        left_out = self.total - len(self.head) - len(self.tail)
+        left_out, half = self.total - len(self.kept), self.limit // 2
         between = f"\n[... {left_out:,} bytes left out ...]\n".encode() if left_out else b""
-        return (self.head + between + self.tail).decode(errors="replace")
+        return (self.kept[:half] + between + self.kept[half:]).decode(errors="replace")
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(NamedTuple):
     """
     The end of a command.
     """
@@ -106,18 +101,19 @@ def run(
     reader.start()
     try:
         for sign, stages in steps:
-            if code is None or (sign != ";" and (sign == "&&") is not (code == 0)):
+            if code is None or (sign == "&&" and code) or (sign == "||" and not code):
                 continue
-            if len(stages) == 1 and stages[0][0] == "cd":
-                given = " ".join(stages[0][1:])
-                code = 0 if os.path.isdir(os.path.join(folder, given)) else 1
+            program, *words = stages[0]
+            if program == "cd" and len(stages) == 1:
+                given = " ".join(words)
+                place = os.path.normpath(os.path.join(folder, given))
+                code = 0 if os.path.isdir(place) else 1
+                folder = folder if code else place
                 fault = f"cd: {given}: there is no such folder\n" if code else ""
                 os.write(writing, fault.encode(errors="replace"))
-                folder = folder if code else os.path.normpath(os.path.join(folder, given))
             else:
-                programs = [start(words, folder) for words in stages]
-                code, rest = _pipeline(programs, writing, began + timeout)
-                left_behind = left_behind or rest
+                code, left = _pipeline([start(words, folder) for words in stages], writing, began + timeout)
+                left_behind = left_behind or left
     finally:
         os.close(writing)
         reader.join(GRACE_S)
@@ -131,7 +127,7 @@ def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tup
     processes behind. Each has a session of its own, so that no terminal is asked anything.
     """
     running: list[subprocess.Popen[bytes]] = []
-    code, left_behind = None, False
+    code, left = None, False
     try:
         for program in programs:
             before = running[-1].stdout if running else None
@@ -148,20 +144,20 @@ def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tup
             running.append(process)
             if before is not None:
                 before.close()
-        while running:
-            code = running[0].wait(max(0, deadline - time.monotonic()))
-            left_behind = _end(running.pop(0).pid) or left_behind
+        for process in running:
+            code = process.wait(max(0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         code = None
-    finally:
         for process in running:
             _end(process.pid, signal.SIGTERM)
         for process in running:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
-            _end(process.pid)
+    finally:
+        for process in running:
+            left = _end(process.pid) or left
             process.wait()
-    return code, left_behind
+    return code, left
 
 
 def _end(group: int, number: int = signal.SIGKILL) -> bool:

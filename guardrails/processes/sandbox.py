@@ -1,11 +1,12 @@
 """
 The sandbox of programs that are started for a model: bubblewrap, or none.
 
-A program in it sees the folders of the system, its workspace and no more: no home, no other process, and no network
-unless it is allowed. It may write into the workspace, and into a private `/tmp`.
+A program in it sees the folders of the system, its workspace, the languages that it is made of, and no more: no home, no
+other process, and no network unless it is allowed. It may write into the workspace, and into a private `/tmp`.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,47 @@ SYSTEM: Final = (
     *("/sys/devices/system/cpu", "/sys/devices/system/node"),
 )
 """What programs consist of. All else of the file system is not there."""
-_NO_WORKSPACE: Final = (*SYSTEM, "/tmp", "/run", "/var", "/proc", "/sys", "/dev")  # noqa: S108  none is written to
+LISTED: Final = frozenset(
+    {"PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ"}
+    | {"CI", "FORCE_COLOR", "NO_COLOR", "EDITOR", "PAGER", "MANPATH", "XDG_DATA_DIRS", "SOURCE_DATE_EPOCH"}
+    | {"AR", "AS", "CC", "CFLAGS", "CMAKE_PREFIX_PATH", "CPATH", "CPP", "CPPFLAGS", "CUDA_HOME", "CXX", "CXXFLAGS"}
+    | {"LD", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH", "MAKEFLAGS", "OMP_NUM_THREADS", "PKG_CONFIG_PATH"}
+    | {"CONDA_DEFAULT_ENV", "CONDA_PREFIX", "PYENV_VERSION", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}
+    | {"PYTHONIOENCODING", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONWARNINGS", "VIRTUAL_ENV"}
+    | {"CARGO_TERM_COLOR", "DOTNET_ROOT", "GEM_PATH", "GOFLAGS", "GOROOT", "GOTOOLCHAIN", "JAVA_HOME", "NODE_ENV"}
+    | {"NODE_OPTIONS", "NODE_PATH", "NVM_DIR", "PERL5LIB", "RUBYLIB", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE"}
+    | {"LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "LC_ADDRESS"}
+    | {"LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"}
+    | {"CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+)
+"""
+What programs are told of the machine: of languages, compilers and terminals. No name of these is that of a key; what else
+begins with `LC_` may be one, since ssh sends such variables.
+"""
+OF_NETWORK: Final = frozenset(
+    {"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "GOPROXY", "NPM_CONFIG_REGISTRY", "PIP_EXTRA_INDEX_URL"}
+    | {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"}
+)
+"""What they are told of the network if they may use it, in either case, unless a password stands in it."""
+HOMES: Final = {
+    "RUSTUP_HOME": ".rustup",
+    "PYENV_ROOT": ".pyenv",
+    "VOLTA_HOME": ".volta",
+    "ASDF_DATA_DIR": ".asdf",
+    "PYTHONUSERBASE": ".local",
+}
+"""Variables by which a manager of languages finds itself in another home than the one that HOME names."""
+MANAGERS: Final = (
+    *(".asdf", ".bun", ".deno", ".goenv", ".jenv", ".linuxbrew", ".local/lib", ".local/pipx/venvs", ".nodenv"),
+    *(".local/share/mise/installs", ".local/share/pipx/venvs", ".local/share/pnpm", ".local/share/rtx/installs"),
+    *(".local/share/uv/python", ".local/share/uv/tools", ".nvm/versions", ".pyenv", ".rbenv", ".rustup"),
+    *(".sdkman/candidates", ".volta"),
+)
+"""What keeps languages in a home, and starts them by a small program on the PATH. None of these holds keys."""
+_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH|SESSION|DSN|_URL$|_URI$", re.IGNORECASE)
+_HARMLESS: Final = frozenset({"XDG_SESSION_TYPE", "DESKTOP_SESSION", "XAUTHORITY"})
+_GIT: Final = ("git", "config", "--global", "--null", "--get-regexp", r"^(user\.(name|email)|safe\.directory)$")
+_KERNEL: Final = ("/proc", "/sys", "/dev")
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _TMP: Final = "/tmp"  # noqa: S108  the sandbox's own
 _HOME: Final = f"{_TMP}/home"
@@ -54,7 +95,7 @@ class Confinement:
     workspace: str
     """The folder that it works in, and may write to."""
     environment: Mapping[str, str]
-    """All that it sees, beside TMPDIR and HOME."""
+    """All that it sees, beside TMPDIR and HOME, which are the sandbox's own."""
     readable: tuple[str, ...] = ()
     """Folders and files that it may read, beside those of the system."""
     network: bool = False
@@ -64,13 +105,7 @@ class Confinement:
     """The workspace's `.git` may be written, but for its hooks and settings."""
 
 
-def started(confinement: Confinement, words: Sequence[str], folder: str) -> Started:
-    """
-    Returns *words* as a program in a sandbox, in *folder*. Raises SandboxUnavailable if none works here, or not in this
-    workspace.
-    """
-    arguments = (bubblewrap(), *_options(confinement, folder), "--", *_LIMITED, *words)
-    return Started(arguments=arguments, environment=_variables(confinement), folder="/")
+# What there is of it
 
 
 def bubblewrap() -> str:
@@ -106,53 +141,42 @@ def _tried(path: str) -> str:
     return path
 
 
-def inside(path: str, folder: str) -> bool:
+# What a program may do in it
+
+
+def started(confinement: Confinement, words: Sequence[str], folder: str) -> Started:
     """
-    Returns whether *path* is *folder* or lies in it.
+    Returns *words* as a program in a sandbox, in *folder*. Raises SandboxUnavailable if none works here, or not in this
+    workspace.
     """
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
+    environment = {**confinement.environment, "HOME": _HOME, "TMPDIR": _TMP}
+    if os.geteuid() == 0:
+        # Other owners cannot be given there, and as root tar would fail by that.
+        environment.setdefault("TAR_OPTIONS", "--no-same-owner")
+    return Started((bubblewrap(), *_options(confinement, folder), "--", *_LIMITED, *words), environment, "/")
 
 
-def homes() -> set[str]:
-    """
-    Returns the homes of this user, by HOME and by the user's entry; `/` is none.
-    """
-    named = [os.environ.get("HOME", "")]
-    with suppress(ImportError, KeyError):
-        import pwd
-
-        named.append(pwd.getpwuid(os.geteuid()).pw_dir)
-    return {os.path.realpath(home) for home in named if os.path.isabs(home)} - {"/"}
-
-
-def _options(confinement: Confinement, folder: str) -> tuple[str, ...]:
+def _options(confinement: Confinement, folder: str) -> Iterator[str]:
     workspace = _workspace_of(confinement.workspace)
-    options = [*_BASE, *(["--share-net"] if confinement.network else [])]
+    yield from _BASE
+    yield from ("--share-net",) if confinement.network else ()
     for path in filter(os.path.isdir, SYSTEM):
-        real = os.path.realpath(path)
-        is_link = real != path and any(inside(real, one) for one in SYSTEM)
-        options += ["--symlink", os.readlink(path), path] if is_link else ["--ro-bind", real, path]
-    options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP, "--symlink", _TMP, "/var/tmp"]  # noqa: S108
-    options += ["--dir", _HOME]
+        yield from ("--ro-bind", path, path)
+    yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP, "--symlink", _TMP, "/var/tmp")  # noqa: S108
+    yield from ("--dir", _HOME)
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         # They belong to root, who needs no further right to write them.
-        options += ["--ro-bind-try", path, path]
+        yield from ("--ro-bind-try", path, path)
     for path in _hidden():
-        options += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
-    shown = [*SYSTEM]
-    for path in (*confinement.readable, *(["/etc/resolv.conf"] if confinement.network else [])):
-        real = os.path.realpath(path)
-        if not any(inside(real, one) for one in shown):
-            options += ["--ro-bind-try", real, real]
-            shown.append(real)
-        if not any(inside(path, one) for one in shown):
-            # By the name that it was given, too.
-            options += ["--symlink", real, path]
-            shown.append(path)
-    options += ["--ro-bind" if confinement.read_only else "--bind", workspace, workspace]
-    options += () if confinement.read_only else _protected(workspace, git=confinement.git)
+        yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+    given = (*confinement.readable, *(("/etc/resolv.conf",) if confinement.network else ()))
+    for path in dict.fromkeys([*map(os.path.realpath, given), *given]):
+        if not any(inside(path, one) for one in SYSTEM):
+            yield from ("--ro-bind-try", path, path)
+    yield from ("--ro-bind" if confinement.read_only else "--bind", workspace, workspace)
+    yield from () if confinement.read_only else _protected(workspace, git=confinement.git)
     # Last, since folders to mount on had to be made there.
-    return (*options, "--remount-ro", "/", "--chdir", os.path.realpath(folder))
+    yield from ("--remount-ro", "/", "--chdir", os.path.realpath(folder))
 
 
 def _workspace_of(given: str) -> str:
@@ -162,28 +186,15 @@ def _workspace_of(given: str) -> str:
     folder = os.path.realpath(given)
     if not os.path.isdir(folder):
         raise SandboxUnavailable(f"the folder {given!r} does not exist")
-    holds = [f"the home {home!r}" for home in sorted(homes()) if inside(home, folder)]
-    holds += [f"{part!r}, a part of the system" for part in _NO_WORKSPACE if inside(os.path.realpath(part), folder)]
-    lies = [f"in {part!r}" for part in ("/proc", "/sys", "/dev") if inside(folder, part)]
-    if holds or (lies and not inside(folder, "/dev/shm")):  # noqa: S108
-        reason = f"is or holds {holds[0]}" if holds else f"lies {lies[0]}"
-        raise SandboxUnavailable(f"{given!r} {reason}: name a folder of your own, which holds no more than the work")
+    held = [f"holds the home {home!r}" for home in sorted(homes()) if inside(home, folder)]
+    parts = (*SYSTEM, *_KERNEL, _TMP, "/run", "/var")
+    held += [f"holds {part!r}, a part of the system" for part in parts if inside(os.path.realpath(part), folder)]
+    held += [f"lies in {part!r}" for part in _KERNEL if inside(folder, part) and not inside(folder, "/dev/shm")]  # noqa: S108
+    if held:
+        raise SandboxUnavailable(
+            f"{given!r} is or {held[0]}: name a folder of your own, which holds no more than the work"
+        )
     return folder
-
-
-def _variables(confinement: Confinement) -> dict[str, str]:
-    """
-    Returns the variables that the program sees: other folders in place of a home that it is not shown, and of TMPDIR.
-    """
-    environment = dict(confinement.environment)
-    shown = [os.path.realpath(path) for path in (confinement.workspace, *confinement.readable)]
-    home = os.path.realpath(environment.get("HOME", "/"))
-    if not any(inside(home, folder) for folder in shown):
-        environment["HOME"] = _HOME
-    if os.geteuid() == 0:
-        # Other owners cannot be given there, and as root tar would fail by that.
-        environment.setdefault("TAR_OPTIONS", "--no-same-owner")
-    return {**environment, "TMPDIR": _TMP}
 
 
 def _hidden() -> Iterator[str]:
@@ -217,3 +228,110 @@ def _protected(workspace: str, *, git: bool) -> Iterator[str]:
     for own in {os.path.realpath(Path(__file__).parents[1]), os.path.realpath(sys.prefix)}:
         if inside(own, workspace) and own != workspace:
             yield from ("--ro-bind", own, own)
+
+
+def inside(path: str, folder: str) -> bool:
+    """
+    Returns whether *path* is *folder* or lies in it.
+    """
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def homes() -> set[str]:
+    """
+    Returns the homes of this user, by HOME and by the user's entry; `/` is none.
+    """
+    named = [os.environ.get("HOME", "")]
+    with suppress(ImportError, KeyError):
+        import pwd
+
+        named.append(pwd.getpwuid(os.geteuid()).pw_dir)
+    return {os.path.realpath(home) for home in named if os.path.isabs(home)} - {"/"}
+
+
+# What honest programs need
+
+
+def harmless(environment: Mapping[str, str]) -> dict[str, str]:
+    """
+    *environment* without what is named like a secret: keys, tokens, passwords, addresses that may hold one.
+    """
+    return {name: text for name, text in environment.items() if name in _HARMLESS or not _SECRET.search(name)}
+
+
+def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str, str]:
+    """
+    Returns the variables of *environment* that a confined process sees: the names of `LISTED`, and with *network*
+    `OF_NETWORK`.
+    """
+    names = LISTED | {name for name in environment if network and name.upper() in OF_NETWORK}
+    return {name: text for name, text in environment.items() if name in names and (name in LISTED or "@" not in text)}
+
+
+def confinement_for(workspace: str, *, environment: Mapping[str, str] | None = None, **rights: bool) -> Confinement:
+    """
+    Returns the *rights* of programs in *workspace* (`network`, `read_only`) with the files that they are made of.
+
+    *environment* is all that they see; None: what is listed of this process's own, and who commits to git.
+    """
+    home = os.path.realpath(Path.home())
+    # Folders that hold keys of the home, or that hold it.
+    keys = (home, f"{home}/.local", f"{home}/.cargo", f"{home}/.config")
+
+    def may_be_shown(path: str) -> bool:
+        real = os.path.realpath(path)
+        return os.path.isabs(path) and os.path.exists(real) and not any(inside(one, real) for one in keys)
+
+    if environment is None:
+        managers = {name: f"{home}/{folder}" for name, folder in HOMES.items() if os.path.isdir(f"{home}/{folder}")}
+        known = listed(os.environ, network=rights.get("network", False))
+        environment = {"PATH": os.defpath, **known, **managers, **_author()}
+    given = environment.get("PATH", os.defpath).split(os.pathsep)
+    search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
+    shown = [*_repository(workspace, home), *(f"{home}/{name}" for name in MANAGERS)]
+    for folder in search:
+        # A prefix with programs and their libraries is shown whole.
+        prefix, name = os.path.split(folder)
+        whole = name in ("bin", "sbin", "shims") and any(os.path.isdir(f"{prefix}/{one}") for one in ("lib", "lib64"))
+        shown.append(prefix if whole and may_be_shown(prefix) else folder)
+    for path in (one for name, text in environment.items() if name != "PATH" for one in text.split(os.pathsep)):
+        # Beside a file stand those that it names, as certificates do.
+        folder = os.path.dirname(path)
+        shown.append(folder if os.path.isfile(path) and may_be_shown(folder) else path)
+    readable = tuple(dict.fromkeys(filter(may_be_shown, shown)))
+    environment = {**environment, "PATH": os.pathsep.join(search)}
+    return Confinement(workspace=workspace, readable=readable, environment=environment, **rights)
+
+
+def _author() -> dict[str, str]:
+    """
+    Returns variables that tell git who commits, and which folders of others it may use. A sandbox shows only this part
+    of a person's git settings: there may be keys in the others.
+    """
+    try:
+        answer = subprocess.run(_GIT, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    pairs = [one.partition("\n") for one in answer.stdout.decode(errors="replace").split("\0") if one]
+    found = {"GIT_CONFIG_COUNT": str(len(pairs))} if pairs else {}
+    for number, (key, _, value) in enumerate(pairs):
+        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": os.path.expanduser(value)}
+    return found
+
+
+def _repository(workspace: str, home: str) -> Iterator[str]:
+    """
+    Returns the folder in which git keeps the repository that *workspace* is a part of, or a linked worktree.
+
+    A path that the workspace names is believed if that folder names the workspace: a program can write in the one and
+    not in the other.
+    """
+    own = Path(os.path.realpath(workspace))
+    file = own / ".git"
+    try:
+        folder = Path(file.read_text(encoding="utf-8").removeprefix("gitdir:").strip())
+        if (folder / "gitdir").read_text(encoding="utf-8").strip() == str(file):
+            yield str(folder.parent.parent)
+    except (OSError, ValueError):
+        above = [] if file.exists() else [one for one in own.parents if (one / ".git").is_dir()]
+        yield from (str(one / ".git") for one in above[:1] if not inside(home, str(one)))

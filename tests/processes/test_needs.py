@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.processes.needs import LISTED, OF_NETWORK, confinement_for, harmless, listed
+from guardrails.processes.sandbox import LISTED, OF_NETWORK, confinement_for, harmless, listed
 
 
 @pytest.fixture(autouse=True)

@@ -20,4 +20,4 @@ def test_bounded_output_is_exact_until_it_must_be_cut(sizes: list[int]) -> None:
         assert text.startswith(all_[:50].decode())
         assert text.endswith(all_[-50:].decode())
         assert f"{len(all_) - 100:,} bytes left out" in text
-    assert len(bounded.head) + len(bounded.tail) <= 150
+    assert len(bounded.kept) <= 100

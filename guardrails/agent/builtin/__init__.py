@@ -4,9 +4,10 @@ Tools of an agent: files, a shell, memory, the web, sub-agents, messages; small,
 
 import os
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
+from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
 from guardrails.processes.sandbox import Name
 
@@ -20,21 +21,8 @@ from .spawn import Spawn as Spawn
 from .web import Web as Web
 
 
-DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "read_file": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
-    "write_file": {"idempotent": True, "paths": ("path",), "timeout": 60},
-    "edit_file": {"idempotent": False, "paths": ("path",), "timeout": 60},
-    "list_directory": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
-    # Longer than any time limit of its own, which kills the command; this one only gives up waiting.
-    "exec_shell": {"idempotent": False, "commands": ("command",), "timeout": 630},
-    "memory_read": {"read_only": True, "idempotent": True, "timeout": 30},
-    "memory_write": {"idempotent": True, "timeout": 30},
-    "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},
-    "web_search": {"read_only": True, "idempotent": True, "timeout": 60},
-    "spawn": {"idempotent": False, "timeout": 1_800},
-    "message": {"idempotent": False, "timeout": 30},
-}
-"""What is declared of each tool; `policies/agent.yaml` says the same."""
+DECLARATIONS: Final = ("read_only", "idempotent", "paths", "commands", "timeout")
+"""The fields of a tool that `policies/agent.yaml` declares."""
 
 
 def builtin_tools(
@@ -69,8 +57,9 @@ def builtin_tools(
         spawn,
         None if message is None else Outbox(message),
     ]
-    registry = Registry()
+    registry, chain = Registry(), Policy.load("agent").chain
     for tools in (made.tools for made in sets if isinstance(made, ToolSet)):
         for name, function in tools.items():
-            registry.register(function, name=name, **DECLARED[name])
+            declared = chain.plan(name).tool
+            registry.register(function, name=name, **{field: getattr(declared, field) for field in DECLARATIONS})
     return registry

@@ -3,7 +3,6 @@ A set of built-in tools, and how one of them fails: with a type of the closed li
 """
 
 import functools
-import inspect
 
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +14,12 @@ from guardrails.core.values.types import ErrorType
 
 class ToolFailure(Exception):
     """
-    The failure of a tool, and the *envelope* that the model reads of it: *error_type*, a message, other *fields*, and the
-    *value* that there is in spite of it.
+    The failure of a tool, and the *envelope* that the model reads of it: *error_type*, a message, a *hint*, other *fields*.
     """
 
-    def __init__(self, error_type: ErrorType, message: str, *, value: Any = None, **fields: Any) -> None:
+    def __init__(self, error_type: ErrorType, message: str, hint: str | None = None, **fields: Any) -> None:
         super().__init__(message)
-        self.envelope = Envelope("error", value, error_type=error_type, error_message=message, **fields)
+        self.envelope = Envelope.error(error_type, message, next_action_hint=hint, **fields)
 
 
 class ToolSet:
@@ -39,19 +37,11 @@ class ToolSet:
         return {name: _telling(getattr(self, name)) for name in self.names}
 
 
-def correctable(error_type: ErrorType, message: str, hint: str | None = None) -> ToolFailure:
-    """
-    Returns the failure of arguments that the model can correct.
-    """
-    known = {"retryable": False, "retryable_after_correction": True, "next_action": "fix_arguments"}
-    return ToolFailure(error_type, message, **known, next_action_hint=hint)
-
-
 def no_path(reason: str) -> ToolFailure:
     """
     Returns the failure of a path that cannot be used.
     """
-    return correctable("invalid_path", f"the path cannot be used: {reason}", "Use a path inside the workspace.")
+    return ToolFailure("invalid_path", f"the path cannot be used: {reason}", "Use a path inside the workspace.")
 
 
 def encoded(text: str, limit: int) -> bytes:
@@ -61,10 +51,17 @@ def encoded(text: str, limit: int) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise ToolFailure("validation", "the text is not valid Unicode", retryable=False) from None
+        raise ToolFailure("validation", "the text is not valid Unicode") from None
     if len(data) > limit:
-        raise ToolFailure("too_large", f"the text has {len(data):,} bytes (limit {limit:,})", retryable=False)
+        raise ToolFailure("too_large", f"the text has {len(data):,} bytes (limit {limit:,})")
     return data
+
+
+def page(value: Any, more: str | None, **fields: Any) -> Envelope:
+    """
+    Returns the envelope of a *value* that is whole, or a part; *more* says how to have the rest.
+    """
+    return Envelope.success(value, is_complete=more is None, next_action_hint=more, **fields)
 
 
 def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,5 +74,4 @@ def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
         except BadPathError as error:
             return no_path(str(error)).envelope
 
-    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return run

@@ -21,7 +21,7 @@ from annotated_types import Ge, Le
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.text.path_text import path_of, readings, system, within
 
-from .failure import ToolFailure, ToolSet, correctable, encoded, no_path
+from .failure import ToolFailure, ToolSet, encoded, no_path, page
 
 
 MAX_READ_BYTES: Final = 40_960
@@ -57,8 +57,9 @@ class Root:
         try:
             # A link that is gone before it is read is an OSError, too.
             real = self._real(text)
-            if write:
-                _check_writable(text, real)
+            # Some file systems pass over letters that are not seen, and over capitals.
+            if write and any("".join(filter(str.isprintable, part)).lower() == ".git" for part in real.parts):
+                raise no_path(f"`{text[:200]}` is git's own, which its commands alone write")
             above = real if folder or str(real) == self.path else real.parent
             if make:
                 above.mkdir(parents=True, exist_ok=True)
@@ -80,22 +81,12 @@ class Root:
     def _real(self, text: str) -> Path:
         if any(char < " " or char == "\x7f" for char in text):
             raise no_path("it holds a line break or another control character")
-        # A backslash is a letter here; whoever takes it for a separator must not be led out either.
-        _, *others = readings(text)
         real = Path(os.path.realpath(Path(self.path, text)))
-        if not real.is_relative_to(self.path) or not all(
-            within(system.join(self.path, one), self.path) for one in others
-        ):
+        # A backslash is a letter here; whoever takes it for a separator must not be led out either.
+        read = [str(real), *(system.join(self.path, one) for one in readings(text)[1:])]
+        if not all(within(one, self.path) for one in read):
             raise no_path(f"`{text[:200]}` is outside the workspace")
         return real
-
-
-def _check_writable(text: str, real: Path) -> None:
-    # Some file systems pass over letters that are not seen, and over capitals.
-    if any("".join(filter(str.isprintable, part)).lower() == ".git" for part in real.parts):
-        raise no_path(f"`{text[:200]}` is git's own, which its commands alone write")
-    if text.endswith("/"):
-        raise no_path(f"`{text[:200]}` is the name of a folder")
 
 
 def failure_of(error: OSError, path: str) -> ToolFailure:
@@ -104,9 +95,9 @@ def failure_of(error: OSError, path: str) -> ToolFailure:
     """
     shown, reason = f"`{path[:200]}`", (error.strerror or type(error).__name__).lower()
     if error.errno == errno.ENOENT:
-        return correctable("not_found", f"there is no {shown}", "List the folder to see what is there.")
+        return ToolFailure("not_found", f"there is no {shown}", "List the folder to see what is there.")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return ToolFailure("permission", f"{shown} may not be used: {reason}", retryable=False)
+        return ToolFailure("permission", f"{shown} may not be used: {reason}")
     if error.errno in _NO_PLACE:
         return no_path(f"{shown}: {reason}")
     return ToolFailure("unavailable", f"{shown} could not be used: {reason}")
@@ -133,7 +124,7 @@ class Files(ToolSet):
         with self._root.find(path) as place, _opened(place) as file:
             size = os.fstat(file.fileno()).st_size
             if b"\0" in file.read(8_192):
-                raise ToolFailure("validation", f"`{path}` is no text ({size:,} bytes)", retryable=False)
+                raise ToolFailure("validation", f"`{path}` is no text ({size:,} bytes)")
             file.seek(0)
             with io.TextIOWrapper(file, "utf-8", "replace", newline="") as text:
                 for line in islice(iter(partial(text.readline, MAX_LINE_CHARS), ""), offset - 1, None):
@@ -142,13 +133,11 @@ class Files(ToolSet):
                         break
                     lines.append(line)
         if not lines and offset > 1:
-            raise ToolFailure("validation", f"`{path}` has less than {offset:,} lines", retryable=False)
-        value: dict[str, Any] = {"path": path, "text": "".join(lines), "offset": offset, "lines": len(lines)}
-        value["bytes"] = size
-        if not more:
-            return Envelope.success(value, is_complete=True)
-        value["next_offset"] = end = offset + len(lines)
-        return Envelope.success(value, is_complete=False, next_action_hint=f"There is more: read on from offset {end}.")
+            raise ToolFailure("validation", f"`{path}` has less than {offset:,} lines")
+        end = offset + len(lines)
+        value = {"path": path, "text": "".join(lines), "offset": offset, "lines": len(lines), "bytes": size}
+        value |= {"next_offset": end} if more else {}
+        return page(value, f"There is more: read on from offset {end}." if more else None)
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
         """
@@ -156,9 +145,8 @@ class Files(ToolSet):
         """
         data = encoded(content, MAX_WRITE_BYTES)
         with self._root.find(path, write=True, make=True) as place:
-            mode = _mode(place)
-            _replace(place, data, mode)
-        return {"path": path, "bytes": len(data), "created": mode is None}
+            created = _replace(place, data)
+        return {"path": path, "bytes": len(data), "created": created}
 
     def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:
         """
@@ -166,7 +154,7 @@ class Files(ToolSet):
         """
         old, new = encoded(old_text, MAX_WRITE_BYTES), encoded(new_text, MAX_WRITE_BYTES)
         if not old or old == new:
-            raise correctable("precondition", "`old_text` must be some text, and another than `new_text`")
+            raise _no_edit("`old_text` must be some text, and another than `new_text`")
         with self._root.find(path, write=True) as place:
             with _opened(place) as file:
                 found = file.read(MAX_WRITE_BYTES + 1)
@@ -174,11 +162,11 @@ class Files(ToolSet):
             if len(found) + count * max(0, len(new) - len(old)) > MAX_WRITE_BYTES:
                 raise ToolFailure("too_large", f"it has, or would have, more than {MAX_WRITE_BYTES:,} bytes")
             if count == 0:
-                raise correctable("precondition", f"`old_text` is not in `{path}`: read the file, and copy it exactly")
+                raise _no_edit(f"`old_text` is not in `{path}`: read the file, and copy it exactly")
             if count > 1 and not replace_all:
                 hint = "Give more of the lines around it, or `replace_all`."
-                raise correctable("precondition", f"`old_text` is {count} times in `{path}`", hint)
-            _replace(place, found.replace(old, new), _mode(place))
+                raise _no_edit(f"`old_text` is {count} times in `{path}`", hint)
+            _replace(place, found.replace(old, new))
         return {"path": path, "replaced": count, "line": found[: found.index(old)].count(b"\n") + 1}
 
     def list_directory(
@@ -191,52 +179,49 @@ class Files(ToolSet):
             entries = sorted(found, key=lambda entry: entry.name)
             shown = [_entry(entry) for entry in entries[offset : offset + limit]]
         end = offset + len(shown)
-        complete = end >= len(entries)
-        hint = None if complete else f"There is more: list on from offset {end}."
-        return Envelope.success(shown, total_matches=len(entries), is_complete=complete, next_action_hint=hint)
+        more = f"There is more: list on from offset {end}." if end < len(entries) else None
+        return page(shown, more, total_matches=len(entries))
+
+
+def _no_edit(reason: str, hint: str | None = None) -> ToolFailure:
+    return ToolFailure("precondition", reason, hint, retryable=False, next_action="fix_arguments")
 
 
 @contextmanager
 def _opened(place: Path) -> Iterator[BinaryIO]:
-    handle = os.open(place, _FILE)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise no_path("it is no regular file")
-    with os.fdopen(handle, "rb") as file:
+    with os.fdopen(os.open(place, _FILE), "rb") as file:
+        _check_regular(os.fstat(file.fileno()).st_mode)
         yield file
 
 
-def _mode(place: Path) -> int | None:
-    """
-    Returns the mode of the file that is there; None: there is none.
-    """
-    try:
-        mode = place.lstat().st_mode
-    except FileNotFoundError:
-        return None
+def _check_regular(mode: int) -> None:
     if not stat.S_ISREG(mode):
         raise no_path("it is no regular file")
-    # Without the bits that let a program run as its owner: the system takes them from a file that is written, too.
-    return stat.S_IMODE(mode) & 0o777
 
 
-def _replace(place: Path, data: bytes, mode: int | None) -> None:
+def _replace(place: Path, data: bytes) -> bool:
     """
-    Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file.
+    Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file. Returns whether
+    there was none.
     """
+    mode = None
+    with suppress(FileNotFoundError):
+        mode = place.lstat().st_mode
+        _check_regular(mode)
     made = place.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(os.open(made, _NEW, 0o666 if mode is None else mode), "wb") as file:
+        with os.fdopen(os.open(made, _NEW, 0o600 if mode else 0o666), "wb") as file:
             if mode is not None:
-                os.fchmod(file.fileno(), mode)
+                # Without the bits that let a program run as its owner: the system takes them from a file that is written, too.
+                os.fchmod(file.fileno(), mode & 0o777)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         made.replace(place)
     except BaseException:
-        with suppress(OSError):
-            made.unlink()
+        made.unlink(missing_ok=True)
         raise
+    return mode is None
 
 
 def _entry(entry: os.DirEntry[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.stores.places import make_private
 
-from .failure import ToolFailure, ToolSet, encoded
+from .failure import ToolFailure, ToolSet, encoded, page
 
 
 MAX_KEY_CHARS: Final = 256
@@ -57,16 +57,15 @@ class Memory(ToolSet):
             if shown and room < 0:
                 break
             shown.append({"key": key, "text": text, "changed_ms": changed_ms})
-        complete = len(shown) == len(rows)
-        hint = None if complete else "There are more: ask for a narrower `query`."
-        return Envelope.success(shown, total_matches=len(rows), is_complete=complete, next_action_hint=hint)
+        more = None if len(shown) == len(rows) else "There are more: ask for a narrower `query`."
+        return page(shown, more, total_matches=len(rows))
 
     def memory_write(self, key: str, text: str) -> dict[str, Any]:
         """
         Keep `text` as the note `key`; it replaces an earlier one. An empty text deletes it.
         """
         if not key.strip() or len(key) > MAX_KEY_CHARS:
-            raise ToolFailure("validation", f"a key has 1 to {MAX_KEY_CHARS} characters", retryable=False)
+            raise ToolFailure("validation", f"a key has 1 to {MAX_KEY_CHARS} characters")
         encoded(key, MAX_TEXT_BYTES)
         size = len(encoded(text, MAX_TEXT_BYTES))
         with self._opened() as notes:
@@ -75,7 +74,7 @@ class Memory(ToolSet):
                 return {"key": key, "deleted": gone}
             ((count,),) = notes.execute("SELECT count(*) FROM notes")
             if count >= MAX_NOTES:
-                raise ToolFailure("too_large", f"there are {MAX_NOTES:,} notes: delete some", retryable=False)
+                raise ToolFailure("too_large", f"there are {MAX_NOTES:,} notes: delete some")
             notes.execute("INSERT INTO notes VALUES (?, ?, ?)", (key, text, round(self._clock() * 1000)))
         return {"key": key, "bytes": size, "created": not gone}
 

@@ -17,12 +17,11 @@ from annotated_types import Ge, Le
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
-from guardrails.processes.needs import confinement_for, harmless
 from guardrails.processes.run import Ended, Started, Step, run
-from guardrails.processes.sandbox import NAMES, Confinement, Name, started
+from guardrails.processes.sandbox import NAMES, Confinement, Name, confinement_for, harmless, started
 from guardrails.session.steps import current_session, seconds_left
 
-from .failure import ToolFailure, ToolSet, correctable
+from .failure import ToolFailure, ToolSet
 from .files import Root
 
 
@@ -83,8 +82,6 @@ class Shell(ToolSet):
         Run a bash command in the workspace and give its output; what it starts in the background ends with it. A sandbox
         may hold it: then the workspace and $TMPDIR are what it has, `.git` is git's, and there may be no network.
         """
-        if "\0" in command:
-            raise ToolFailure("validation", "the command holds a NUL", retryable=False)
         seconds, left = self._timeout if timeout is None else timeout, seconds_left()
         # What the session has no time for ends with it.
         seconds = seconds if left is None else min(seconds, round(left, 3))
@@ -97,15 +94,14 @@ class Shell(ToolSet):
             reason = f"the command could not be started: {(error.strerror or 'unknown').lower()}"
             raise ToolFailure("too_large" if error.errno == errno.E2BIG else "unavailable", reason) from error
         except ValueError:
-            raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
+            raise ToolFailure("validation", "the command holds a NUL, or is not valid Unicode") from None
         return _result(ended, seconds, None if self._sandbox == "none" else "bwrap")
 
     def _start(self, words: Sequence[str], folder: str) -> Started:
         if self._sandbox == "none":
             environment = harmless(os.environ) if self._environment is None else self._environment
             # It says what cannot be found as a shell says it, and is the program from then on.
-            arguments = ("/bin/sh", "-c", 'exec "$@"', "sh", *words)
-            return Started(arguments=arguments, environment=environment, folder=folder)
+            return Started(("/bin/sh", "-c", 'exec "$@"', "sh", *words), environment, folder)
         text = words[2] if words[0] == self._bash else words[0]
         writes_git = not self._git.isdisjoint(re.split(r"[^\w.-]+", text))
         return started(replace(self._confinement, git=writes_git), words, folder)
@@ -115,12 +111,8 @@ class Shell(ToolSet):
         """
         Returns the confinement of commands. Found once: later on they could change what it is told by.
         """
-        return confinement_for(
-            self._root.path,
-            network=self._network,
-            read_only=self._sandbox == "read-only",
-            environment=self._environment,
-        )
+        rights = {"network": self._network, "read_only": self._sandbox == "read-only"}
+        return confinement_for(self._root.path, environment=self._environment, **rights)
 
 
 def _has_allow_list() -> bool:
@@ -145,8 +137,7 @@ def _plain_steps(command: str) -> Sequence[Step]:
     if fault is None:
         return found.steps
     hint = f"{fault.advice[:1].upper()}{fault.advice[1:]}." if fault.advice else None
-    reason = f"the command was not run, since no shell is started here: {fault.reason}"
-    raise correctable("validation", reason, hint)
+    raise ToolFailure("validation", f"the command was not run, since no shell is started here: {fault.reason}", hint)
 
 
 def _refusal(error: SandboxUnavailable) -> Envelope:
@@ -164,8 +155,7 @@ def _refusal(error: SandboxUnavailable) -> Envelope:
 
 def _result(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
     value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
-    if ended.left_behind:
-        value["background_processes"] = "killed"
+    value |= {"background_processes": "killed"} if ended.left_behind else {}
     fields: dict[str, Any] = {"value": value, "sandbox": sandbox, "is_complete": ended.complete}
     if ended.exit_code is None:
         reason = f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`"

@@ -48,15 +48,15 @@ class Spawn(ToolSet):
         """
         parent = self._session() if callable(self._session) else self._session
         if parent.id.count("/") >= MAX_DEPTH:
-            raise ToolFailure("permission", f"sub-agents are at most {MAX_DEPTH} deep", retryable=False)
+            raise ToolFailure("permission", f"sub-agents are at most {MAX_DEPTH} deep")
         amounts, left = self._amounts, seconds_left()
         if left is not None:
             amounts = {**amounts, "max_elapsed": min(left, amounts.get("max_elapsed") or left)}
         try:
             child = parent.child(f"agent-{secrets.token_hex(4)}", **amounts)
         except SessionError as error:
-            reason, hint = f"no budget for a sub-agent: {error}", "Do it yourself."
-            raise ToolFailure("precondition", reason, retryable=False, next_action_hint=hint) from error
+            reason = f"no budget for a sub-agent: {error}"
+            raise ToolFailure("precondition", reason, "Do it yourself.", retryable=False) from error
         with child:
             answer = str(self._agent(task, child))
             made = {"answer": answer, "calls_used": child.ledger.progress.get("calls_used", 0)}
@@ -80,7 +80,7 @@ class Outbox(ToolSet):
         """
         plain = sanitise(text).strip()
         if not plain:
-            raise ToolFailure("validation", "the message is empty", retryable=False)
+            raise ToolFailure("validation", "the message is empty")
         if len(plain) > MAX_CHARS:
             raise ToolFailure("too_large", f"the message has {len(plain):,} characters (limit {MAX_CHARS:,})")
         self._deliver(plain)

@@ -9,7 +9,6 @@ import re
 import socket
 import ssl
 import time
-import zlib
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -25,11 +24,10 @@ from guardrails.core.result.waits import wait_ms
 from guardrails.core.values.errors import needs
 from guardrails.core.values.version import __version__
 
-from .failure import ToolFailure, ToolSet
+from .failure import ToolFailure, ToolSet, page
 
 
 if TYPE_CHECKING:
-    import httpcore2
     import httpx2
 
 MAX_TEXT_CHARS: Final = 24_000
@@ -37,6 +35,9 @@ MAX_TEXT_CHARS: Final = 24_000
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_URL_CHARS: Final = 4_096
 MAX_REDIRECTS: Final = 5
+_HEADERS: Final = {"User-Agent": f"toolcall-guardrails/{__version__}", "Accept-Encoding": "identity"}
+_PACKINGS: Final = ("identity", "gzip", "deflate")
+"""A piece that comes of these has a thousandfold at most; others have no such bound."""
 _TEXTS: Final = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
 _GLOBAL: Final = ipaddress.ip_network("2000::/3")
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
@@ -82,14 +83,13 @@ class Web(ToolSet):
         text = _readable(kind, body)
         shown = text[offset : offset + MAX_TEXT_CHARS]
         if offset and not shown:
-            raise ToolFailure("validation", f"the page has {len(text):,} characters", retryable=False)
-        value = {"url": place, "text": shown, "offset": offset, "characters": len(text)}
+            raise ToolFailure("validation", f"the page has {len(text):,} characters")
         end = offset + len(shown)
+        value = {"url": place, "text": shown, "offset": offset, "characters": len(text)}
+        more = None if complete else "The rest of the page was not read: it is too long."
         if end < len(text):
-            hint = f"Fetch on from offset {end}."
-            return Envelope.success({**value, "next_offset": end}, is_complete=False, next_action_hint=hint)
-        missing = None if complete else "The rest of the page was not read: it is too long."
-        return Envelope.success(value, is_complete=complete, next_action_hint=missing)
+            value["next_offset"], more = end, f"Fetch on from offset {end}."
+        return page(value, more)
 
     def web_search(self, query: str, count: Annotated[int, Ge(1), Le(20)] = 5) -> Envelope:
         """
@@ -120,23 +120,29 @@ class Web(ToolSet):
         with needs("openai", "`web_fetch`"):
             import httpcore2
             import httpx2
-        headers = [("User-Agent", f"toolcall-guardrails/{__version__}"), ("Accept-Encoding", "identity")]
-        timeouts = {"timeout": dict.fromkeys(("connect", "read", "write"), self._timeout)}
-        backend: Any = _Network(httpcore2.SyncBackend(), allow, time.monotonic() + self._timeout)
+        network: Any = _Network(httpcore2.SyncBackend(), allow, time.monotonic() + self._timeout)
+        context = ssl.create_default_context()
+        transport = httpx2.HTTPTransport(context)
+        # It has no other way to be given a network.
+        transport._pool = httpcore2.ConnectionPool(context, network_backend=network)  # noqa: SLF001
         try:
-            url = _checked(httpx2.URL(text))
-            with httpcore2.ConnectionPool(ssl.create_default_context(), network_backend=backend) as pool:
+            with httpx2.Client(transport=transport, timeout=self._timeout, headers=_HEADERS) as client:
+                request = client.build_request("GET", text)
                 for _ in range(redirects + 1):
-                    asked = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-                    with pool.stream("GET", asked, headers=headers, extensions=timeouts) as answer:
-                        if (onward := _redirect(answer, url)) is None:
-                            return _read(answer, url)
-                    url = onward
+                    _check(request.url)
+                    answer = client.send(request, stream=True)
+                    onward = answer.next_request
+                    if onward is None:
+                        return _read(answer)
+                    answer.close()
+                    if onward.url.scheme == "http" != request.url.scheme:
+                        raise ToolFailure("permission", "it redirects to a page without encryption")
+                    request = onward
         except (httpx2.InvalidURL, UnicodeError, TypeError):
-            raise ToolFailure("validation", "it, or what it redirects to, is no URL", retryable=False) from None
-        except (httpcore2.TimeoutException, TimeoutError):
+            raise ToolFailure("validation", "it is no URL") from None
+        except (httpx2.TimeoutException, TimeoutError):
             raise ToolFailure("timeout", f"no complete answer within {self._timeout:g} s") from None
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError, zlib.error) as error:
+        except (httpx2.RequestError, OSError) as error:
             # A server's words are a stranger's.
             why = "its certificate is not valid" if "CERTIFICATE" in str(error) else type(error).__name__
             raise ToolFailure("connection", f"the page could not be read: {why}") from None
@@ -174,26 +180,11 @@ class _Network:
         return getattr(self._backend, name)
 
 
-def _checked(url: "httpx2.URL") -> "httpx2.URL":
+def _check(url: "httpx2.URL") -> None:
     if url.scheme not in ("http", "https") or not url.host or len(str(url)) > MAX_URL_CHARS:
-        raise ToolFailure("validation", "a URL begins with `http://` or `https://` and a host", retryable=False)
+        raise ToolFailure("validation", "a URL begins with `http://` or `https://` and a host")
     if url.userinfo:
-        raise ToolFailure("validation", "a URL must not hold a name or a password", retryable=False)
-    return url
-
-
-def _redirect(answer: "httpcore2.Response", url: "httpx2.URL") -> "httpx2.URL | None":
-    location = _header(answer, b"location")
-    if answer.status not in (301, 302, 303, 307, 308) or not location:
-        return None
-    onward = _checked(url.join(location))
-    if onward.scheme == "http" != url.scheme:
-        raise ToolFailure("permission", "it redirects to a page without encryption", retryable=False)
-    return onward
-
-
-def _header(answer: "httpcore2.Response", name: bytes) -> str:
-    return next((value.decode("latin-1") for key, value in answer.headers if key.lower() == name), "")
+        raise ToolFailure("validation", "a URL must not hold a name or a password")
 
 
 def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[str]:
@@ -210,7 +201,7 @@ def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[st
     if allow is None or host in allow or all(map(partial(_may, allow), map(ipaddress.ip_address, found))):
         return found
     reason, hint = "is not on the public internet", "Use a public address, or ask the user for what is there."
-    raise ToolFailure("permission", f"`{host[:200]}` {reason}", retryable=False, next_action_hint=hint)
+    raise ToolFailure("permission", f"`{host[:200]}` {reason}", hint)
 
 
 def _may(allow: Collection[str], address: Any) -> bool:
@@ -235,26 +226,21 @@ def is_public(address: Any) -> bool:
     return address in _GLOBAL and address.is_global and address.teredo is None
 
 
-def _read(answer: "httpcore2.Response", url: "httpx2.URL") -> Page:
-    if not 200 <= answer.status < 300:
-        wait = wait_ms(_header(answer, b"retry-after"))
-        fields = {} if wait is None else {"retry_after_ms": wait}
-        reason = f"`{url.host}` answered {answer.status}"
-        raise ToolFailure(kind_of(answer.status) or "other", reason, http_status=answer.status, **fields)
+def _read(answer: "httpx2.Response") -> Page:
+    if not answer.is_success:
+        wait = wait_ms(answer.headers.get("retry-after", ""))
+        fields: dict[str, Any] = {} if wait is None else {"retry_after_ms": wait}
+        reason, status = f"`{answer.url.host}` answered {answer.status_code}", answer.status_code
+        raise ToolFailure(kind_of(status) or "other", reason, http_status=status, **fields)
+    if answer.headers.get("content-encoding", "identity").lower() not in _PACKINGS:
+        raise ToolFailure("other", "the answer is packed in a way that was not asked for", retryable=False)
     body = b""
-    for data in answer.iter_stream():
+    for data in answer.iter_bytes():
         body += data
         if len(body) > MAX_BODY_BYTES:
             break
     complete = len(body) <= MAX_BODY_BYTES
-    packing = _header(answer, b"content-encoding").lower()
-    if packing in ("gzip", "deflate"):
-        # It was not asked for. A small body may be an endless one: never more is unpacked than is wanted.
-        body = zlib.decompressobj(47).decompress(body, MAX_BODY_BYTES + 1)
-    elif packing not in ("", "identity"):
-        raise ToolFailure("other", "the answer is packed in a way that was not asked for", retryable=False)
-    complete = complete and len(body) <= MAX_BODY_BYTES
-    return str(url), _header(answer, b"content-type"), body[:MAX_BODY_BYTES], complete
+    return str(answer.url), answer.headers.get("content-type", ""), body[:MAX_BODY_BYTES], complete
 
 
 def _readable(content_type: str, body: bytes) -> str:
@@ -269,7 +255,7 @@ def _readable(content_type: str, body: bytes) -> str:
         # Python has charsets that are no text.
         text = body.decode(errors="replace")
     if "\0" in text[:8_192] or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
-        raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`", retryable=False)
+        raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`")
     return page_text(text) if "html" in kind or (not kind and "<html" in text[:1_000].lower()) else text
 
 

@@ -159,9 +159,9 @@ def test_private_addresses_are_refused_unless_allowed(server: Any) -> None:
         ("http://10.0.0.1/", "permission"),
         ("file:///etc/passwd", "validation"),
         ("http://user:pw@127.0.0.1/", "validation"),
-        ("http://[", "validation"),
-        ("http://a:b/", "validation"),
-        ("javascript:x", "validation"),
+        ("http://[", "connection"),
+        ("http://a:b/", "other"),
+        ("javascript:x", "other"),
         ("/" + "x" * 9_000, "validation"),
         ("/loop", "other"),
     ],
@@ -284,6 +284,8 @@ def sends(head: bytes, piece: bytes, every: float = 0) -> Callable[[Any], Callab
         (sends(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001), "timeout"),
         (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n", 0.01), "timeout"),
         (sends(HEAD + b"\r\n", b"x", 0.01), "timeout"),
+        # Packed blocks of nothing.
+        (sends(HEAD + b"Content-Encoding: deflate\r\n\r\n\x78\x9c", b"\x00\x00\x00\xff\xff" * 10_000), "timeout"),
     ],
 )
 def test_what_never_ends_is_given_up_in_time(server: Any, answer: Any, expected: str) -> None:
@@ -300,8 +302,6 @@ def test_what_never_ends_is_given_up_in_time(server: Any, answer: Any, expected:
         (b"\r\n", b"x" * 65_536),
         (b"Transfer-Encoding: chunked\r\n\r\n", b"8000\r\n" + b"x" * 0x8000 + b"\r\n"),
         (b"Content-Length: 99999999999\r\n\r\n", b"x" * 50_000),
-        # Packed blocks of nothing.
-        (b"Content-Encoding: deflate\r\n\r\n\x78\x9c", b"\x00\x00\x00\xff\xff" * 10_000),
     ],
 )
 def test_a_flood_is_cut_however_it_is_framed(
@@ -315,12 +315,13 @@ def test_a_flood_is_cut_however_it_is_framed(
     assert said.value["characters"] <= 300_000
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(b"0" * 50_000_000, mtime=0), zlib.compress(b"0" * 50_000_000)])
+@pytest.mark.parametrize("kind", ["gzip", "deflate"])
 def test_a_small_body_that_unpacks_to_a_flood_is_cut(
-    server: Any, packed: bytes, monkeypatch: pytest.MonkeyPatch
+    server: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_BODY_BYTES", 100_000)
-    server.pages["/"] = server.page(packed, "Content-Encoding: gzip")
+    packed = {"gzip": gzip.compress, "deflate": zlib.compress}[kind](b"0" * 50_000_000)
+    server.pages["/"] = server.page(packed, f"Content-Encoding: {kind}")
     said = fetch(server.url("/"), 90_000)
     assert (said.value["characters"], said.is_complete) == (100_000, False)
 
