@@ -17,15 +17,15 @@ from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
 from guardrails.integrations.openai.loop import WIRES, LoopResult
 from guardrails.integrations.otel import of_process
+from guardrails.offline.figures import plural
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
-from guardrails.session.final_answer import Ended
 from guardrails.session.session import Session
 
 from .builtin import Root, Shell, Spawn, Web, builtin_tools
 from .conversations import Conversation, Conversations, Repaired
-from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
+from .tools import load_tools, replaced
 from .view import View, status_line
 
 
@@ -109,8 +109,7 @@ class Agent:
             except SandboxUnavailable as error:
                 commands, hint = ", no commands", "see `guardrails doctor` and `--sandbox none`"
                 self.view.say(f"   note: exec_shell is refused, {error.code}: {error}; {hint}")
-        count = len({name for registry in self._tools for name in registry.entries})
-        tools = "1 tool" if count == 1 else f"{count or 'no'} tools"
+        tools = plural(len({name for registry in self._tools for name in registry}), "tool")
         self.view.say(f"conversation {self.chat.id}: {settings.model}, policy {settings.policy}, {tools}{commands}")
 
     def status(self) -> str:
@@ -127,12 +126,10 @@ class Agent:
 
         Raises SessionError for what is no limit, or one that the policy does not set.
         """
-        by_scope: dict[str | None, dict[str, Any]] = {} if amounts else {None: {}}
-        for name, amount in amounts.items():
-            scope, _, limit = name.rpartition(".")
-            by_scope.setdefault(scope or None, {})[limit] = amount
-        for scope_or_none, more in by_scope.items():
-            self.session.extend(scope=scope_or_none, **more)
+        split = {name: name.rpartition(".") for name in amounts}
+        for scope in dict.fromkeys(whose for whose, _, _ in split.values()) or [""]:
+            more: dict[str, Any] = {own: amounts[name] for name, (whose, _, own) in split.items() if whose == scope}
+            self.session.extend(scope=scope or None, **more)
         raised = ", ".join(f"{name} by {amount}" for name, amount in amounts.items()) or "refused turns forgiven"
         log.info("limits raised", extra={"session": self.session.id, "amounts": dict(amounts)})
         self.view.say(f"limits raised: {raised}; {self.status()}")
@@ -166,9 +163,8 @@ class Agent:
         Let the model work until it answers. Raises what the client raises; the conversation is kept.
         """
         if self._over:
-            ended: Ended = "answered" if self.session.exhausted is None else "forced"
-            answer = text_in(self.chat[-1])
-            return LoopResult(answer, ended, self.session.exhausted, None, 0, 0, self.chat, self.session)
+            code, answer = self.session.exhausted, text_in(self.chat[-1])
+            return LoopResult(answer, "forced" if code else "answered", code, None, 0, 0, self.chat, self.session)
         telemetry, around = self._telemetry, {name.lower(): value for name, value in os.environ.items()}
         with nullcontext() if telemetry is None else telemetry.running(self.session.id, around), self.session:
             return self._ask(self.session, self.chat, self._tools, compact=self._counted, on_text=self.view.text)
@@ -179,17 +175,8 @@ class Agent:
 
     def _ask(self, session: Session, messages: list[Any], tools: tuple[Registry, ...], **more: Any) -> LoopResult:
         settings = self.settings
-        return run(
-            self._client,
-            session,
-            model=settings.model,
-            messages=messages,
-            tools=tools,
-            wire=self.chat.wire,
-            max_tool_iterations=settings.max_iterations,
-            stream=settings.stream,
-            **more,
-        )
+        more |= {"wire": self.chat.wire, "stream": settings.stream, "max_tool_iterations": settings.max_iterations}
+        return run(self._client, session, model=settings.model, messages=messages, tools=tools, **more)
 
     @cached_property
     def _shell(self) -> Shell:
@@ -200,18 +187,18 @@ class Agent:
         return Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network)
 
     def _tools_of(self, session: Session) -> tuple[Registry, ...]:
-        if not self.settings.builtins:
-            return replaced(self._given)
-        settings = self.settings
-        built_in = builtin_tools(
-            settings.workspace,
-            memory=self._memory,
-            shell=self._shell,
-            web=Web(allow=settings.allow_hosts, search=settings.search),
-            spawn=Spawn(session, self._sub_agent),
-            message=lambda text: self.view.say(f"   message: {text}"),
-        )
-        return replaced([built_in, *self._given])
+        settings, given = self.settings, self._given
+        if settings.builtins:
+            built_in = builtin_tools(
+                settings.workspace,
+                memory=self._memory,
+                shell=self._shell,
+                web=Web(allow=settings.allow_hosts, search=settings.search),
+                spawn=Spawn(session, self._sub_agent),
+                message=lambda text: self.view.say(f"   message: {text}"),
+            )
+            given = (built_in, *given)
+        return replaced(given)
 
     def _sub_agent(self, task: str, session: Session) -> str:
         """

@@ -25,7 +25,6 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.types import End, Outcome
-from guardrails.stores.places import make_private
 from guardrails.stores.sqlite import SqliteStore, connect, explained
 
 
@@ -148,12 +147,12 @@ class Conversation(list[dict[str, Any]]):
         answers, repaired = [], []
         for call in waiting:
             settled = _settled(session, call)
+            repaired.append(Repaired(call.id, call.tool, settled is not None))
             envelope = settled or Envelope.error("cancelled", INTERRUPTED)
             if envelope.status == "error":
                 # One that waits for a person has not run.
                 envelope.hint(LOOK_FIRST)
             answers.append(wire.result(call, envelope.to_json()))
-            repaired.append(Repaired(call.id, call.tool, settled is not None))
         self.extend(answers)
         return repaired
 
@@ -170,8 +169,8 @@ class Conversations:
     `store` keeps the state of their sessions in the same file, so that budgets go on where they stopped. Safe in any number
     of threads and processes. Waits up to *timeout* seconds for others that write. *clock*: seconds since 1970.
 
-    Raises OSError if the file cannot be made, StoreError if it cannot be opened, read or written, or is another program's;
-    the methods raise that too.
+    Raises OSError if its folder cannot be made, StoreError if it cannot be opened, read or written, or is another
+    program's; the methods raise that too.
     """
 
     def __init__(
@@ -182,18 +181,13 @@ class Conversations:
         self._timeout = timeout
         self._lock = threading.Lock()
         os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-        make_private(self.path)
         self.store = SqliteStore(self.path, timeout=timeout, synchronous="full")
-        try:
-            self._database = connect(self.path, timeout, "full")
-            self._database.execute("PRAGMA secure_delete = ON")
-            with self._transaction() as execute:
-                tables = {name for (name,) in execute("SELECT name FROM sqlite_master")}
-                for statement in () if "kept" in tables else (MAKE, *(TAKE_OVER if "conversations" in tables else ())):
-                    execute(statement)
-        except BaseException:
-            self.store.close()
-            raise
+        self._database = connect(self.path, timeout, "full")
+        self._database.execute("PRAGMA secure_delete = ON")
+        with self._transaction() as execute:
+            tables = {name for (name,) in execute("SELECT name FROM sqlite_master")}
+            for statement in () if "kept" in tables else (MAKE, *(TAKE_OVER if "conversations" in tables else ())):
+                execute(statement)
 
     def start(
         self,
@@ -284,18 +278,12 @@ class Conversations:
         """
         A transaction that is on the disk when it ends; nothing of it stays if the block raises.
         """
-        execute = self._database.execute
-        with self._lock:
-            try:
-                execute("BEGIN IMMEDIATE")
-                yield execute
-                execute("COMMIT")
-            except BaseException as error:
-                if self._database.in_transaction:
-                    execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise explained(error, self.path, self._timeout) from error
-                raise
+        try:
+            with self._lock, self._database as database:
+                database.execute("BEGIN IMMEDIATE")
+                yield database.execute
+        except sqlite3.Error as error:
+            raise explained(error, self.path, self._timeout) from error
 
 
 def text_of(item: Any) -> str:

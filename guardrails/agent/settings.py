@@ -1,15 +1,26 @@
 """
-The settings that an agent is run with, and the way a resumed one finds them again.
+The settings that an agent is run with, the way a resumed one finds them again, and the client of its endpoint.
 """
 
-from collections.abc import Mapping
+import os
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.errors import GuardrailsError, ResponseFailed, needs
+from guardrails.core.values.usage import public
+from guardrails.integrations.openai.body import NO_STREAM, in_one_line
 from guardrails.integrations.openai.loop import MAX_TOOL_ITERATIONS
 from guardrails.processes.sandbox import Name
+
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+_REASON_BYTES: Final = 300
 
 
 class AgentError(GuardrailsError):
@@ -64,30 +75,24 @@ class Settings:
         both = {**settings, **{name: value for name, value in given.items() if value is not None}}
         if not both.get("model"):
             raise AgentError("name a model with `--model`")
-        for name in ("tools", "allow_hosts", "scopes"):
-            both[name] = tuple(both.get(name) or ())
+        # JSON has no tuples.
+        both = {name: tuple(value) if isinstance(value, list) else value for name, value in both.items()}
         return cls(**{name: value for name, value in both.items() if name in known})
 
     def scope_ids(self) -> dict[str, str]:
         """
         Whose the conversation is, by scope. Raises AgentError if an owner is not said as `NAME=ID`.
         """
-        ids = {}
         for given in self.scopes:
-            name, equals, own = given.partition("=")
-            if not equals:
+            if "=" not in given:
                 raise AgentError(f"`--scope` takes NAME=ID, such as `user=me`, not `{given}`")
-            ids[name.strip()] = own.strip()
-        return ids
+        return {name.strip(): own.strip() for name, _, own in (given.partition("=") for given in self.scopes)}
 
     def anywhere(self) -> Self:
         """
         The same with absolute paths, so that it can be resumed from another folder.
         """
-
-        def whole(path: str) -> str:
-            return str(Path(path).resolve())
-
+        whole = os.path.realpath
         return replace(
             self,
             policy=whole(self.policy) if Path(self.policy).is_file() else self.policy,
@@ -95,3 +100,37 @@ class Settings:
             mcp=self.mcp and whole(self.mcp),
             tools=tuple(map(whole, self.tools)),
         )
+
+
+@contextmanager
+def client_of(base_url: str | None) -> Iterator["OpenAI"]:
+    """
+    A client of the endpoint *base_url* (None: OpenAI's), with the key that OPENAI_API_KEY holds.
+
+    Raises MissingExtra if openai is not installed, AgentError if a key is needed, or the endpoint fails while the client is in use.
+    """
+    with needs("openai", "`guardrails run`"):
+        import openai
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
+        raise AgentError("set OPENAI_API_KEY, or name an endpoint that needs no key with `--base-url`")
+    try:
+        client = openai.OpenAI(base_url=base_url, api_key=key or "-")
+    except Exception as error:
+        # Certificates that cannot be read (SSL_CERT_FILE), a proxy that is none.
+        reason = in_one_line(str(error) or type(error).__name__, key, _REASON_BYTES)
+        raise AgentError(f"the openai client cannot be made: {reason}") from error
+    try:
+        with client:
+            yield client
+    except openai.APIConnectionError as error:
+        asked = f"`{public(base_url or str(client.base_url))}` cannot be reached"
+        raise AgentError(f"the endpoint {asked}: {error.__cause__ or error}", "endpoint.unreachable") from error
+    except openai.APIStatusError as error:
+        # The client leaves out what has no `message`: a page of a proxy, `{"error": "no such model"}`.
+        own = error.message != f"Error code: {error.status_code}"
+        reason = in_one_line(error.message if own else str(error.body or error.message), key, _REASON_BYTES)
+        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {reason}", "endpoint.refused") from error
+    except (openai.OpenAIError, ResponseFailed) as error:
+        hint = "; if it cannot stream: `--no-stream`" if getattr(error, "code", None) == NO_STREAM else ""
+        raise AgentError(f"the endpoint failed: {in_one_line(str(error), key)}{hint}", "endpoint.failed") from error

@@ -56,18 +56,15 @@ class View:
         One line.
         """
         self.end()
-        self._write(f"{_clean(line)}\n")
+        _write(self._stream, f"{_clean(line)}\n")
 
     def text(self, piece: str) -> None:
         """
         The model says *piece*, which goes on where the last one ended.
         """
-        try:
-            if self._words is not None and piece:
-                self._text += piece
-                self._words.write(_clean(piece, "\n\t"))
-                self._words.flush()
-        except (OSError, ValueError):
+        if piece and _write(self._words, _clean(piece, "\n\t")):
+            self._text += piece
+        elif piece:
             # Whoever prints the answer finds out that it was not shown.
             self._words = None
 
@@ -112,7 +109,7 @@ class View:
 
                 # What was typed before the question was seen is no answer to it.
                 termios.tcflush(self._answers, termios.TCIFLUSH)
-            self._write("   Run it, once? y, n, or why not: ")
+            _write(self._stream, "   Run it, once? y, n, or why not: ")
             line = self._answers.readline()
         return _ANSWERS.get(line.strip().lower(), line.strip()) if line else None
 
@@ -133,12 +130,6 @@ class View:
             if not is_there:
                 self.say(f"   {_short(text, 2 * _SHOWN)}")
 
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):
-            if self._stream is not None:
-                self._stream.write(text)
-                self._stream.flush()
-
 
 def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied: int) -> str:
     """
@@ -158,13 +149,24 @@ def _outcome(content: str) -> str:
     envelope: Any = None
     with suppress(ValueError):
         envelope = json.loads(below)
-    envelope = envelope if isinstance(envelope, dict) else {}
-    status = None if own else envelope.get("status")
+    if own or not isinstance(envelope, dict):
+        return "ok"
+    status, limit = envelope.get("status"), envelope.get("limit_message")
     if status == "error":
         return f"error, {envelope.get('error_type')}: {_short(str(envelope.get('error_message', '')))}"
     # A refusal was told when it was decided.
-    limit = envelope.get("limit_message")
     return "" if status in STATUSES[2:] else f"ok, {_short(str(limit))}" if limit else "ok"
+
+
+def _write(stream: TextIO | None, text: str) -> bool:
+    """
+    Returns whether *text* is on *stream*, which may be gone.
+    """
+    with suppress(OSError, ValueError, AttributeError):
+        stream.write(text)  # type: ignore[union-attr]
+        stream.flush()  # type: ignore[union-attr]
+        return True
+    return False
 
 
 def _json(value: object) -> str:

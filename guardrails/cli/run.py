@@ -150,9 +150,8 @@ def _agent(
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
     from guardrails.agent.agent import Agent, prepare, started
-    from guardrails.agent.endpoint import client_of
-    from guardrails.agent.servers import mcp_tools
-    from guardrails.agent.settings import Settings
+    from guardrails.agent.settings import Settings, client_of
+    from guardrails.agent.tools import mcp_tools
     from guardrails.agent.view import View
     from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log

@@ -55,14 +55,6 @@ OF_NETWORK: Final = frozenset(
     | {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"}
 )
 """What they are told of the network if they may use it, in either case, unless a password stands in it."""
-HOMES: Final = {
-    "RUSTUP_HOME": ".rustup",
-    "PYENV_ROOT": ".pyenv",
-    "VOLTA_HOME": ".volta",
-    "ASDF_DATA_DIR": ".asdf",
-    "PYTHONUSERBASE": ".local",
-}
-"""Variables by which a manager of languages finds itself in another home than the one that HOME names."""
 MANAGERS: Final = (
     *(".asdf", ".bun", ".deno", ".goenv", ".jenv", ".linuxbrew", ".local/lib", ".local/pipx/venvs", ".nodenv"),
     *(".local/share/mise/installs", ".local/share/pipx/venvs", ".local/share/pnpm", ".local/share/rtx/installs"),
@@ -76,7 +68,6 @@ _GIT: Final = ("git", "config", "--global", "--null", "--get-regexp", r"^(user\.
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _TMP: Final = "/tmp"  # noqa: S108  the sandbox's own
-_HOME: Final = f"{_TMP}/home"
 _LIMITED: Final = (
     "/bin/sh",
     "-c",
@@ -149,7 +140,7 @@ def started(confinement: Confinement, words: Sequence[str], folder: str) -> Star
     Returns *words* as a program in a sandbox, in *folder*. Raises SandboxUnavailable if none works here, or not in this
     workspace.
     """
-    environment = {**confinement.environment, "HOME": _HOME, "TMPDIR": _TMP}
+    environment = {**confinement.environment, "HOME": _home(), "TMPDIR": _TMP}
     if os.geteuid() == 0:
         # Other owners cannot be given there, and as root tar would fail by that.
         environment.setdefault("TAR_OPTIONS", "--no-same-owner")
@@ -163,7 +154,7 @@ def _options(confinement: Confinement, folder: str) -> Iterator[str]:
     for path in filter(os.path.isdir, SYSTEM):
         yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP, "--symlink", _TMP, "/var/tmp")  # noqa: S108
-    yield from ("--dir", _HOME)
+    yield from ("--tmpfs", _home())
     for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
         # They belong to root, who needs no further right to write them.
         yield from ("--ro-bind-try", path, path)
@@ -177,6 +168,15 @@ def _options(confinement: Confinement, folder: str) -> Iterator[str]:
     yield from () if confinement.read_only else _protected(workspace, git=confinement.git)
     # Last, since folders to mount on had to be made there.
     yield from ("--remount-ro", "/", "--chdir", os.path.realpath(folder))
+
+
+def _home() -> str:
+    """
+    Returns the place of the home that a program has, an empty one: that of this user, where what is shown of it is found.
+    """
+    own = os.path.realpath(Path.home())
+    has_system = any(inside(own, part) or inside(part, own) for part in (*SYSTEM, *_KERNEL))
+    return f"{_TMP}/home" if has_system else own
 
 
 def _workspace_of(given: str) -> str:
@@ -283,9 +283,7 @@ def confinement_for(workspace: str, *, environment: Mapping[str, str] | None = N
         return os.path.isabs(path) and os.path.exists(real) and not any(inside(one, real) for one in keys)
 
     if environment is None:
-        managers = {name: f"{home}/{folder}" for name, folder in HOMES.items() if os.path.isdir(f"{home}/{folder}")}
-        known = listed(os.environ, network=rights.get("network", False))
-        environment = {"PATH": os.defpath, **known, **managers, **_author()}
+        environment = {"PATH": os.defpath, **listed(os.environ, network=rights.get("network", False)), **_author()}
     given = environment.get("PATH", os.defpath).split(os.pathsep)
     search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
     shown = [*_repository(workspace, home), *(f"{home}/{name}" for name in MANAGERS)]

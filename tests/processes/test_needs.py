@@ -48,16 +48,6 @@ def test_what_variables_name_is_shown_unless_it_holds_the_home(home: Path) -> No
     assert shown(home, environment=environment) == ["java"]
 
 
-@pytest.mark.system
-def test_the_environment_is_listed_and_finds_the_managers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders(home, ".pyenv", ".local")
-    monkeypatch.setenv("A_KEY", "planted")
-    found = confinement_for("/workspace").environment
-    assert (found["PYENV_ROOT"], found["PYTHONUSERBASE"]) == (f"{home}/.pyenv", f"{home}/.local")
-    assert "A_KEY" not in found
-    assert "PATH" in found
-
-
 def git(folder: Path, *arguments: str) -> None:
     named = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b", *arguments]
     subprocess.run(named, check=True, capture_output=True)

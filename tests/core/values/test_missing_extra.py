@@ -161,7 +161,7 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
         (
             "openai",
             (
-                "from guardrails.agent.endpoint import client_of\n"
+                "from guardrails.agent.settings import client_of\n"
                 "try:\n    client_of('http://127.0.0.1:9').__enter__()\n"
                 "except ImportError as error:\n    print(error)"
             ),
