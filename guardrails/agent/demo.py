@@ -1,18 +1,26 @@
 """
-The demo: a stuck agent, run twice through the real openai client, without guards and with them.
+The demo: a stuck agent, run twice through the real openai client, without guards and with them; and recorded chats, played
+through a policy.
 
 The agent is a script: a model that repeats a search which finds nothing, and the site that it searches.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from guardrails.core.chain import Chain
+from guardrails.core.decision import Decision
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.text.plain_json import to_json
 from guardrails.core.values.errors import LoopLimitExceeded, needs
 from guardrails.core.values.usage import Price
 from guardrails.integrations.openai import run
+from guardrails.offline.replay.lacking import NEEDS
+from guardrails.offline.replay.lens import without
+from guardrails.offline.transcripts import RecordedCall, Report, open_calls
 from guardrails.policy.policy import Policy
 from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
@@ -35,20 +43,7 @@ ANSWER: Final = (
 )
 
 
-class HotelSite:
-    """
-    A booking site that is sold out, and counts how often it is asked.
-    """
-
-    def __init__(self) -> None:
-        self.searches = 0
-
-    def search_hotels(self, destination: str, max_price: int, check_in: str, check_out: str) -> list[dict[str, Any]]:
-        """
-        Find free hotel rooms; prices are in USD a night, dates are written 2026-12-31.
-        """
-        self.searches += 1
-        return []
+# The stuck agent
 
 
 def stuck(body: Body, n: int) -> Reply:
@@ -99,24 +94,32 @@ def compare(policy: Policy, *, max_requests: int = MAX_REQUESTS, records: Sink |
         import openai
     priced = copy(policy)
     priced.prices = {**policy.prices, MODEL: Price(input_mtok=USD_PER_MTOK[0], output_mtok=USD_PER_MTOK[1])}
+    bare = copy(priced)
+    bare.chain = policy.chain.with_guards((), [replace(rule, guards={}) for rule in policy.chain.rules])
+    bare.chain.form = "quiet"
     http = openai.DefaultHttpxClient(transport=ScriptedOpenAI(stuck).transport)
     with openai.OpenAI(base_url="http://scripted/v1", api_key="-", max_retries=0, http_client=http) as client:
-        unguarded, _ = _figures(client, priced, max_requests, None, guarded=False)
-        guarded, read = _figures(client, priced, max_requests, records, guarded=True)
+        unguarded, _ = _run(client, bare, None, max_tool_iterations=max_requests, on_limit="raise")
+        guarded, read = _run(client, priced, records, max_tool_iterations=max_requests)
     return Comparison(policy.name, unguarded, guarded, read)
 
 
-def _figures(
-    client: "OpenAI", policy: Policy, max_requests: int, records: Sink | None, *, guarded: bool
-) -> tuple[Figures, tuple[str, ...]]:
+def _run(client: "OpenAI", policy: Policy, records: Sink | None, **limit: Any) -> tuple[Figures, tuple[str, ...]]:
     """
     Returns the figures of a run, and the tool messages that its model read.
     """
-    site, counts = HotelSite(), Counter[str]()
-    chat = [
+    counts: Counter[str] = Counter()
+    chat: list[Any] = [
         {"role": "system", "content": "You are a travel agent. Use the tools."},
         {"role": "user", "content": QUESTION},
     ]
+
+    def search_hotels(destination: str, max_price: int, check_in: str, check_out: str) -> list[dict[str, Any]]:
+        """
+        Find free hotel rooms; prices are in USD a night, dates are written 2026-12-31.
+        """
+        counts["executions"] += 1
+        return []
 
     def see(record: Any) -> None:
         counts[record["event"]] += 1
@@ -124,23 +127,86 @@ def _figures(
         if records is not None:
             records.put(record, 500)
 
+    end: tuple[Any, ...] = ("stopped", None, None)
     with policy.session("demo", store=MemoryStore(), records=OnRecord(see)) as session:
-        if not guarded:
-            session.ledger.lay(_without_guards)
-        given: dict[str, Any] = {"model": MODEL, "messages": chat, "tools": [site.search_hotels]}
-        given |= {"max_tool_iterations": max_requests, "on_limit": "force" if guarded else "raise"}
-        ended, code, answer = "stopped", None, None
         try:
-            done = run(client, session, **given)
-            ended, code, answer = done.ended, done.code, done.answer
+            done = run(client, session, model=MODEL, messages=chat, tools=[search_hotels], **limit)
+            end = (done.ended, done.code, done.answer)
         except LoopLimitExceeded:
             pass
         cost = session.ledger.cost_usd
-    figures = Figures(counts["request"], site.searches, counts["tokens"], cost, ended, code, answer)  # type: ignore[arg-type]
+    figures = Figures(counts["request"], counts["executions"], counts["tokens"], cost, *end)
     return figures, tuple(message["content"] for message in chat if message["role"] == "tool")
 
 
-def _without_guards(chain: Chain) -> Chain:
-    made = chain.with_guards((), [replace(rule, guards={}) for rule in chain.rules])
-    made.form = "quiet"
-    return made
+# Recorded chats
+
+NOT_JUDGED: Final = "rates, growth, elapsed time, tokens and model cost: recorded chats have no times and no usage"
+TIMED: Final = frozenset((name, setting) for name, setting, need in NEEDS if need in ("times", "starts", "soon"))
+"""The guards and settings that judge by time."""
+STEP_S: Final = 3_600.0
+"""Between two turns; longer than any wait that a policy asks for."""
+LACKING: Final = "the recording has no result for this call"
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """
+    A recorded chat, played.
+    """
+
+    name: str
+    recorded_calls: int
+    calls: tuple[dict[str, Any], ...]
+    """Those that were come to: `tool`, `arguments`, `decision` (`ran` or `denied`), the `code` and `reason` of a denial,
+    the codes that guards in observe mode would have denied it with, what was `recorded`, and what the model would have `read`."""
+    code: str | None
+    """Of what exhausted the session, so that the final answer is asked for; None: nothing did."""
+
+
+def play(policy: Policy, file: str, report: Report, records: Sink | None = None) -> list[Played]:
+    """
+    Play the chats of *file* through *policy*, each in a session of its own: each call is decided as if it were made now, and
+    one that may run gets its recorded result. Remarks go into *report*.
+
+    Raises OSError if it cannot be read, ReaderError if its format is broken.
+    """
+    chats: dict[str, list[RecordedCall]] = defaultdict(list)
+    for made in open_calls(file, report):
+        chats[made.session_id].append(made)
+    return [_played(policy, name, calls, records) for name, calls in chats.items()]
+
+
+def _played(policy: Policy, name: str, calls: list[RecordedCall], records: Sink | None) -> Played:
+    decisions: list[Decision] = []
+    played: list[dict[str, Any]] = []
+    now_s = 1_800_000_000.0
+    given: dict[str, Any] = {"store": MemoryStore(), "records": records, "on_decision": decisions.append}
+    with policy.session("chat", clock=lambda: now_s, **given) as session:
+        session.ledger.lay(lambda chain: without(chain, TIMED))
+        for _, made in groupby(calls, lambda call: call.turn):
+            turn, now_s = list(made), now_s + STEP_S
+            if session.exhausted is None:
+                session.begin_turn(calls=len(turn))
+                for one in turn:
+                    result = one.result if one.has_result else Envelope.error("other", LACKING)
+                    envelope = session.call(one.tool, one.arguments, lambda *_, result=result: result, id=one.id)
+                    played.append(_shown(one, decisions[-1], envelope))
+        code = session.exhausted
+    return Played(Path(name).name, len(calls), tuple(played), code)
+
+
+def _shown(call: RecordedCall, decision: Decision, envelope: Envelope) -> dict[str, Any]:
+    denial = decision.denial
+    problems = [] if denial is None else denial.details.get("errors") or []
+    reasons = [] if denial is None else [denial.message, *(f"{one['field']}: {one['message']}" for one in problems)]
+    return {
+        "tool": call.tool,
+        "arguments": call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode(),
+        "decision": "ran" if denial is None else "denied",
+        "code": decision.code,
+        "reason": " ".join(reasons) or None,
+        "observed": [one.code for one in decision.observed],
+        "recorded": call.result if call.has_result else None,
+        "read": envelope.to_json(),
+    }

@@ -43,7 +43,7 @@ def demo(
     with ExitStack() as stack:
         sink = stack.enter_context(guardrails.JsonLines(records)) if records else None
         if transcripts:
-            from guardrails.agent.playback import NOT_JUDGED, play
+            from guardrails.agent.demo import NOT_JUDGED, play
             from guardrails.offline.transcripts import Report
 
             report = Report()

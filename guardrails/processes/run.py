@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 
 GRACE_S: Final = 1.0
-"""Between SIGTERM and SIGKILL."""
+"""Until an output that somebody still holds is given up."""
 _groups: set[int] = set()
 """Those that run now."""
 
@@ -148,11 +148,6 @@ def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tup
             code = process.wait(max(0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         code = None
-        for process in running:
-            _end(process.pid, signal.SIGTERM)
-        for process in running:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE_S)
     finally:
         for process in running:
             left = _end(process.pid) or left
@@ -160,14 +155,13 @@ def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tup
     return code, left
 
 
-def _end(group: int, number: int = signal.SIGKILL) -> bool:
+def _end(group: int) -> bool:
     """
-    Send a signal to the process *group*; whether there was one.
+    Kill the process *group*; whether there was one.
     """
-    if number == signal.SIGKILL:
-        _groups.discard(group)
+    _groups.discard(group)
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+        os.killpg(group, signal.SIGKILL)
         return True
     return False
 

@@ -5,7 +5,7 @@ The stuck agent, unguarded and guarded.
 import json
 
 from guardrails import Budget, MemorySink, Policy, Rule
-from guardrails.agent.demo import ANSWER, HotelSite, compare, stuck
+from guardrails.agent.demo import ANSWER, compare, stuck
 from guardrails.testing.scripted_openai import Calls
 
 
@@ -59,9 +59,3 @@ def test_the_stuck_model_repeats_itself_until_it_has_no_tools() -> None:
     assert asked == stuck({"tools": [{}], "tool_choice": "auto"}, 7)
     assert isinstance(asked, Calls)
     assert stuck({"tools": [{}], "tool_choice": "none"}, 0) == stuck({}, 0)
-
-
-def test_the_site_is_sold_out_and_counts() -> None:
-    site = HotelSite()
-    assert site.search_hotels("Shibuya", 150, "2026-12-01", "2026-12-03") == []
-    assert site.searches == 1

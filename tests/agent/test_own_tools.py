@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.agent.own_tools import load_tools, replaced
 from guardrails.agent.settings import AgentError, Settings
+from guardrails.agent.tools import load_tools, replaced
 from tests.tables import table
 
 

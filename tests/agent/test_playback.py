@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Policy, Rate, Rule
-from guardrails.agent.playback import LACKING, Played, play
+from guardrails.agent.demo import LACKING, Played, play
 from guardrails.offline.transcripts import Report
 
 

@@ -1,5 +1,6 @@
 """
-What bubblewrap keeps a program from, what it leaves to honest work, and what is said where it does not work.
+What bubblewrap keeps a program from, what it leaves to honest work, what of a home is shown, and what is said where it
+does not work.
 
 The programs that try to get out are harmless wherever they run: they touch canaries in folders of the test only.
 """
@@ -20,11 +21,19 @@ import pytest
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes import sandbox
 from guardrails.processes.run import Ended, run
-from guardrails.processes.sandbox import Confinement, bubblewrap, started
+from guardrails.processes.sandbox import (
+    LISTED,
+    OF_NETWORK,
+    Confinement,
+    bubblewrap,
+    confinement_for,
+    harmless,
+    listed,
+    started,
+)
 from tests.tables import table
 
 
-pytestmark = pytest.mark.system
 PREFACE = """
 import json, os, socket, sys
 told = json.loads(sys.argv[1])
@@ -53,18 +62,11 @@ class Place:
 
     def __init__(self, base: Path) -> None:
         self.home, self.workspace, self.outside = base / "home", base / "home" / "project", base / "outside"
+        self.key, self.secret = self.home / ".ssh" / "id", self.outside / "secret"
         for folder in (self.workspace, self.outside, self.home / ".ssh"):
             folder.mkdir(parents=True)
         for file in (self.key, self.secret):
             file.write_text("planted")
-
-    @property
-    def key(self) -> Path:
-        return self.home / ".ssh" / "id"
-
-    @property
-    def secret(self) -> Path:
-        return self.outside / "secret"
 
     def start(self, words: list[str], timeout: float = 30, **rights: Any) -> Ended:
         confinement = Confinement(workspace=str(self.workspace), **{"environment": {"PATH": os.defpath}, **rights})
@@ -92,16 +94,22 @@ def place(works: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place
     return made
 
 
-def test_a_command_works_in_the_workspace(place: Place) -> None:
-    ended = place.start(["sh", "-c", "pwd; echo x > made; tr x y < made; touch $HOME/own $TMPDIR/own; exit 3"])
+@pytest.mark.system
+def test_a_command_works_in_the_workspace_and_its_home_goes_with_it(place: Place) -> None:
+    (place.home / ".cargo" / "bin").mkdir(parents=True)
+    shown = (str(place.home / ".cargo" / "bin"),)
+    ended = place.start(["sh", "-c", "pwd; echo x > made; tr x y < made; touch ~/own $TMPDIR/own; exit 3"])
     assert (ended.output, ended.exit_code) == (f"{place.workspace}\ny\n", 3)
     assert (place.workspace / "made").read_text() == "x\n"
-    assert place.start(["sh", "-c", "ls $HOME $TMPDIR"]).output.count("own") == 0
+    ended = place.start(["sh", "-c", "echo $HOME; ls -A ~; ls $TMPDIR | grep own"], readable=shown)
+    assert ended.output.split() == [str(place.home), ".cargo", "project"]
 
 
-@pytest.mark.parametrize("is_shown", [False, True], ids=["hidden", "shown"])
+@pytest.mark.system
+@table("is_shown", [False, True])
 def test_d6_nothing_outside_is_written(place: Place, is_shown: bool) -> None:
-    (place.workspace / "link").symlink_to(place.outside)
+    if not is_shown:
+        (place.workspace / "link").symlink_to(place.outside)
     said = place.said(
         """
 secret = told + "/secret"
@@ -120,22 +128,25 @@ say([
     assert (sorted(path.name for path in place.outside.iterdir()), place.secret.read_text()) == (["secret"], "planted")
 
 
-def test_no_key_of_a_home_and_no_process_is_seen(place: Place) -> None:
+@pytest.mark.system
+def test_no_key_of_a_home_no_process_and_no_variable_is_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "planted")
     (place.workspace / "linked").symlink_to(place.key)
     paths = [str(place.key), str(place.secret), "/etc/shadow", "linked", f"{place.workspace}/../.ssh/id"]
     paths += [f"/proc/{os.getpid()}/environ", f"/proc/{os.getppid()}/root{place.secret}"]
     assert None not in place.said("say([failed(open, path) for path in told])", told=paths)
     assert place.said("say(os.listdir(told))", told=str(place.home)) == ["project"]
-    assert place.said("say(open(told).read())", str(place.secret), readable=(str(place.outside),)) == "planted"
-
-
-def test_a_readable_link_is_seen_by_either_name(place: Place) -> None:
+    variables = place.said("say(dict(os.environ))").keys()
+    assert variables - {"LC_CTYPE", "TAR_OPTIONS", "PWD"} == {"HOME", "PATH", "TMPDIR"}
     (place.home / "link").symlink_to(place.outside)
     names = [f"{place.home}/link/secret", str(place.secret)]
-    said = place.said("say([failed(open, path) for path in told])", names, readable=(f"{place.home}/link",))
-    assert said == [None, None]
+    assert place.said("say([open(path).read() for path in told])", names, readable=(f"{place.home}/link",)) == [
+        "planted",
+        "planted",
+    ]
 
 
+@pytest.mark.system
 def test_only_an_allowed_network_is_reached(place: Place) -> None:
     code = "say(failed(socket.create_connection, ('127.0.0.1', told), 2))"
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -144,29 +155,27 @@ def test_only_an_allowed_network_is_reached(place: Place) -> None:
         assert place.said(code, port, network=True) is None
 
 
-def test_the_environment_is_the_listed_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A_KEY", "planted")
-    said = place.said("say(dict(os.environ))")
-    assert said.keys() - {"LC_CTYPE", "TAR_OPTIONS", "PWD"} == {"HOME", "PATH", "TMPDIR"}
-
-
+@pytest.mark.system
 def test_a_workspace_that_is_only_read_is_not_written(place: Place) -> None:
     (place.workspace / "file").write_text("x")
     said = place.said("say([failed(open, 'file'), failed(open, 'made', 'w')])", read_only=True)
     assert said == [None, "OSError"]
 
 
-def test_hooks_and_settings_of_git_stay_as_they_are(place: Place) -> None:
-    git = place.workspace / ".git"
+@pytest.mark.system
+def test_what_runs_outside_unasked_stays_as_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    git, own = place.workspace / ".git", place.workspace / ".venv"
     git.mkdir()
+    own.mkdir()
     (git / "config").write_text("[core]\n")
+    monkeypatch.setattr(sys, "prefix", str(own))
     said = place.said(
         """
 open("file", "w").close()
 say([
     failed(open, ".git/config", "a"), failed(os.replace, "file", ".git/config"), failed(os.rename, ".git", "old"),
     failed(open, ".git/hooks/post-commit", "w"), failed(os.rename, ".git/hooks", ".git/old"),
-    failed(open, ".git/object", "w"),
+    failed(open, ".venv/x", "w"), failed(os.rename, ".venv", "x"), failed(open, ".git/object", "w"),
 ])
 """
     )
@@ -174,23 +183,7 @@ say([
     assert said[-1] is None
 
 
-def test_git_works(place: Place) -> None:
-    if shutil.which("git") is None:
-        pytest.skip("git is not here")
-    commit = "git -c user.name=a -c user.email=a@b commit -q"
-    ended = place.start(["sh", "-c", f"git init -q . && {commit} --allow-empty -m one && git log --oneline"])
-    assert ended.exit_code == 0, ended
-    ended = place.start(["sh", "-c", f"echo x > f && git add f && {commit} -m two && git status --short"])
-    assert (ended.exit_code, ended.output) == (0, "")
-
-
-def test_the_python_of_the_library_stays_as_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = place.workspace / ".venv"
-    own.mkdir()
-    monkeypatch.setattr(sys, "prefix", str(own))
-    assert place.said("say([failed(open, '.venv/x', 'w'), failed(os.rename, '.venv', 'x')])").count(None) == 0
-
-
+@pytest.mark.system
 @table("ending", ["exit 0", "sleep 60"])
 def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: str) -> None:
     mark, began = f"300.{os.getpid()}", time.monotonic()
@@ -202,20 +195,29 @@ def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: s
         time.sleep(0.02)
 
 
-@table("path", ["/", "/usr", "/etc", "/tmp", "/home/../usr", "/proc/self", "/dev", "/no/such", "/etc/passwd"])
-def test_a_part_of_the_system_is_no_workspace(works: None, path: str) -> None:
-    with pytest.raises(SandboxUnavailable, match=r"name (a|another)|does not exist"):
-        started(Confinement(workspace=path, environment={}), ["true"], path)
+@pytest.mark.system
+@table(
+    "path, why",
+    [
+        *((part, "a part of the system") for part in ("/usr", "/etc", "/home/../usr", "/dev")),
+        *(("/proc/self", "lies in"), ("/no/such", "does not exist"), ("/etc/passwd", "does not exist")),
+        *(
+            ("home", "holds the home"),
+            ("/", "holds the home"),
+            (".", "holds the home"),
+            ("outside/link", "holds the home"),
+        ),
+    ],
+)
+def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place, path: str, why: str) -> None:
+    if not (place.outside / "link").is_symlink():
+        (place.outside / "link").symlink_to(place.home)
+    with pytest.raises(SandboxUnavailable, match=why) as caught:
+        started(Confinement(workspace=str(place.home.parent / path), environment={}), ["true"], path)
+    assert caught.value.code == "sandbox.unavailable"
 
 
-def test_a_home_is_no_workspace(place: Place) -> None:
-    (place.outside / "link").symlink_to(place.home)
-    for path in map(str, (place.home, place.home.parent, place.outside / "link")):
-        with pytest.raises(SandboxUnavailable, match="holds the home") as caught:
-            started(Confinement(workspace=path, environment={}), ["true"], path)
-        assert caught.value.code == "sandbox.unavailable"
-
-
+@pytest.mark.system
 def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SandboxUnavailable, match=r"not installed \(package bubblewrap\); `--sandbox none`"):
@@ -229,3 +231,84 @@ def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypa
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(SandboxUnavailable, match="this is macOS"):
         bubblewrap()
+
+
+# What of a home programs are shown, and of git's settings
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    return tmp_path / "home"
+
+
+def shown(home: Path, **environment: str) -> list[str]:
+    found = confinement_for(str(home.parent / "workspace"), environment=environment).readable
+    return sorted(os.path.relpath(one, home) for one in found if one.startswith(str(home.parent)))
+
+
+def folders(home: Path, *names: str) -> None:
+    for name in names:
+        (home / name).mkdir(parents=True)
+
+
+def test_of_a_home_only_programs_and_what_they_consist_of_are_shown(home: Path) -> None:
+    folders(home, ".ssh", ".config/git", "projects", "lib", "bin", "conda/bin", "conda/lib", "go/bin", "go/src", "java")
+    folders(home, ".cargo/bin", ".cargo/lib", ".local/bin", ".local/lib", ".local/share/keyrings", ".rustup/toolchains")
+    assert shown(home, PATH="/usr/bin::relative") == [".local/lib", ".rustup"]
+    path = [f"{home}/{name}" for name in ("bin", "conda/bin", "go/bin", "gone/bin", ".cargo/bin", ".local/bin", ".")]
+    named = {"JAVA_HOME": f"{home}/java", "HOME": str(home), "PYTHONPATH": f"relative:{home}/gone"}
+    both = [".cargo/bin", ".local/bin", ".local/lib", ".rustup", "bin", "conda", "go/bin", "java"]
+    assert shown(home, PATH=os.pathsep.join(path), **named) == both
+
+
+def git(folder: Path, *arguments: str) -> None:
+    named = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b", *arguments]
+    subprocess.run(named, check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
+@pytest.mark.system
+def test_who_commits_is_shown_and_no_key(home: Path) -> None:
+    assert "GIT_CONFIG_COUNT" not in confinement_for("/workspace").environment
+    told = {"user.name": 'Jos\xe9 "Pepe"; #1', "url.https://key@host/.insteadOf": "https://h/", "safe.directory": "~/x"}
+    for key, value in told.items():
+        git(home, "config", "--global", key, value)
+    environment = confinement_for("/workspace").environment
+    found = {environment[f"GIT_CONFIG_KEY_{n}"]: environment[f"GIT_CONFIG_VALUE_{n}"] for n in range(2)}
+    assert found == {"user.name": 'Jos\xe9 "Pepe"; #1', "safe.directory": f"{home}/x"}
+    assert environment["GIT_CONFIG_COUNT"] == "2"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
+@pytest.mark.system
+def test_the_repository_around_a_workspace_is_shown_and_none_that_it_only_claims(home: Path, tmp_path: Path) -> None:
+    def kept(workspace: Path) -> list[str]:
+        return [one for one in confinement_for(str(workspace), environment={}).readable if one.endswith(".git")]
+
+    main, linked, liar = tmp_path / "main", tmp_path / "linked", tmp_path / "liar"
+    folders(tmp_path, "main/part", "liar", "home/part", "home/.git")
+    git(main, "init", "-q")
+    git(main, "commit", "-q", "--allow-empty", "-m", "x")
+    git(main, "worktree", "add", "-q", str(linked))
+    assert kept(main) == kept(home / "part") == []
+    assert kept(main / "part") == kept(linked) == [str(main / ".git")]
+    for text in (f"gitdir: {main}/.git/worktrees/linked", f"gitdir: {main}/.git", ""):
+        (liar / ".git").write_text(text)
+        assert kept(liar) == []
+
+
+def test_variables_that_may_hold_a_secret_are_told_to_nobody() -> None:
+    given = dict.fromkeys(["PATH", "HOME", "GITHUB_TOKEN", "db_password", "DATABASE_URL", "AWS_SECRET_ACCESS_KEY"], "x")
+    assert sorted(harmless(given)) == ["HOME", "PATH"]
+    given = dict.fromkeys(
+        ["PATH", "LC_ALL", "VIRTUAL_ENV", "OPENAI_API_KEY", "MY_PLAIN", "LC_MY_KEY", "http_proxy"], "x"
+    )
+    assert sorted(listed(given)) == ["LC_ALL", "PATH", "VIRTUAL_ENV"]
+    assert sorted(listed(given, network=True)) == ["LC_ALL", "PATH", "VIRTUAL_ENV", "http_proxy"]
+    assert listed({"HTTPS_PROXY": "http://me:secret@proxy:3128"}, network=True) == {}
+    assert set(harmless(dict.fromkeys(LISTED, ""))) == LISTED
+    assert {name for name in OF_NETWORK if not name.endswith("_URL")} <= set(harmless(dict.fromkeys(OF_NETWORK, "")))

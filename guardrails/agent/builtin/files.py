@@ -189,7 +189,7 @@ def _no_edit(reason: str, hint: str | None = None) -> ToolFailure:
 
 @contextmanager
 def _opened(place: Path) -> Iterator[BinaryIO]:
-    with os.fdopen(os.open(place, _FILE), "rb") as file:
+    with open(place, "rb", opener=lambda path, _: os.open(path, _FILE)) as file:
         _check_regular(os.fstat(file.fileno()).st_mode)
         yield file
 

@@ -1,5 +1,5 @@
 """
-The built-in tools as one registry: declared, guarded, told as data.
+The built-in tools as one registry: declared, guarded, told as data; sub-agents and messages.
 """
 
 import asyncio
@@ -14,30 +14,29 @@ import pytest
 from guardrails import Budget, Policy, Session, Shell, Tool, Workspace
 from guardrails.agent.builtin import Outbox, Spawn, Web, builtin_tools
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
 ALL = "edit_file exec_shell list_directory memory_read memory_write message read_file spawn web_fetch web_search write_file"
 
 
-def everything(folder: Path, spawn: Spawn, said: Callable[[str], object]) -> Any:
-    web = Web(search="http://127.0.0.1:1/?q={query}")
-    return builtin_tools(folder, memory=folder / "m.db", web=web, spawn=spawn, message=said)
+def everything(folder: Path) -> Any:
+    def nobody() -> Session:
+        raise AssertionError
+
+    web, spawn = Web(search="http://127.0.0.1:1/?q={query}"), Spawn(nobody, lambda *_: "")
+    return builtin_tools(folder, memory=folder / "m.db", web=web, spawn=spawn, message=print)
 
 
-def nobody() -> Session:
-    raise AssertionError
-
-
-def test_d10_there_are_eleven_tools(tmp_path: Path) -> None:
-    registry = everything(tmp_path, Spawn(nobody, lambda *_: ""), print)
+def test_d10_there_are_eleven_tools_with_their_declarations(tmp_path: Path) -> None:
+    registry = everything(tmp_path)
     assert " ".join(registry) == ALL
-    assert all(tool.description for tool in registry.tools)
-    assert sorted(builtin_tools(tmp_path, shell=False, web=False)) == [
-        "edit_file",
-        "list_directory",
-        "read_file",
-        "write_file",
-    ]
+    assert all(tool.description and tool.timeout and tool.idempotent is not None for tool in registry.tools)
+    tools = {tool.name: tool for tool in registry.tools}
+    assert (tools["read_file"].paths, tools["read_file"].read_only) == (("path",), True)
+    assert (tools["exec_shell"].commands, tools["exec_shell"].timeout) == (("command",), 630)
+    few = builtin_tools(tmp_path, shell=False, web=False)
+    assert list(few) == ["edit_file", "list_directory", "read_file", "write_file"]
 
 
 @pytest.mark.system
@@ -45,11 +44,15 @@ def test_guards_stand_before_them(tmp_path: Path) -> None:
     registry = builtin_tools(tmp_path, sandbox="none")
     policy = Policy([Workspace(root=str(tmp_path)), Shell(deny=("sudo",))], tools=registry.tools)
     with policy.session("s") as session:
-        assert session.call("write_file", {"path": "a", "content": "x"}, registry.execute).ok
-        assert session.call("read_file", {"path": "../a"}, registry.execute).code == "workspace.root"
-        assert session.call("exec_shell", {"command": "ls; sudo id"}, registry.execute).code == "shell.deny"
-        assert session.call("exec_shell", {"command": "cat a"}, registry.execute).value["output"] == "x"
-        assert session.call("read_file", {"path": "a", "limit": 0}, registry.execute).status == "validation_error"
+        for tool, arguments, said in [
+            ("write_file", {"path": "a", "content": "x"}, "success"),
+            ("read_file", {"path": "../a"}, "workspace.root"),
+            ("exec_shell", {"command": "ls; sudo id"}, "shell.deny"),
+            ("exec_shell", {"command": "cat a"}, "success"),
+            ("read_file", {"path": "a", "limit": 0}, "validation_error"),
+        ]:
+            envelope = session.call(tool, arguments, registry.execute)
+            assert said in (envelope.code, envelope.status), arguments
 
 
 @pytest.mark.system
@@ -70,22 +73,19 @@ def test_an_awaiting_host_is_not_held_up_by_a_command(tmp_path: Path) -> None:
     assert ticks > 5
 
 
-@pytest.mark.parametrize(
-    "arguments", [{}, {"path": 3}, {"path": None, "content": []}, {"path": "a", "more": 1}, "[", []]
-)
+@table("arguments", [{}, {"path": 3}, {"path": None, "content": []}, {"path": "a", "more": 1}, "[", []])
 def test_d4_arguments_that_do_not_fit_are_errors_of_the_closed_list(tmp_path: Path, arguments: Any) -> None:
-    registry = everything(tmp_path, Spawn(nobody, lambda *_: ""), print)
+    registry = everything(tmp_path)
     for name in registry:
         said = registry.execute(name, arguments)
-        if getattr(said, "error_type", None) is not None:
-            assert said.error_type in ERROR_TYPES
+        assert getattr(said, "error_type", None) in (None, *ERROR_TYPES)
 
 
 # spawn
 
 
-def spawning(agent: Callable[[str, Session], object], limits: Budget, **amounts: Any) -> tuple[Session, Any]:
-    session = Policy([limits]).session("main")
+def spawning(agent: Callable[[str, Session], object], limit: int, **amounts: Any) -> tuple[Session, Any]:
+    session = Policy([Budget(max_calls=limit)]).session("main")
     return session, Spawn(session, agent, **amounts).tools["spawn"]
 
 
@@ -93,20 +93,17 @@ def test_d10_spawn_works_on_a_share_of_the_budget_and_gives_back_the_rest() -> N
     def agent(task: str, session: Session) -> str:
         for number in range(3):
             session.call("search", {"q": number}, lambda *_: "hit")
+        if task == "fail":
+            raise RuntimeError("broken")
         return f"done: {task}"
 
-    session, spawn = spawning(agent, Budget(max_calls=10), max_calls=5)
+    session, spawn = spawning(agent, 10, max_calls=5)
     with session:
         assert spawn("look") == {"answer": "done: look", "calls_used": 3}
-        assert session.ledger.progress["calls_left"] == 7
-        assert spawn("again")["calls_used"] == 3
-
-
-def test_without_enough_budget_no_sub_agent_starts() -> None:
-    session, spawn = spawning(lambda *_: "x", Budget(max_calls=3), max_calls=5)
-    with session:
-        said = spawn("look")
-    assert said.error_type == "precondition"
+        with pytest.raises(RuntimeError):
+            spawn("fail")
+        assert session.ledger.progress["calls_left"] == 4
+        assert spawn("more than is left").error_type == "precondition"
 
 
 def test_sub_agents_of_sub_agents_end_somewhere() -> None:
@@ -114,20 +111,9 @@ def test_sub_agents_of_sub_agents_end_somewhere() -> None:
         said = Spawn(session, agent, max_calls=1).tools["spawn"]("deeper")
         return said if isinstance(said, dict) else said.error_type
 
-    session, spawn = spawning(agent, Budget(max_calls=100), max_calls=50)
+    session, spawn = spawning(agent, 100, max_calls=50)
     with session:
         assert "permission" in spawn("go")["answer"]
-
-
-def test_a_sub_agent_that_fails_gives_its_budget_back() -> None:
-    def agent(task: str, session: Session) -> str:
-        raise RuntimeError("broken")
-
-    session, spawn = spawning(agent, Budget(max_calls=10), max_calls=5)
-    with session:
-        with pytest.raises(RuntimeError):
-            spawn("look")
-        assert session.ledger.progress["calls_left"] == 10
 
 
 @pytest.mark.system
@@ -163,7 +149,6 @@ def test_d10_message_is_delivered_without_control_characters_d9() -> None:
     said: list[str] = []
     send = Outbox(said.append).tools["message"]
     assert send("a\0b\x1b[31m\x7f\n\tc ") == {"delivered": True}
-    assert said == ["ab[31m\n\tc"]
     assert send(" \0").error_type == "validation"
     assert send("x" * 20_000).error_type == "too_large"
     assert said == ["ab[31m\n\tc"]

@@ -1,9 +1,10 @@
 """
-The file tools: what they read and write, and what they refuse.
+The file tools: what they read and write, what they refuse, and that nobody is led out of the workspace.
 """
 
 import os
 import socket
+import threading
 import tracemalloc
 
 from pathlib import Path
@@ -14,13 +15,26 @@ import pytest
 from guardrails import Envelope
 from guardrails.agent.builtin import Files, Root
 from guardrails.agent.builtin import files as module
+from tests.tables import table
+
+
+WRITES: dict[str, dict[str, str]] = {
+    "read_file": {},
+    "list_directory": {},
+    "write_file": {"content": "x"},
+    "edit_file": {"old_text": "a", "new_text": "b"},
+}
+"""The arguments of each tool, but for its path."""
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "work"
-    root.mkdir()
-    (tmp_path / "secret.txt").write_text("secret")
+    (root / "a/b").mkdir(parents=True)
+    (root / "a/b/f").write_text("inside")
+    (tmp_path / "b").mkdir()
+    for outside in ("f", "b/f", "secret.txt"):
+        (tmp_path / outside).write_text("outside")
     return root
 
 
@@ -32,35 +46,27 @@ def failed(root: Path, tool: str, **arguments: Any) -> str | None:
     said = use(root, tool, **arguments)
     assert isinstance(said, Envelope)
     assert said.status == "error"
+    assert str(root.parent) not in str(said.error_message)
     return said.error_type
 
 
-def test_d10_read_file_reads_page_by_page(root: Path) -> None:
-    (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
-    first = use(root, "read_file", path="a.txt", limit=4)
-    assert first.value["text"] == "line 1\nline 2\nline 3\nline 4\n"
-    assert (first.is_complete, first.value["next_offset"]) == (False, 5)
-    last = use(root, "read_file", path="a.txt", offset=9)
-    assert last.value["text"] == "line 9\nline 10\n"
-    assert last.is_complete
-    assert "next_offset" not in last.value
-    assert failed(root, "read_file", path="a.txt", offset=50) == "validation"
+# Reading
 
 
-def test_pages_put_together_are_the_file(root: Path) -> None:
+def test_d10_read_file_reads_page_by_page_and_the_pages_are_the_file(root: Path) -> None:
     text = "".join(f"{n} {'x' * (n % 700)}\n" for n in range(1_000))
     (root / "a.txt").write_text(text)
+    page = use(root, "read_file", path="a.txt", limit=4)
+    assert (page.value["text"].count("\n"), page.is_complete, page.value["next_offset"]) == (4, False, 5)
     offset, read = 1, ""
-    while True:
-        page = use(root, "read_file", path="a.txt", offset=offset)
-        read += page.value["text"]
-        if page.is_complete:
-            break
-        offset = page.value["next_offset"]
-    assert read == text
+    while not (page := use(root, "read_file", path="a.txt", offset=offset)).is_complete:
+        read, offset = read + page.value["text"], page.value["next_offset"]
+    assert read + page.value["text"] == text
+    assert "next_offset" not in page.value
+    assert failed(root, "read_file", path="a.txt", offset=5_000) == "validation"
 
 
-@pytest.mark.parametrize("size", [12, 10 << 30])
+@table("size", [12, 10 << 30])
 def test_binary_files_are_told_from_text_without_reading_them_whole(root: Path, size: int) -> None:
     with (root / "b.bin").open("wb") as file:
         file.write(b"\x7fELF\0")
@@ -70,76 +76,118 @@ def test_binary_files_are_told_from_text_without_reading_them_whole(root: Path, 
     assert f"{size:,} bytes" in said.error_message
 
 
-@pytest.mark.system
-@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
-def test_what_is_no_regular_file_is_no_file(root: Path, tool: str) -> None:
-    (root / "folder").mkdir()
-    os.mkfifo(root / "pipe")
-    (root / "device").symlink_to("/dev/zero")
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(os.path.relpath(root / "socket"))
-        more = {"write_file": {"content": "x"}, "edit_file": {"old_text": "a", "new_text": "b"}}.get(tool, {})
-        for name in ("folder", "pipe", "device", "socket"):
-            assert failed(root, tool, path=name, **more) == "invalid_path"
+def test_d10_list_directory_lists_by_name_and_page(root: Path) -> None:
+    folder = root / "list"
+    (folder / "d").mkdir(parents=True)
+    for name in ("b", "a", "c"):
+        (folder / name).write_text(name * 3)
+    (folder / "e").symlink_to("d")
+    (folder / "f").symlink_to("/etc")
+    listed = use(root, "list_directory", path="list/")
+    assert listed.value[0] == {"name": "a", "type": "file", "bytes": 3}
+    assert [entry["type"] for entry in listed.value] == ["file", "file", "file", "directory", "link", "link"]
+    assert (listed.total_matches, listed.is_complete) == (6, True)
+    page = use(root, "list_directory", path="list", offset=2, limit=2)
+    assert [entry["name"] for entry in page.value] == ["c", "d"]
+    assert (page.total_matches, page.is_complete) == (6, False)
+    assert use(root, "list_directory", path="list/e").value == []
+    assert failed(root, "list_directory", path="list/a") == "invalid_path"
 
 
-@pytest.mark.parametrize(
-    "path", ["../secret.txt", "/etc/passwd", "out/secret.txt", "a\0b", "~/x", "", "..\\secret.txt"]
-)
-def test_d6_nothing_outside_is_read_or_written(root: Path, path: str) -> None:
-    (root / "out").symlink_to(root.parent)
-    assert failed(root, "read_file", path=path) == "invalid_path"
-    assert failed(root, "write_file", path=path, content="x") == "invalid_path"
-    assert failed(root, "list_directory", path=path.removesuffix("secret.txt") or "..") == "invalid_path"
-    assert (root.parent / "secret.txt").read_text() == "secret"
-
-
-def test_d4_what_is_missing_is_not_found(root: Path) -> None:
-    assert failed(root, "read_file", path="no") == "not_found"
-    assert failed(root, "read_file", path="no/where/at/all") == "not_found"
-    assert failed(root, "edit_file", path="no", old_text="a", new_text="b") == "not_found"
-    assert failed(root, "list_directory", path="no") == "not_found"
+# Writing
 
 
 def test_d10_write_file_writes_all_of_a_file_with_its_folders(root: Path) -> None:
-    assert use(root, "write_file", path="a/b/c.txt", content="one") == {
-        "path": "a/b/c.txt",
-        "bytes": 3,
-        "created": True,
-    }
-    (root / "a/b/c.txt").chmod(0o754)
-    assert use(root, "write_file", path="a/b/c.txt", content="")["created"] is False
-    assert (root / "a/b/c.txt").read_text() == ""
-    assert (root / "a/b/c.txt").stat().st_mode & 0o777 == 0o754
-    assert sorted(p.name for p in (root / "a/b").iterdir()) == ["c.txt"]
-
-
-def test_a_name_as_long_as_the_system_takes_is_written(root: Path) -> None:
+    made = use(root, "write_file", path="n/b/c.txt", content="one")
+    assert made == {"path": "n/b/c.txt", "bytes": 3, "created": True}
+    for flags in (0o754, 0o4755, 0o6711):
+        # One that runs as its owner does not once it is written.
+        (root / "n/b/c.txt").chmod(flags)
+        assert use(root, "write_file", path="n/b/c.txt", content="")["created"] is False
+        assert (root / "n/b/c.txt").stat().st_mode & 0o7777 == flags & 0o777
+    assert (root / "n/b/c.txt").read_text() == ""
+    assert [p.name for p in (root / "n/b").iterdir()] == ["c.txt"]
     name = "ö" * 127
     assert use(root, "write_file", path=name, content="x")["created"]
     assert failed(root, "write_file", path=name + "ö", content="x") == "invalid_path"
 
 
 def test_a_write_that_fails_leaves_the_old_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (root / "a").write_text("old")
-
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert failed(root, "write_file", path="a", content="new") == "unavailable"
-    assert (root / "a").read_text() == "old"
-    assert [p.name for p in root.iterdir()] == ["a"]
+    assert failed(root, "write_file", path="a/b/f", content="new") == "unavailable"
+    assert (root / "a/b/f").read_text() == "inside"
+    assert [p.name for p in (root / "a/b").iterdir()] == ["f"]
+
+
+@table(
+    "old, new, more, expected",
+    [
+        ("b\n", "B\n", {}, {"replaced": 1, "line": 2}),
+        ("a", "A", {"replace_all": True}, {"replaced": 2, "line": 1}),
+        *((old, new, {}, "precondition") for old, new in [("a", "A"), ("zzz", "A"), ("", "A"), ("a", "a")]),
+    ],
+)
+def test_d10_edit_file_needs_its_text_exactly_once(root: Path, old: str, new: str, more: Any, expected: Any) -> None:
+    (root / "f").write_bytes(b"a\nb\na\r\n")
+    said = use(root, "edit_file", path="f", old_text=old, new_text=new, **more)
+    edited = isinstance(said, dict)
+    assert (said if edited else said.error_type) == ({"path": "f", **expected} if edited else expected)
+    assert (root / "f").read_bytes() == (
+        b"a\nb\na\r\n".replace(old.encode(), new.encode()) if edited else b"a\nb\na\r\n"
+    )
+
+
+def test_what_is_or_would_be_too_large_is_refused_before_it_is_made(root: Path) -> None:
+    (root / "a.txt").write_text("a" * module.MAX_WRITE_BYTES)
+    tracemalloc.start()
+    assert (
+        failed(root, "edit_file", path="a.txt", old_text="a", new_text="b" * 100_000, replace_all=True) == "too_large"
+    )
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+    assert failed(root, "write_file", path="b", content="x" * (module.MAX_WRITE_BYTES + 1)) == "too_large"
+
+
+# What is refused
+
+
+@table("path", ["../secret.txt", "/etc/passwd", "out/secret.txt", "a\0b", "~/x", "", "..\\secret.txt"])
+def test_d6_nothing_outside_is_read_or_written(root: Path, path: str) -> None:
+    if not (root / "out").is_symlink():
+        (root / "out").symlink_to(root.parent)
+    assert failed(root, "read_file", path=path) == "invalid_path"
+    assert failed(root, "write_file", path=path, content="x") == "invalid_path"
+    assert failed(root, "list_directory", path=path.removesuffix("secret.txt") or "..") == "invalid_path"
+    assert (root.parent / "secret.txt").read_text() == "outside"
+
+
+def test_d4_what_is_missing_is_not_found(root: Path) -> None:
+    for tool in ("read_file", "list_directory", "edit_file"):
+        for path in ("no", "no/where/at/all"):
+            assert failed(root, tool, path=path, **WRITES[tool]) == "not_found"
+
+
+@pytest.mark.system
+def test_what_is_no_regular_file_is_no_file(root: Path) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "device").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(root / "socket"))
+        for tool in ("read_file", "write_file", "edit_file"):
+            for name in ("a", "pipe", "device", "socket"):
+                assert failed(root, tool, path=name, **WRITES[tool]) == "invalid_path"
 
 
 def test_a_second_name_of_a_file_outside_is_never_written_through(root: Path) -> None:
     os.link(root.parent / "secret.txt", root / "linked")
     use(root, "write_file", path="linked", content="new")
-    assert (root.parent / "secret.txt").read_text() == "secret"
-    assert (root / "linked").read_text() == "new"
+    assert ((root.parent / "secret.txt").read_text(), (root / "linked").read_text()) == ("outside", "new")
 
 
-@pytest.mark.parametrize("path", [".git/config", ".GIT/hooks/pre-commit", "sub/.git/x"])
+@table("path", [".git/config", ".GIT/hooks/pre-commit", "sub/.git/x"])
 def test_what_is_gits_own_is_not_written(root: Path, path: str) -> None:
     (root / path).parent.mkdir(parents=True)
     (root / path).write_text("old")
@@ -148,74 +196,97 @@ def test_what_is_gits_own_is_not_written(root: Path, path: str) -> None:
     assert use(root, "read_file", path=path).value["text"] == "old"
 
 
-@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file", "list_directory"])
-@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1b[2Jb", "a\x7f"])
-def test_names_with_control_characters_are_refused(root: Path, tool: str, name: str) -> None:
+@table("name", ["a\nb", "a\rb", "a\x1b[2Jb", "a\x7f"])
+def test_names_with_control_characters_are_refused(root: Path, name: str) -> None:
     (root / name).write_text("x")
-    more = {"write_file": {"content": "x"}, "edit_file": {"old_text": "a", "new_text": "b"}}.get(tool, {})
-    said = use(root, tool, path=name, **more)
-    assert said.error_type == "invalid_path"
-    assert said.error_message.isprintable()
+    for tool, more in WRITES.items():
+        said = use(root, tool, path=name, **more)
+        assert said.error_type == "invalid_path"
+        assert said.error_message.isprintable()
 
 
-@pytest.mark.parametrize("flags", [0o4755, 0o2755, 0o6711])
-def test_a_file_that_runs_as_its_owner_does_not_once_it_is_written(root: Path, flags: int) -> None:
-    (root / "tool").write_text("old")
-    (root / "tool").chmod(flags)
-    use(root, "write_file", path="tool", content="new")
-    assert (root / "tool").stat().st_mode & 0o7777 == flags & 0o777
+# Links, whoever swaps them
 
 
-def test_an_edit_that_would_make_gigabytes_is_refused_before_it_is_made(root: Path) -> None:
-    (root / "a").write_text("a" * (8 << 20))
-    tracemalloc.start()
-    assert failed(root, "edit_file", path="a", old_text="a", new_text="b" * 100_000, replace_all=True) == "too_large"
-    assert tracemalloc.get_traced_memory()[1] < 64 << 20
-    tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "more", "expected"),
+@table(
+    "link, target, path, expected",
     [
-        ("b\n", "B\n", {}, {"replaced": 1, "line": 2}),
-        ("a", "A", {"replace_all": True}, {"replaced": 2, "line": 1}),
-        ("a", "A", {}, "precondition"),
-        ("zzz", "A", {}, "precondition"),
-        ("", "A", {}, "precondition"),
-        ("a", "a", {}, "precondition"),
+        *(("l", "a", "l/b/f", "inside"), ("l", "a/b/f", "l", "inside"), ("a/l", "../a/b", "a/l/f", "inside")),
+        *(("a/l", "b/../../a/b/f", "a/l", "inside"), ("l", "{root}/a", "l/b/f", "inside"), ("l", "a", "l/../a/b/f", "inside")),
+        *(("l", "..", "l/f", "invalid_path"), ("l", "../f", "l", "invalid_path"), ("l", "/", "l/etc/passwd", "invalid_path")),
+        *(("a/l", "../..", "a/l/f", "invalid_path"), ("l", "l", "l", "invalid_path")),
     ],
-)
-def test_d10_edit_file_needs_its_text_exactly_once(root: Path, old: str, new: str, more: Any, expected: Any) -> None:
-    (root / "f").write_bytes(b"a\nb\na\r\n")
-    said = use(root, "edit_file", path="f", old_text=old, new_text=new, **more)
-    if isinstance(expected, str):
-        assert said.error_type == expected
-        assert (root / "f").read_bytes() == b"a\nb\na\r\n"
-    else:
-        assert said == {"path": "f", **expected}
-        assert (root / "f").read_bytes() == b"a\nb\na\r\n".replace(old.encode(), new.encode())
+)  # fmt: skip
+def test_d6_links_inside_are_followed_and_others_are_not(
+    root: Path, link: str, target: str, path: str, expected: str
+) -> None:
+    (root / link).symlink_to(target.format(root=root))
+    try:
+        said = use(root, "read_file", path=path)
+        assert (said.value["text"] if said.ok else failed(root, "read_file", path=path)) == expected
+    finally:
+        (root / link).unlink()
 
 
-def test_what_is_too_large_is_said_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_WRITE_BYTES", 100)
-    assert failed(root, "write_file", path="a", content="x" * 101) == "too_large"
-    (root / "big").write_text("x" * 101)
-    assert failed(root, "edit_file", path="big", old_text="x", new_text="y") == "too_large"
+def test_a_workspace_on_a_link_takes_paths_by_either_name(root: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    for path in ("a/b/f", f"{link}/a/b/f", f"{root}/a/b/f"):
+        assert use(link, "read_file", path=path).value["text"] == "inside"
 
 
-def test_d10_list_directory_lists_by_name_and_page(root: Path) -> None:
-    for name in ("b", "a", "c"):
-        (root / name).write_text(name * 3)
-    (root / "d").mkdir()
-    (root / "e").symlink_to("d")
-    (root / "f").symlink_to("/etc")
-    listed = use(root, "list_directory")
-    assert listed.value[0] == {"name": "a", "type": "file", "bytes": 3}
-    assert [entry["type"] for entry in listed.value] == ["file", "file", "file", "directory", "link", "link"]
-    assert (listed.total_matches, listed.is_complete) == (6, True)
-    page = use(root, "list_directory", offset=2, limit=2)
-    assert [entry["name"] for entry in page.value] == ["c", "d"]
-    assert use(root, "list_directory", path="d/").is_complete
-    assert (page.total_matches, page.is_complete) == (6, False)
-    assert use(root, "list_directory", path="e").value == []
-    assert failed(root, "list_directory", path="a") == "invalid_path"
+def test_swapping_a_folder_for_a_link_never_leads_out(root: Path) -> None:
+    read, seen, stop = Files(Root(root)).tools["read_file"], set[str](), threading.Event()
+
+    def swap() -> None:
+        # As it should be now and then, however the threads take turns.
+        while not stop.wait(0.0002):
+            (root / "a").rename(root / "kept")
+            (root / "a").symlink_to(root.parent)
+            (root / "a").unlink()
+            (root / "kept").rename(root / "a")
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        reads = 0
+        while reads < 1_000 or ("inside" not in seen and reads < 100_000):
+            reads += 1
+            said = read("a/b/f")
+            seen.add(said.value["text"] if said.ok else said.error_type)
+    finally:
+        stop.set()
+        thread.join()
+    assert "outside" not in seen
+    assert "inside" in seen
+
+
+def test_a_folder_that_is_swapped_before_it_is_opened_never_leads_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, real = Files(Root(root)).tools["read_file"], os.open
+
+    def swapping(path: Any, *args: Any, **kwargs: Any) -> int:
+        if not (root / "kept").exists():
+            # What was looked at a moment ago is now a link to another place, with the same names in it.
+            (root / "a").rename(root / "kept")
+            (root / "a").symlink_to(root.parent)
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", swapping)
+    assert read("a/b/f").error_type == "invalid_path"
+    assert (root / "a/b/f").read_text() == "outside"
+
+
+def test_no_handle_stays_open(root: Path) -> None:
+    read = Files(Root(root)).tools["read_file"]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for path in ("a/b/f", "a/b/none", "..", "a/b/../../..", "x/y/z", "a"):
+        assert read(path).ok is (path == "a/b/f")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_workspace_must_be_a_folder(root: Path) -> None:
+    for path, error in ((root / "a/b/f", NotADirectoryError), (root / "none", FileNotFoundError)):
+        with pytest.raises(error):
+            Root(path)
