@@ -1,13 +1,15 @@
 """
-Conversations that are kept (B4): as they were sent and received, through kill -9, by several processes.
+Conversations that are kept (B4): as they were sent and received, through kill -9, by several processes; half-finished turns
+are answered when one is taken up again.
 """
 
+import json
 import signal
 import sqlite3
 import subprocess
 import sys
 
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +18,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Budget, Policy, SessionError
-from guardrails.agent.conversations import ConversationError, Conversations
+from guardrails import Budget, Duplicates, MemorySink, Policy, SessionError, Tool
+from guardrails.agent.conversations import INTERRUPTED, ConversationError, Conversations, Repaired
 from guardrails.core.values.errors import StoreError
+from guardrails.integrations.openai.loop import WIRES
 from tests.children import child
+from tests.replaying import replay
 from tests.tables import table
 
 
 USER = {"role": "user", "content": "find a hotel in Shibuya"}
-CALLS = {
-    "role": "assistant",
-    "tool_calls": [{"id": "call_0", "type": "function", "function": {"name": "search", "arguments": '{"q": 1.0}'}}],
-}
-RESULT = {"role": "tool", "tool_call_id": "call_0", "content": "none"}
-ITEMS = [
-    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA="},
-    {"type": "function_call", "id": "fc_1", "call_id": "call_0", "name": "search", "arguments": "{}"},
-    {"type": "function_call_output", "call_id": "call_0", "output": "none"},
-]
+
+
+def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:
+    if wire == "chat":
+        calls = [{"id": i, "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}} for i in ids]
+        return [{"role": "assistant", "tool_calls": calls}]
+    return [{"type": "function_call", "call_id": i, "name": "search", "arguments": '{"q": 1}'} for i in ids]
+
+
+def result(id: str, wire: str = "chat") -> dict[str, Any]:
+    if wire == "chat":
+        return {"role": "tool", "tool_call_id": id, "content": "found"}
+    return {"type": "function_call_output", "call_id": id, "output": "found"}
 
 
 @pytest.fixture
@@ -41,25 +48,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kept.db"
 
 
-def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+@pytest.fixture
+def kept(path: Path) -> Iterator[Conversations]:
+    with Conversations(path) as made:
+        yield made
 
 
-@pytest.mark.parametrize("items", [[USER, CALLS, RESULT], ITEMS], ids=["chat", "responses"])
-def test_b4_a_conversation_comes_back_as_it_was(path: Path, items: list[dict[str, Any]]) -> None:
+@table("wire", ["chat", "responses"])
+def test_b4_a_conversation_comes_back_as_it_was(path: Path, wire: Any) -> None:
+    items = [USER, *called("a", wire=wire), result("a", wire), {"type": "reasoning", "encrypted_content": "gAAA="}]
     with Conversations(path) as kept:
-        chat = kept.start("trip", settings={"model": "m"})
+        chat = kept.start(wire, wire=wire, settings={"model": "m"})
         for item in items:
             chat.append(item)
     with Conversations(path) as kept:
-        chat = kept.resume("trip")
-        assert chat == items
-        assert chat.settings == {"model": "m"}
+        chat = kept.resume(wire)
+        assert (chat, chat.settings, chat.wire) == (items, {"model": "m"}, wire)
         chat.append(USER)
     with Conversations(path) as kept:
-        chat = kept.resume("trip")
-        assert chat == [*items, USER]
+        assert list(kept.resume(wire)) == [*items, USER]
 
 
 JSON = st.recursive(
@@ -74,52 +81,45 @@ JSON = st.recursive(
 def test_whatever_is_json_comes_back_equal(
     items: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "laws.db"
-    with Conversations(path) as kept:
+    with Conversations(tmp_path_factory.getbasetemp() / "laws.db") as kept:
         chat = kept.start()
         chat.extend(items)
-        again = kept.resume(chat.id)
-        assert again == items
+        assert kept.resume(chat.id) == items
 
 
-def test_an_object_of_the_client_is_kept_as_the_server_sent_it(path: Path) -> None:
+def test_an_object_of_the_client_is_kept_as_the_server_sent_it(kept: Conversations) -> None:
     from openai.types.chat import ChatCompletionMessage
 
     sent = {"role": "assistant", "content": "hi", "thought_signature": "x"}
-    with Conversations(path) as kept:
-        chat = kept.start("s")
-        chat.append(ChatCompletionMessage.model_validate(sent))
-        assert chat == [sent]
+    chat = kept.start("s")
+    chat.append(ChatCompletionMessage.model_validate(sent))
+    assert chat == [sent]
 
 
-@pytest.mark.parametrize("item", ["", [1], 7, None, {"a": object()}, {"a": {1, 2}}])
-def test_what_is_no_json_object_is_refused_and_nothing_is_kept(path: Path, item: Any) -> None:
-    with Conversations(path) as kept:
-        chat = kept.start("s")
+def test_what_is_no_json_object_is_refused_and_nothing_is_kept(kept: Conversations) -> None:
+    chat = kept.start("s")
+    for item in ("", [1], 7, None, {"a": object()}, {"a": {1, 2}}):
         with pytest.raises(ConversationError):
             chat.extend([USER, item])
-        assert chat == [] == kept.resume("s")
+        if isinstance(item, dict):
+            with pytest.raises(ConversationError):
+                kept.start("t", settings=item)
+    assert chat == [] == kept.resume("s")
+    assert [one.id for one in kept.listed()] == ["s"]
 
 
-def test_what_was_said_stays(path: Path) -> None:
-    with Conversations(path) as kept:
-        chat = kept.start("s", messages=[USER, CALLS])
-        changes: list[Any] = [
-            chat.pop,
-            chat.clear,
-            chat.sort,
-            chat.reverse,
-            partial(chat.remove, USER),
-            partial(chat.insert, 2, RESULT),
-            partial(chat.__setitem__, 0, RESULT),
-            partial(chat.__delitem__, 0),
-            partial(chat.__imul__, 2),
-        ]
-        for change in changes:
-            with pytest.raises(ConversationError, match="appended only"):
-                change()
-        chat += [RESULT, USER]
-        assert chat == [USER, CALLS, RESULT, USER] == kept.resume("s")
+def test_what_was_said_stays(kept: Conversations) -> None:
+    chat = kept.start("s", messages=[USER, *called("a")])
+    changes: list[tuple[str, Any]] = [
+        *((name, ()) for name in ("pop", "clear", "sort", "reverse")),
+        *(("remove", (USER,)), ("insert", (2, USER)), ("__setitem__", (0, USER)), ("__delitem__", (0,))),
+        ("__imul__", (2,)),
+    ]
+    for name, arguments in changes:
+        with pytest.raises(ConversationError, match="appended only"):
+            getattr(chat, name)(*arguments)
+    chat += [result("a"), USER]
+    assert chat == [USER, *called("a"), result("a"), USER] == kept.resume("s")
 
 
 def test_conversations_of_0_2_0_are_taken_over(path: Path) -> None:
@@ -140,28 +140,21 @@ def test_conversations_of_0_2_0_are_taken_over(path: Path) -> None:
             assert kept.resume("s") == [{"role": "user", "n": 1.0}, {}]
 
 
-def test_an_unknown_id_is_named_with_the_latest(path: Path) -> None:
-    with Conversations(path) as kept:
-        with pytest.raises(ConversationError, match=r"no conversation `trip-1` in `.*`; the latest are: none"):
-            kept.resume("trip-1")
+def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(kept: Conversations) -> None:
+    with pytest.raises(ConversationError, match=r"no conversation `trip-1` in `.*`; the latest are: none"):
+        kept.resume("trip-1")
+    ids = {kept.start().id for _ in range(20)}
+    assert len(ids) == 20
+    assert all(len(name) == 16 and name.isalnum() for name in ids)
+    for bad in ("", "../x", "a/b", "x\0", "x" * 257):
+        for use in (kept.start, kept.resume):
+            with pytest.raises(SessionError):
+                use(bad)
+    kept.start("trip-12")
+    with pytest.raises(ConversationError, match="already"):
         kept.start("trip-12")
-        with pytest.raises(ConversationError, match="the latest are: `trip-12`"):
-            kept.resume("trip-1")
-
-
-def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(path: Path) -> None:
-    with Conversations(path) as kept:
-        ids = {kept.start().id for _ in range(20)}
-        assert len(ids) == 20
-        assert all(len(name) == 16 and name.isalnum() for name in ids)
-        for bad in ("", "../x", "a/b", "x\0", "x" * 257):
-            with pytest.raises(SessionError):
-                kept.start(bad)
-            with pytest.raises(SessionError):
-                kept.resume(bad)
-        kept.start("taken")
-        with pytest.raises(ConversationError, match="already"):
-            kept.start("taken")
+    with pytest.raises(ConversationError, match=r"the latest are: .*`trip-12`"):
+        kept.resume("trip-1")
 
 
 def test_all_are_listed_the_latest_first(path: Path, clock: Any) -> None:
@@ -176,24 +169,19 @@ def test_all_are_listed_the_latest_first(path: Path, clock: Any) -> None:
 
 
 def test_what_is_forgotten_is_gone_with_the_state_of_its_session(path: Path) -> None:
-    policy = Policy([Budget(max_calls=1)])
     with Conversations(path) as kept:
         kept.start("s", messages=[USER])
-        policy.session("s", store=kept.store).call("t", {}, lambda *_: 1)
+        Policy([Budget(max_calls=1)]).session("s", store=kept.store).call("t", {}, lambda *_: 1)
         kept.forget("s")
-        assert kept.listed() == []
-        assert len(kept.store) == 0
-        chat = kept.start("s")
-        assert chat == []
+        assert (kept.listed(), len(kept.store), kept.start("s")) == ([], 0, [])
         assert all(b"Shibuya" not in file.read_bytes() for file in path.parent.iterdir())
 
 
-def test_budgets_go_on_where_they_stopped(path: Path) -> None:
+def test_b4_budgets_go_on_where_they_stopped(path: Path) -> None:
     policy = Policy([Budget(max_calls=3)])
     for n in range(3):
         with Conversations(path) as kept:
-            session = policy.session("s", store=kept.store)
-            assert session.call("t", {"n": n}, lambda *_: 1).ok
+            assert policy.session("s", store=kept.store).call("t", {"n": n}, lambda *_: 1).ok
     with Conversations(path) as kept:
         session = policy.session("s", store=kept.store)
         assert session.exhausted == "budget.max_calls"
@@ -201,21 +189,99 @@ def test_budgets_go_on_where_they_stopped(path: Path) -> None:
         assert session.call("t", {"n": 9}, lambda *_: 1).ok
 
 
-@pytest.mark.parametrize("what", ["a folder", "another program's", "damaged"])
-def test_a_file_that_cannot_be_used_is_refused_with_a_reason(path: Path, what: str) -> None:
+# Half-finished turns
+
+
+@table("wire", ["chat", "responses"])
+def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: Any, kept: Conversations) -> None:
+    messages = kept.start(wire=wire, messages=[USER, *called("a", "b", "c", wire=wire), result("b", wire)])
+    session = Policy([Budget(max_calls=9)]).session("s")
+    assert messages.repair(session) == [Repaired("a", "search", False), Repaired("c", "search", False)]
+    assert [WIRES[wire].answers(message) for message in messages[-2:]] == ["a", "c"]
+    told = json.loads(messages[-2].get("content") or messages[-2]["output"])
+    assert (told["status"], told["error_type"], told["error_message"]) == ("error", "cancelled", INTERRUPTED)
+    assert "before you call it again" in told["next_action_hint"]
+    assert not told.get("retryable")
+    assert messages.repair(session) == []
+    assert session.ledger.progress["calls_used"] == 0
+
+
+@table(
+    "messages",
+    [
+        [],
+        [USER],
+        [*called("a"), result("a")],
+        # Ids that a server uses again.
+        [*called("a"), result("a"), *called("a"), result("a")],
+        [*called("a", "a"), result("a"), result("a")],
+    ],
+)
+def test_a_finished_turn_is_left_as_it_is(messages: list[dict[str, Any]], kept: Conversations) -> None:
+    chat = kept.start(messages=messages)
+    assert chat.repair(Policy().session("s")) == []
+    assert chat == messages
+
+
+def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any, kept: Conversations) -> None:
+    policy = Policy([Budget(max_calls=5), Duplicates()])
+    records = MemorySink()
+    session = policy.session("s", records=records, clock=clock)
+    session.begin_turn(calls=1)
+    # What a killed process leaves: decided and claimed, never completed.
+    left, _ = session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
+    assert left.allowed
+    assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
+
+    messages = kept.start(messages=called("a"))
+    assert messages.repair(session) == [Repaired("a", "search", True)]
+    assert json.loads(messages[-1]["content"])["error_message"] == INTERRUPTED
+    # The model may find it worth another try: it is no duplicate, but it is another call.
+    assert session.call("search", '{"q": 1}', lambda *_: "found", id="c").ok
+    assert session.ledger.progress["calls_used"] == 2
+    session.close()
+    assert [replayed.same for replayed in replay(policy.chain, records.records)] == [True] * 3
+
+
+def test_a_call_that_is_not_to_be_made_twice_is_uncertain_after_a_kill(clock: Any, kept: Conversations) -> None:
+    session = Policy(tools=[Tool(name="search", idempotent=False)]).session("s", clock=clock)
+    session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
+    assert kept.start(messages=called("a")).repair(session) == [Repaired("a", "search", True)]
+    assert session.call("search", '{"q": 1}', lambda *_: "ran twice", id="b").code == "call.uncertain"
+    session.approve(*session.pending())
+    assert session.call("search", '{"q": 1}', lambda *_: "ran", id="c").ok
+
+
+def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used(kept: Conversations) -> None:
+    session = Policy([Budget(max_calls=20)], tools=[Tool(name="pay", cost_usd=0.1)]).session("s")
+    child = session.child("agent-1", max_calls=10)
+    grandchild = child.child("agent-1", max_calls=5)
+    for one in (child, grandchild):
+        assert one.call("search", {}, lambda *_: 1).ok
+    grandchild.calls.decide("search", {"open": True}, "x", lambda *_: None)
+    assert session.ledger.progress == {"calls_used": 0, "calls_left": 10}
+    # None of them is closed: the process is gone.
+    for _ in range(2):
+        assert kept.start().repair(session) == []
+        assert session.ledger.progress == {"calls_used": 3, "calls_left": 17}
+
+
+# Faults
+
+
+@table("what", ["a folder", "another program's", "damaged"])
+def test_a_file_that_cannot_be_used_is_refused_with_a_reason(tmp_path: Path, what: str) -> None:
+    path = tmp_path / f"{what} kept.db"
     if what == "a folder":
         path.mkdir()
     elif what == "another program's":
         database = sqlite3.connect(path)
         database.execute("CREATE TABLE notes (text)")
         database.close()
-    elif what == "damaged":
+    else:
         path.write_bytes(b"no database" * 1000)
     with pytest.raises((StoreError, ConversationError), match=r"kept\.db"):
         Conversations(path)
-
-
-# Faults
 
 
 @table("damage", ["SET item = 'torn' WHERE n = 1", "SET item = '{}' WHERE n = 0"])
@@ -230,20 +296,11 @@ def test_what_is_damaged_is_named(path: Path, damage: str) -> None:
     path.unlink()
 
 
-@pytest.mark.parametrize("settings", [{"a": object()}, {"a": {1}}])
-def test_settings_are_checked_before_anything_is_kept(path: Path, settings: dict[str, Any]) -> None:
-    with Conversations(path) as kept:
-        with pytest.raises(ConversationError):
-            kept.start("s", settings=settings)
-        assert kept.listed() == []
-
-
 WRITER = """
-import os, sys
+import sys
 from guardrails.agent.conversations import Conversations
 kept = Conversations(sys.argv[1])
-chat = kept.start("s")
-n = 0
+chat, n = kept.start("s"), 0
 while True:
     chat.append({"role": "user", "content": f"message {n} " + "x" * 3000})
     n += 1
@@ -265,32 +322,20 @@ def test_b4_kill_9_loses_no_message_that_was_kept(path: Path) -> None:
         assert [message["content"].split()[1] for message in chat] == [str(n) for n in range(len(chat))]
 
 
-RESUMER = """
-import sys
-from guardrails.agent.conversations import Conversations
-with Conversations(sys.argv[1]) as kept:
-    chat = kept.resume("s")
-    chat.append({"role": "user", "content": "mine"})
-"""
-
-
-@pytest.mark.system
 def test_what_another_process_has_gone_on_with_is_refused_and_its_messages_stay(path: Path) -> None:
-    with Conversations(path) as kept:
+    with Conversations(path) as kept, Conversations(path) as others:
         chat = kept.start("s", messages=[USER])
-        assert python(RESUMER, path).returncode == 0
+        others.resume("s").append(USER)
         with pytest.raises(ConversationError, match="has 2 messages by now, not 1: another process goes on with it"):
-            chat.append(RESULT)
-        assert len(chat) == 1
-        assert len(kept.resume("s")) == 2
+            chat.append(USER)
+        assert (len(chat), len(kept.resume("s"))) == (1, 2)
 
 
-def test_a_full_disk_keeps_what_was_kept(path: Path) -> None:
-    with Conversations(path) as kept:
-        chat = kept.start("s", messages=[USER])
-        ((pages,),) = kept._database.execute("PRAGMA page_count")
-        kept._database.execute(f"PRAGMA max_page_count = {pages + 1}")
-        with pytest.raises(StoreError, match="disk is full"):
-            chat.append({"role": "tool", "content": "x" * 1_000_000})
-        assert chat == [USER]
-        chat.append(RESULT)
+def test_a_full_disk_keeps_what_was_kept(kept: Conversations) -> None:
+    chat = kept.start("s", messages=[USER])
+    ((pages,),) = kept._database.execute("PRAGMA page_count")
+    kept._database.execute(f"PRAGMA max_page_count = {pages + 1}")
+    with pytest.raises(StoreError, match="disk is full"):
+        chat.append({"role": "tool", "content": "x" * 1_000_000})
+    assert chat == [USER]
+    chat.append(USER)

@@ -1,0 +1,134 @@
+"""
+What an agent is run with: settings that are kept, a policy that it cannot write, tools of a person's own file.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from guardrails.agent.agent import how_to_go_on, prepare
+from guardrails.agent.settings import AgentError, Settings
+from guardrails.agent.tools import load_tools, replaced
+from tests.tables import table
+
+
+REGISTRY = """
+from guardrails.policy.tools import Registry
+registry = Registry()
+@registry.register(timeout=5)
+def a(): ...
+def b(): ...
+"""
+ANNOTATED = """
+from __future__ import annotations
+from dataclasses import dataclass
+@dataclass
+class Place:
+    x: int
+def look(at: Place) -> int:
+    return at.x
+"""
+
+
+def own(folder: Path, code: str, name: str = "own") -> str:
+    file = folder / f"{name}.py"
+    file.write_text(code)
+    return str(file)
+
+
+@table(
+    ("code", "names"),
+    [
+        ("def a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),
+        ("from json import dumps\ndef a(): ...\n", ["a"]),
+        ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
+        (REGISTRY, ["a"]),
+    ],
+)
+def test_a_file_offers_its_registry_its_list_or_its_public_functions(
+    tmp_path: Path, code: str, names: list[str]
+) -> None:
+    assert list(load_tools(own(tmp_path, code)).entries) == names
+
+
+@table(
+    ("code", "name", "arguments", "result"),
+    [
+        (ANNOTATED, "look", {"at": {"x": "7"}}, 7),
+        ("async def a(n: int) -> int:\n    return n + 1\n", "a", '{"n": "1"}', 2),
+    ],
+)
+def test_annotations_as_text_and_asynchronous_functions_work_too(
+    tmp_path: Path, code: str, name: str, arguments: object, result: int
+) -> None:
+    assert load_tools(own(tmp_path, code)).execute(name, arguments) == result
+
+
+def test_a_file_that_fails_is_named_with_its_error(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match=r"own\.py` cannot be run: ValueError: no key"):
+        load_tools(own(tmp_path, "raise ValueError('no key')"))
+
+
+def test_a_later_file_replaces_the_tools_of_an_earlier_one(tmp_path: Path) -> None:
+    codes = {"one": "def a(): return 1\ndef b(): return 1\n", "two": "def b(): return 2\n"}
+    first, second = replaced([load_tools(own(tmp_path, code, name)) for name, code in codes.items()])
+    assert (list(first), list(second)) == (["a"], ["b"])
+
+
+def test_what_is_given_now_stands_above_what_was_kept() -> None:
+    kept = asdict(Settings(model="m", base_url="http://a", tools=("x.py",)))
+    both = Settings.merged({**kept, "task": "old", "of a later version": 1}, {"model": "n", "base_url": None})
+    assert both == Settings(model="n", base_url="http://a", tools=("x.py",))
+    with pytest.raises(AgentError, match="--model"):
+        Settings.merged({}, {})
+
+
+def test_kept_paths_are_absolute_and_a_shipped_policy_stays_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("version: 1\n")
+    whole = Settings(
+        model="m", policy=str(tmp_path / "mine.yaml"), workspace=str(tmp_path), tools=(str(tmp_path / "t.py"),)
+    )
+    assert Settings(model="m", policy="mine.yaml", tools=("t.py",)).anywhere() == whole
+    assert Settings(model="m", policy="strict").anywhere().policy == "strict"
+
+
+@table(
+    ("place", "follows"),
+    [
+        *(("policy.yaml", True), ("work/policy.yaml", False), ("work/sub/policy.yaml", False)),
+        # It extends a file of the workspace; links lead to it which the agent could replace.
+        *(("child.yaml", False), ("work/link.yaml", False), ("work/folder/policy.yaml", False)),
+    ],
+)
+def test_a_policy_that_the_agent_could_write_is_not_read_again(tmp_path: Path, place: str, follows: bool) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    if not work.exists():
+        outside.mkdir()
+        (work / "sub").mkdir(parents=True)
+        for path in ("policy.yaml", "work/policy.yaml", "work/sub/policy.yaml", "outside/policy.yaml"):
+            (tmp_path / path).write_text("version: 1\n")
+        (tmp_path / "child.yaml").write_text("version: 1\nextends: ./work/policy.yaml\n")
+        (work / "link.yaml").symlink_to(outside / "policy.yaml")
+        (work / "folder").symlink_to(outside)
+    made = prepare(Settings(model="m", policy=str(tmp_path / place), workspace=str(work)))
+    assert (made.policy.files is not None) is follows
+
+
+@table(
+    ("cause", "option"),
+    [
+        ("budget.max_calls", "--extend max_calls=AMOUNT"),
+        ("user.budget.max_cost_usd", "--extend user.max_cost_usd=AMOUNT"),
+        ("budget.unpriced", "--forgive"),
+        ("user.budget.unpriced", "--extend user.max_cost_usd=0"),
+        ("denials.max_turns_in_a_row", "--forgive"),
+        ("loop.max_iterations", '"go on"'),
+        (None, "--forgive"),
+    ],
+)
+def test_how_a_conversation_goes_on_is_told_by_what_ended_it(cause: str | None, option: str) -> None:
+    assert how_to_go_on(cause) == option
