@@ -308,7 +308,8 @@ def certificate(tmp_path: Path) -> Path:
     key, file, config = tmp_path / "key.pem", tmp_path / "certificate.pem", tmp_path / "openssl.cnf"
     config.write_text("[req]\ndistinguished_name = named\n[named]\n")  # the machine's own may be missing
     made = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=name.example"]
-    made += ["-config", config, "-addext", "subjectAltName=DNS:name.example", "-keyout", key, "-out", file]
+    made += ["-addext", "subjectAltName=DNS:name.example"]
+    made += ["-config", str(config), "-keyout", str(key), "-out", str(file)]
     subprocess.run(made, check=True, capture_output=True)
     key.write_text(key.read_text() + file.read_text())
     return key

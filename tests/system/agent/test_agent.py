@@ -1,5 +1,5 @@
 """
-An agent with the library's own tools (D10), from end to end against the scripted server.
+An agent with the library's own tools (D10), those of a file and of MCP servers (D5), from end to end.
 """
 
 import json
@@ -14,33 +14,18 @@ from typing import Any
 
 import pytest
 
-from typer.testing import CliRunner, Result
-
 from guardrails import Conversations, Policy
-from guardrails.cli import app
 from guardrails.core.values.types import STATUSES
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
 from tests.children import child
+from tests.openai_api import problems
+from tests.tables import table
+
+from .conftest import Run
 
 
-@pytest.fixture(autouse=True)
-def loopback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-def run(server: ScriptedOpenAI, workspace: Path, *arguments: object) -> Result:
-    given = ["run", *arguments, "--base-url", server.base_url, "--workspace", workspace]
-    return CliRunner().invoke(app, [*map(str, given)])
+pytestmark = pytest.mark.system
+ALL = "edit_file exec_shell list_directory memory_read memory_write message read_file spawn web_fetch web_search write_file"
 
 
 def results(body: Body) -> list[dict[str, Any]]:
@@ -60,7 +45,7 @@ def told(content: str) -> dict[str, Any]:
     return own if isinstance(own, dict) and own.get("status") in STATUSES else {"status": "success", "result": own}
 
 
-def steps(*calls: ScriptedCall | list[ScriptedCall], answer: str = "done", **others: Any) -> Any:
+def steps(*calls: ScriptedCall, answer: str = "done", **others: list[ScriptedCall]) -> Any:
     """
     A model that makes *calls*, one turn each; a conversation about another task is played by *others*.
     """
@@ -71,13 +56,21 @@ def steps(*calls: ScriptedCall | list[ScriptedCall], answer: str = "done", **oth
         turn = sum(1 for message in body["messages"] if message["role"] == "assistant")
         if turn >= len(played) or body.get("tool_choice") == "none":
             return Text(answer if played is calls else f"{task} {answer}")
-        made = played[turn]
-        return Calls(*(made if isinstance(made, list) else [made]))
+        return Calls(played[turn])
 
     return model
 
 
-def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Path, tmp_path: Path) -> None:
+def file(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def policy(folder: Path, more: str, extends: str = "default") -> Path:
+    return file(folder, "policy.yaml", f"version: 1\nextends: {extends}\n{more}\n")
+
+
+def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Path, run: Run) -> None:
     script = steps(
         call("list_directory", {"path": "."}),
         call("write_file", {"path": "notes/a.txt", "content": "one\ntwo\n"}),
@@ -90,10 +83,7 @@ def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Pa
         answer="two lines",
     )
     with ScriptedOpenAI(script) as server:
-        search = "https://search.example/?q={query}"
-        shown = run(
-            server, workspace, "count", "--model", "gpt-5-mini", "--json", "--search", search, "--sandbox", "none"
-        )
+        shown = run(server, "count", "--json", "--search", "https://search.example/?q={query}", "--sandbox", "none")
         assert shown.exit_code == 0, shown.output
     told = results(server.requests[-1])
     assert [said["status"] for said in told] == ["success"] * 8, told
@@ -103,93 +93,58 @@ def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Pa
     assert "two lines" in json.dumps(told[6])
     assert "   message: half done" in shown.stderr
     assert json.loads(shown.stdout)["answer"] == "two lines"
-    assert (tmp_path / "state" / "guardrails").stat().st_mode & 0o077 == 0
-    listed = {tool["function"]["name"] for tool in server.requests[0]["tools"]}
-    assert listed == {
-        "edit_file", "exec_shell", "list_directory", "memory_read", "memory_write", "message", "read_file", "spawn",
-        "web_fetch", "web_search", "write_file",
-    }  # fmt: skip
+    assert (workspace.parent / "state" / "guardrails").stat().st_mode & 0o077 == 0
+    assert " ".join(tool["function"]["name"] for tool in server.requests[0]["tools"]) == ALL
 
 
-def test_no_tool_leaves_the_workspace_or_asks_a_private_address(workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("secret")
+def test_d6_no_tool_leaves_the_workspace_or_asks_a_private_address(workspace: Path, run: Run) -> None:
+    here, secret = Path.cwd(), file(workspace.parent, "secret.txt", "secret")
     script = steps(
+        call("write_file", {"path": "a.txt", "content": "a"}),
+        call("exec_shell", {"command": "pwd"}),
+        call("exec_shell", {"command": "rm -rf /"}),
         call("read_file", {"path": "../secret.txt"}),
-        call("write_file", {"path": str(tmp_path / "secret.txt"), "content": ""}),
+        call("write_file", {"path": str(secret), "content": ""}),
         call("web_fetch", {"url": "http://127.0.0.1:9/"}),
     )
     with ScriptedOpenAI(script) as server:
-        shown = run(server, workspace, "look", "--model", "m")
+        shown = run(server, "look", "--sandbox", "none")
     assert shown.exit_code == 0, shown.output
-    assert all(said["status"] != "success" for said in results(server.requests[-1]))
-    assert (tmp_path / "secret.txt").read_text() == "secret"
-    assert "secret" not in json.dumps(server.requests[-1]["messages"][3:]).replace("secret.txt", "")
+    told = results(server.requests[-1])
+    assert [said["status"] for said in told] == ["success", "success", "denied", "denied", "denied", "error"], told
+    assert [said["code"].split(".")[0] for said in told[2:5]] == ["shell", "workspace", "workspace"]
+    assert str(workspace) in json.dumps(told[1])
+    assert (Path.cwd(), secret.read_text()) == (here, "secret")
 
 
-def test_d10_a_sub_agent_works_within_the_budget_of_its_parent(workspace: Path, tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\nextends: default\nbudget: {max_calls: 3}\n")
+def test_d10_a_sub_agent_works_within_the_budget_of_its_parent(workspace: Path, run: Run) -> None:
     script = steps(
         call("spawn", {"task": "sub"}),
         call("list_directory", {"path": "."}),
         sub=[call("write_file", {"path": "a.txt", "content": "a"}), call("read_file", {"path": "a.txt"})],
     )
     with ScriptedOpenAI(script) as server:
-        shown = run(server, workspace, "delegate", "--model", "m", "--policy", policy, "--json")
+        shown = run(server, "delegate", "--policy", policy(workspace.parent, "budget: {max_calls: 3}"), "--json")
     assert shown.exit_code == 1, shown.output
-    told = json.loads(shown.stdout)
-    assert (told["code"], told["progress"]["calls_used"]) == ("budget.max_calls", 3)
+    end = json.loads(shown.stdout)
+    assert (end["code"], end["progress"]["calls_used"]) == ("budget.max_calls", 3)
     assert (workspace / "a.txt").read_text() == "a"
-    spawned = next(
-        said for body in server.requests for said in results(body) if "calls_used" in str(said.get("result"))
-    )
-    assert spawned["result"]["answer"] == "sub done"
+    said = [str(said.get("result")) for body in server.requests for said in results(body)]
+    assert any("'answer': 'sub done', 'calls_used'" in one for one in said)
     assert "-> write_file" in shown.stderr
 
 
-def test_the_policys_workspace_is_the_agents_and_commands_are_read_before_they_run(workspace: Path) -> None:
-    here = Path.cwd()
-    script = steps(
-        call("write_file", {"path": "a.txt", "content": "a"}),
-        call("read_file", {"path": "../../etc/passwd"}),
-        call("exec_shell", {"command": "rm -rf /"}),
-        call("exec_shell", {"command": "pwd"}),
-    )
-    with ScriptedOpenAI(script) as server:
-        shown = run(server, workspace, "look", "--model", "m", "--sandbox", "none")
-    assert shown.exit_code == 0, shown.output
-    told = results(server.requests[-1])
-    assert [said["status"] for said in told] == ["success", "denied", "denied", "success"], told
-    assert [said.get("code", "").split(".")[0] for said in told[1:3]] == ["workspace", "shell"]
-    assert str(workspace) in json.dumps(told[3])
-    assert Path.cwd() == here
-
-
 def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget_it_has_left(
-    workspace: Path, tmp_path: Path
+    workspace: Path, run: Run
 ) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\nextends: default\nbudget: {max_calls: 10}\n")
-    slow = f"echo $$ > {workspace}/shell; sleep 60; echo late > {workspace}/late"
-    script = steps(call("spawn", {"task": "sub"}), sub=[call("exec_shell", {"command": slow})])
-    with ScriptedOpenAI(script) as server:
-        given = [
-            "delegate",
-            "--base-url",
-            server.base_url,
-            "--model",
-            "m",
-            "--policy",
-            policy,
-            "--workspace",
-            workspace,
-            # In one, what its command says of itself is no number of ours.
-            "--sandbox",
-            "none",
-        ]
+    shell = workspace / "shell"
+    slow = f"echo $$ > {shell}; sleep 60; echo late > {workspace}/late"
+    # In a sandbox what its command says of itself is no number of ours.
+    more = ["--policy", policy(workspace.parent, "budget: {max_calls: 10}"), "--sandbox", "none"]
+    with ScriptedOpenAI(steps(call("spawn", {"task": "sub"}), sub=[call("exec_shell", {"command": slow})])) as server:
+        given = ["delegate", "--base-url", server.base_url, "--model", "m", "--workspace", workspace, *more]
         command = [sys.executable, "-m", "guardrails", "run", *map(str, given)]
         with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
-            shell = workspace / "shell"
             while not (shell.exists() and shell.read_text().strip()):
                 with suppress(subprocess.TimeoutExpired):
                     agent.wait(0.01)
@@ -199,34 +154,164 @@ def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget
             with suppress(ProcessLookupError):
                 os.killpg(os.getpgid(int(shell.read_text())), signal.SIGKILL)
             agent.communicate()
-        [kept] = json.loads(CliRunner().invoke(app, ["run", "--list", "--json"]).stdout)["conversations"]
-        shown = CliRunner().invoke(app, ["run", "--resume", kept["id"], "--json"])
+        [kept] = json.loads(run(None, "--list", "--json").stdout)["conversations"]
+        shown = run(None, "--resume", kept["id"], "--json")
         assert shown.exit_code == 0, shown.output
-    told = json.loads(shown.stdout)
-    assert [(call["tool"], call["admitted"]) for call in told["interrupted"]] == [("spawn", True)]
+    end = json.loads(shown.stdout)
+    assert [(call["tool"], call["admitted"]) for call in end["interrupted"]] == [("spawn", True)]
     # The spawn and the call of the sub-agent; all else came back.
-    assert told["progress"] == {**told["progress"], "calls_used": 2, "calls_left": 8}
+    assert end["progress"] == {**end["progress"], "calls_used": 2, "calls_left": 8}
 
 
 def test_what_needs_a_person_waits_where_there_is_no_terminal_and_another_process_answers(
-    workspace: Path, tmp_path: Path
+    workspace: Path, run: Run
 ) -> None:
-    policy, kept = tmp_path / "asking.yaml", tmp_path / "state.db"
-    policy.write_text("version: 1\nextends: agent\napprove: {tools: [write_file], reason: it stays}\n")
+    kept = workspace.parent / "state.db"
+    asking = policy(workspace.parent, "approve: {tools: [write_file], reason: it stays}", "agent")
     written = call("write_file", {"path": "a.txt", "content": "x"})
-    own = ["--model", "m", "--policy", policy, "--conversation", kept]
     with ScriptedOpenAI(steps(written, written, written)) as server:
-        shown = run(server, workspace, "write", *own)
+        shown = run(server, "write", "--policy", asking, "--conversation", kept)
         assert shown.exit_code == 0, shown.output
         assert [said["code"] for said in results(server.requests[-1])] == ["approve.pending"] * 3
     assert "nobody can be asked here" in shown.stderr
     assert not (workspace / "a.txt").exists()
     with Conversations(kept) as conversations:
         (found,) = conversations.listed()
-        session = Policy.load(policy).session(found.id, store=conversations.store)
+        session = Policy.load(asking).session(found.id, store=conversations.store)
         session.approve(session.pending()[0])
     with ScriptedOpenAI(steps(*[written] * 5)) as server:
-        run(server, workspace, "go on", "--resume", found.id, "--conversation", kept)
+        run(server, "go on", "--resume", found.id, "--conversation", kept)
         told = results(server.requests[-1])
         assert told[-1]["status"] == "success", told
     assert (workspace / "a.txt").read_text() == "x"
+
+
+# Tools of a person's own file
+
+
+@table("how", ["--json", "-q"])
+def test_what_tools_print_is_no_part_of_what_goes_to_stdout(workspace: Path, run: Run, how: str) -> None:
+    code = "print('loaded')\ndef read(page: int) -> str:\n    print('reading')\n    return 'x'\n"
+    own = ["--no-builtins", "--tools", file(workspace.parent, "talks.py", code)]
+    with ScriptedOpenAI([Calls(call("read", {"page": 1}, id="c1")), Text("All read.")]) as server:
+        shown = run(server, how, "read", *own)
+    assert (shown.stdout.strip() if how == "-q" else json.loads(shown.stdout)["answer"]) == "All read."
+    assert "loaded" in shown.stderr
+    assert "reading" in shown.stderr
+
+
+@table("body", ["sys.exit(0)", "raise asyncio.CancelledError"])
+def test_a_tool_that_would_end_the_process_has_failed_and_the_run_goes_on(workspace: Path, run: Run, body: str) -> None:
+    code = f"import asyncio, sys\ndef read(page: int) -> str:\n    {body}\nasync def later() -> str:\n    {body}\n"
+    own = ["--no-builtins", "--tools", file(workspace.parent, "quits.py", code)]
+    calls = Calls(call("read", {"page": 1}, id="c1"), call("later", {}, id="c2"))
+    with ScriptedOpenAI([calls, Text("It failed.")]) as server:
+        shown = run(server, "--json", "read", *own)
+    assert (shown.exit_code, json.loads(shown.stdout)["answer"]) == (0, "It failed.")
+    assert [one["status"] for one in results(server.requests[-1])] == ["error", "error"]
+
+
+# Tools of MCP servers
+
+SERVER = Path(__file__).parents[2] / "mcp" / "server_that_misbehaves.py"
+
+
+def test_d5_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(workspace: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    commands = {"good": sys.executable, "gone": "no-such-command"}
+    entries = {name: {"command": command, "args": [str(SERVER)]} for name, command in commands.items()}
+    servers = file(workspace.parent, "servers.json", json.dumps({"mcpServers": entries}))
+    script: list[Reply] = [
+        Calls(call("good__add", {"a": 1, "b": 2})),
+        Calls(call("good__search", {"query": "fail"})),
+        Text("three"),
+        Calls(call("good__add", {"a": 3, "b": 4})),
+        Text("seven"),
+    ]
+    with ScriptedOpenAI(script) as server:
+        shown = run(server, "add", "--mcp", servers, "--no-builtins", "--json")
+        assert shown.exit_code == 0, shown.output
+        assert "   note: the MCP server `gone` cannot be used: " in shown.stderr
+        # A resumed one connects to them again.
+        again = run(None, "once more", "--resume", json.loads(shown.stdout)["id"])
+        assert (again.exit_code, again.stdout) == (0, "seven\n"), again.output
+    assert problems(server.requests) == []
+    assert {tool["function"]["name"] for tool in server.requests[0]["tools"]} >= {"good__add", "good__search"}
+    said = [json.loads(m["content"]) for m in server.requests[-1]["messages"] if m["role"] == "tool"]
+    assert (said[0], said[1]["status"], said[2]) == (3, "error", 7)
+
+
+@table(("text", "why"), [(None, "cannot read"), ("{", "servers.json"), ('{"mcpServers": 1}', "")])
+def test_a_file_of_servers_that_cannot_be_used_is_refused_before_anything_starts(
+    workspace: Path, run: Run, text: str | None, why: str
+) -> None:
+    pytest.importorskip("mcp")
+    servers = workspace.parent / "servers.json"
+    if text is not None:
+        servers.write_text(text)
+    shown = run(None, "add", "--base-url", "http://127.0.0.1:9", "--model", "m", "--mcp", servers)
+    assert (shown.exit_code, why in shown.stderr) == (2, True)
+    assert "Traceback" not in shown.output
+    assert "conversation " not in shown.stderr
+
+
+# Conversations of one user that share a budget
+
+LOOK = "def look(n: int) -> str:\n    return f'found {n}'\n"
+
+
+def twice(body: Any, n: int) -> Any:
+    turns = sum(1 for message in body["messages"] if message["role"] == "assistant")
+    if turns >= 2 or body.get("tool_choice") == "none":
+        return Text("that is all")
+    return Calls(call("look", {"n": n}, id=f"call_{n}"))
+
+
+def resumed(stderr: str) -> str:
+    return stderr.partition("--resume ")[2].split()[0]
+
+
+def test_the_conversations_of_a_user_share_a_budget_that_can_be_raised(workspace: Path, run: Run) -> None:
+    scoped = policy(workspace.parent, "scopes: {user: {budget: {max_calls: 3}}}")
+    new = ["--policy", scoped, "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
+    with ScriptedOpenAI(twice) as server:
+        ends = [run(server, user, *new, "--scope", f"user={user}") for user in ("me", "me", "you")]
+        assert [each.exit_code for each in ends] == [0, 1, 0], ends[1].output
+        assert "user.max_calls=AMOUNT" in ends[1].stderr
+        again = run(server, "--resume", resumed(ends[1].stderr), "--extend", "user.max_calls=5")
+        assert again.exit_code == 0, again.output
+        assert "limits raised: user.max_calls by 5" in again.stderr
+
+
+@table(
+    ("given", "said"),
+    [
+        ([], "the scopes of the policy are `user`, and the session says none"),
+        (["me"], "`--scope` takes NAME=ID, such as `user=me`, not `me`"),
+        (["user=a/b"], "the id of the scope `user` must not hold `..`, `/`"),
+        (["user=me", "team=us"], "the scopes of the policy are `user`, and the session says team, user"),
+    ],
+)
+def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run, given: list[str], said: str) -> None:
+    scoped = policy(workspace.parent, "scopes: {user: {budget: {max_calls: 3}}}")
+    with ScriptedOpenAI(twice) as server:
+        shown = run(server, "one", "--policy", scoped, *(part for one in given for part in ("--scope", one)))
+    assert (shown.exit_code, said in shown.output) == (2, True), shown.output
+
+
+def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has_one(workspace: Path, run: Run) -> None:
+    capped = policy(workspace.parent, "budget: {max_cost_usd: 0.5}")
+    new = ["--policy", capped, "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
+    with ScriptedOpenAI(twice) as server:
+        ended = run(server, "one", *new)
+        assert ended.exit_code == 1
+        for part in (
+            "The cost limit ($0.50) cannot be held any more",
+            "1 response of unknown price",
+            "ended by budget.unpriced",
+            "--forgive",
+        ):
+            assert part in ended.stderr
+        capped.write_text(f"{capped.read_text()}prices: {{m: {{input_mtok: 1.0}}}}\n")
+        again = run(server, "--resume", resumed(ended.stderr), "--forgive", "and now?")
+    assert "that is all" in again.stdout, again.output
