@@ -113,7 +113,7 @@ def observed(calls: int, worked: int) -> None:
 def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:
     """
     *rows* in columns, the first row their headings. Cells are wrapped at the terminal's width; without a terminal a row is
-    one line. *figures*: all columns but the first are numbers, which end in one column.
+    one line. *figures*: all columns but the first are numbers, which end in one column and are never wrapped.
     """
     from rich.console import Console
     from rich.table import Table
@@ -122,7 +122,8 @@ def table(rows: Iterable[Sequence[str]], *, figures: bool = False) -> None:
     headings, *others = [[Text(printable(cell)) for cell in row] for row in rows]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for n, name in enumerate(headings):
-        grid.add_column(name, justify="right" if figures and n else "left", overflow="fold", no_wrap=figures and not n)
+        whole = max((len(row[n]) for row in others), default=0) if figures and n else None
+        grid.add_column(name, justify="right" if figures and n else "left", overflow="fold", min_width=whole)
     for row in others:
         grid.add_row(*row)
     person = sys.stdout.isatty() or "COLUMNS" in os.environ

@@ -13,7 +13,7 @@ import typer
 
 import guardrails
 
-from guardrails.offline.figures import duration, plural, share, usd, visible
+from guardrails.offline.figures import plural, share, usd, visible
 
 from .files import Files, Html, inputs_of, must_have, write_page, write_whole
 from .printing import Json, Quiet, fail, observed, points, print_json, printable, progress, say, table
@@ -34,8 +34,6 @@ COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], str]], ...]]" = (
     ("retried", lambda t: share(t.retries.n, t.retriable)),
     ("repeat", lambda t: share(t.repeated, t.calls)),
     ("loop", lambda t: share(t.idle, t.calls)),
-    ("no end", lambda t: share(t.unsaid, t.results)),
-    ("p99", lambda t: duration(t.p99_ms)),
 )
 """The page and the JSON have more of them."""
 
@@ -55,8 +53,7 @@ def report(
 
     wasted: calls that were idle, refused for their arguments, or failed. retried: failed calls that were made again
     soon. repeat: the same call as one of the last 20. loop: repeats with the same result and nothing new done in
-    between. no end: successes that do not say whether they are complete. p99: 99 of 100 calls took no longer. Reads
-    what `replay` reads.
+    between. The page and the JSON have all figures. Reads what `replay` reads.
 
     \b
     Examples:
@@ -120,7 +117,7 @@ def _show(found: "Quality") -> None:
     tools = ranked(found.tallies.values())
     say(f"{_seen(found)}, {plural(len(tools), 'tool')}")
     typer.echo()
-    rows = [(visible(tally.tool)[:22], *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
+    rows = [(visible(tally.tool), *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
     table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
     typer.echo()
     observed(*(sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked")))

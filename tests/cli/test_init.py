@@ -187,3 +187,10 @@ def test_what_cannot_be_done_is_said_and_nothing_is_written(
     assert done.exit_code == code, done.output
     assert says in done.stderr
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@table("tool, proposed", [("sendMail", True), ("send_mail", True), ("order_status", False), ("status_of_order", False)])
+def test_the_first_word_of_a_name_proposes_that_a_tool_acts_once(tmp_path: Path, tool: str, proposed: bool) -> None:
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", [call(0, tool, "text")])
+    assert guardrails("init", seen, "-o", path, "--force").exit_code == 0
+    assert ("idempotent: false" in path.read_text()) == proposed

@@ -63,7 +63,7 @@ def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
     said = " ".join(replay("strict", transcript).stdout.split())
     assert "budget.max_elapsed, growth: no times in sessions of lab" in said
     # A long path is broken at the width of the terminal.
-    assert f"`{transcript}`:1linecouldnotberead,thefirstisline7" in said.replace(" ", "")
+    assert f"`{transcript}`:couldnotread1line,thefirstisline7" in said.replace(" ", "")
 
 
 def test_records_of_a_policy_that_observed_say_what_it_would_have_refused(tmp_path: Path, clock: Any) -> None:
@@ -204,7 +204,10 @@ def test_a_folder_without_calls_says_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     shown = replay("default", tmp_path)
     assert (shown.exit_code, shown.stdout) == (1, "")
-    assert f"no calls found: `{tmp_path}/notes.txt`: no JSON objects, 1 line, 6 bytes; what is read: " in shown.stderr
+    assert (
+        f"no calls found: `{tmp_path}/notes.txt`: no calls that can be read in 1 line, the first is line 1: hello; what is read: "
+        in shown.stderr
+    )
 
 
 def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Validation
 from guardrails.cli import app
+from guardrails.offline.figures import NONE
 from tests.pages import document
 from tests.tables import table
 
@@ -74,6 +75,18 @@ def test_the_table_names_what_to_redesign_first_and_why(records: Path) -> None:
     shown = report(records, "-q")
     assert "Redesign first" in shown
     assert "1. search: " in shown
+
+
+def test_the_figures_of_a_tool_stand_on_one_line_and_its_name_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "mcp__atlassian__getConfluencePageDescendantsById"
+    lines = [{"session_id": "s", "tool": name, "arguments": {"n": n % 2}, "result": "x"} for n in range(1234)]
+    (tmp_path / "calls.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = report(tmp_path / "calls.jsonl", "-q").splitlines()[3:5]
+    assert rows[0].split()[1:] == ["1,234", "1,232", "0", "%", NONE, "99.8", "%", "99.8", "%"]
+    assert rows[0].split()[0] + rows[1].strip() == name
 
 
 def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tmp_path: Path) -> None:

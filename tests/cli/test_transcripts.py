@@ -46,7 +46,11 @@ def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Pat
         found = json.loads(run(*command, tmp_path, "--json", "--html", page).stdout)
         for each in found.get("judgements", [found]):
             assert each["read_as"] == {str(tmp_path / name): kind for name, kind in read.items()}
-            assert each["without_calls"] == {str(tmp_path / "notes.txt"): "no JSON objects, 1 line, 16 bytes"}
+            assert each["without_calls"] == {
+                str(
+                    tmp_path / "notes.txt"
+                ): "no calls that can be read in 1 line, the first is line 1: what I have seen"
+            }
         assert document(page.read_text())["data"] == found
 
 

@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -141,7 +142,8 @@ def _kind(file: Input) -> str:
     with suppress(OSError, EOFError, zlib.error):
         if path.is_file():
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
-                first = opened.readline(LONGEST_LINE)
+                # A blank line says nothing.
+                first = next(filter(bytes.strip, iter(partial(opened.readline, LONGEST_LINE), b"")), b"")
     if first.startswith(_PARQUET):
         return "parquet"
     return "records" if is_record(parsed(first)) else "transcript"

@@ -19,7 +19,7 @@ from guardrails.core.retries.serving import LOOPS, RETRIES
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.trail import Situation
 from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
-from guardrails.offline.transcripts.files import SHOWN, what_is_read
+from guardrails.offline.transcripts.files import SHOWN, nothing_found, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
 
 from .beliefs import ALONE, believed, believed_corrections
@@ -166,7 +166,7 @@ def train(
     if not found.facts:
         why = "there are no failed calls in these records, so there is nothing to learn from yet"
         # Why there is nothing may be that nothing could be read.
-        read_as = () if found.files else (what_is_read(() if found.notices else records),)
+        read_as = () if found.files else (what_is_read() if found.notices else nothing_found(records, {}),)
         raise NothingFoundError("; ".join((why, *found.notices[:SHOWN], *read_as)))
     try:
         present = read_model(output, LOOPS if loops else RETRIES) if output.exists() else None

@@ -71,10 +71,11 @@ def _guesses(tally: Tally, tool: Tool) -> Iterator[tuple[str, tuple[Any, str]]]:
     """
     Yields declarations that a tool's name and the cost of its calls propose.
     """
-    first = TOKEN.findall(own_name(tally.tool).lower())[:1]
-    if tool.read_only is None and not (LOOKS | {"query"}).isdisjoint(first):
+    words, looks = [word.lower() for word in TOKEN.findall(own_name(tally.tool))], LOOKS | {"query"}
+    if tool.read_only is None and not looks.isdisjoint(words[:1]):
         yield "read_only", (True, "by its name only: it changes nothing")
-    if not tool.read_only and not ONCE.isdisjoint(first):
+    # The order of an `order_status` is a thing.
+    if not tool.read_only and not ONCE.isdisjoint(words[:1]) and looks.isdisjoint(words):
         if tool.idempotent is None:
             yield "idempotent", (False, "by its name only: it is not run again while nobody knows how it ended")
         if not tool.repeats:

@@ -5,9 +5,6 @@ Calls that somebody's agent made, in one form, and the events that a format make
 Formats hand on the values of a transcript as they are, of whatever type: the join takes of them what has the type that it should have.
 """
 
-import re
-
-from ast import literal_eval
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
@@ -27,13 +24,8 @@ from guardrails.core.values.usage import read_usage
 from .fields import amount, arguments_of, count, text, text_of, time_ms
 
 
-_PRINTED: Final = re.compile(r"(?:CallToolResult\()?(?:meta=\S{1,200} )?(?:content=)?\[TextContent\(type='text', text=")
-"""A result of MCP as Python prints it."""
-_BLOCK: Final = re.compile(r"TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")", re.DOTALL)
 _PLAIN: Final = Carried(None)
 """A content without a carrier."""
-Session = str | tuple[str, str]
-"""A session's id, or (id, run) where the name has more than one life."""
 
 
 @dataclass(slots=True)
@@ -103,13 +95,6 @@ class RecordedCall:
     """What `sign` says of *tool* and *arguments*, where it was asked already."""
 
     @property
-    def session(self) -> Session:
-        """
-        The session, its life told apart.
-        """
-        return (self.session_id, self.run) if self.run else self.session_id
-
-    @property
     def signature(self) -> int | None:
         """
         The signature, taken from tool and arguments if it was not recorded. None if they cannot be signed.
@@ -176,7 +161,7 @@ class Came(NamedTuple):
     The result of the call *key* came. Only the first counts.
     """
 
-    session: Session
+    session: str
     key: Hashable
     content: Any = None
     """None: the transcript does not hold it."""
@@ -197,7 +182,7 @@ class Used(NamedTuple):
     A response used tokens, and cost so much: told of its first call. Told again, the larger output counts.
     """
 
-    session: Session
+    session: str
     response: Hashable
     usage: Any = None
     """An object with numbers of tokens, by the names of any program."""
@@ -226,9 +211,9 @@ def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
     """
     Returns the calls of *events* in the order in which they were made, with their results.
     """
-    lengths = Counter[Session]()
-    keyed: dict[tuple[Session, Hashable], RecordedCall] = {}
-    firsts: defaultdict[Session, dict[Hashable, RecordedCall]] = defaultdict(dict)
+    lengths = Counter[tuple[str, str]]()
+    keyed: dict[tuple[str, Hashable], RecordedCall] = {}
+    firsts: defaultdict[str, dict[Hashable, RecordedCall]] = defaultdict(dict)
     """Of a session's responses the first call."""
     calls, used = [], []
     for event in events:
@@ -238,19 +223,19 @@ def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
             if (known := keyed.get((event.session, event.key))) is not None and not known.has_result:
                 _end(known, event)
         elif text(event.call.tool):
-            call, session = event.call, event.call.session
+            call, session = event.call, event.call.session_id
             if event.key is not None:
                 if keyed.setdefault((session, event.key), call) is not call:
                     continue
                 call.has_result = False
             call.tool = bounded_name(call.tool) if len(call.tool) > MAX_CHARS else call.tool
-            call.source, call.call_index = call.source or source, lengths[session]
+            call.source, call.call_index = call.source or source, lengths[session, call.run]
             call.ts_ms = time_ms(event.at) if call.ts_ms is None else call.ts_ms
             call.id, call.model, call.arguments = text(call.id), text(call.model), arguments_of(call.arguments)
             if event.response is not None:
                 first = firsts[session].setdefault(event.response, call)
                 call.turn = first.turn or len(firsts[session])
-            lengths[session] += 1
+            lengths[session, call.run] += 1
             calls.append(call)
     for event in used:
         if event.response in firsts[event.session]:
@@ -274,21 +259,18 @@ def _end(call: RecordedCall, came: Came) -> None:
     Put a result into *call*. What its format does not say of a failure is read from it, as in a session.
     """
     told, failed, kind = text_of(came.content), came.failed, call.error_type
-    if "[TextContent(" in told and _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
-        carried = Carried(None, told.rstrip(")").endswith("isError=True"), "\n".join(map(literal_eval, blocks)))
-    else:
-        carried = content_of(told) if '"text"' in told else _PLAIN
+    carried = content_of(told) if '"text"' in told else _PLAIN
     # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
     if carried.text is not None and not (carried.failed and failed is False):
         told = carried.text
-    # A failure that the format tells is read only for the kind that an envelope of this library names.
-    read = reading_of(told) if failed is None or (failed and kind is None and '"error_type"' in told) else None
-    failed = carried.failed or not read.ok if failed is None and read is not None else failed
+    # What a format calls good may still say otherwise, which is judged later.
+    read = None if failed is False else reading_of(told)
+    failed = failed or (read is not None and (carried.failed or not read.ok))
     call.has_result, call.is_error, call.result = True, failed, None if came.content is None else told
-    if failed and kind is None:
-        found = (read and read.error_type) or kind_of_text(told) or "other"
+    if failed and read is not None and kind is None:
+        found = read.error_type or kind_of_text(told) or "other"
         kind = came.kind if found == "other" else found
-        call.http_status = (read and read.http_status) or status_in(told)
+        call.http_status = read.http_status or status_in(told)
     call.error_type = kind if failed else None
     if came.shown is not None and came.shown != call.result:
         call.plain_hash, call.masked_hash = result_hash(came.shown), masked_result_hash(came.shown)

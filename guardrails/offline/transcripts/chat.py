@@ -11,11 +11,12 @@ ids of messages may be used again. The only result in a user's message is that o
 
 import re
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from .fields import ITEM_CALLS, ITEM_OUTPUTS, NOTHING, at, item_call, mapping, objects, text, text_of, time_ms
+from .fields import ITEM_CALLS, ITEM_OUTPUTS, at, item_call, mapping, objects, text, text_of, time_ms
 
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
@@ -29,7 +30,7 @@ _ANSWER: Final = re.compile(r"^\[(\w{1,60})(?: for (?s:.{1,2000}?))?\] Result:\s
 _TAG: Final = re.compile(r"<(\w{1,60})>")
 _ASIDE: Final = "<environment_details>"
 _DENIED: Final = "The user denied this operation"
-_WORDS: Final = ("The tool execution failed", _DENIED)
+_FAILED: Final = re.compile(rf"The tool execution failed|{_DENIED}|Command.{{0,200}}was not successful")
 """Of Cline and Roo, where a call failed."""
 
 Part = Mapping[str, Any]
@@ -44,13 +45,14 @@ def _fits(value: Any) -> bool:
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
-    sessions = dict[str, _Session]()
-    for number, value in values:
-        for name, held, parts in _conversations(value, file if number == 1 else f"{file}:{number}", file):
-            session = sessions.setdefault(name, _Session(name))
-            session.step += not _is_part(held)
-            for part in parts:
-                yield from session.events(part, held)
+    sessions: defaultdict[str, list[tuple[Part, Part]]] = defaultdict(list)
+    """The messages and items of each, with the objects that hold them."""
+    # By its place and not its line: a blank line changes no name.
+    for place, (_, value) in enumerate(values, 1):
+        for name, held, parts in _conversations(value, file if place == 1 else f"{file}:{place}", file):
+            sessions[name] += [(part, held) for part in parts]
+    for name, own in sessions.items():
+        yield from _session(name, own)
 
 
 def _conversations(value: Any, unnamed: str, file: str) -> Iterator[Conversation]:
@@ -61,7 +63,7 @@ def _conversations(value: Any, unnamed: str, file: str) -> Iterator[Conversation
         for place, one in enumerate(objects(value)):
             yield from _conversations(one, f"{unnamed}/{place}", file)
     elif type(value) is list:
-        yield unnamed, NOTHING, list(objects(value))
+        yield unnamed, {}, list(objects(value))
     else:
         held = mapping(value)
         own = held.get("id") if "messages" in held else None
@@ -83,55 +85,53 @@ def _is_part(value: Any) -> bool:
     return _is_item(part) or (part.get("role") in _ROLES and not _SAID.isdisjoint(part) and not foreign)
 
 
-class _Session:
+def _session(name: str, parts: Sequence[tuple[Part, Part]]) -> Iterator[Event]:
     """
-    A conversation as it goes on.
+    Yields what the messages or items of a session say. A result is known by the id of its call or, without one, by its tool.
     """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.step = 0
-        """Items of one step are of one response; a message with calls is a step."""
-        self.open: list[tuple[Any, RecordedCall]] = []
-        """The calls that have no result yet, with their keys: of the latest message, or of all items."""
-        self.before: Part = NOTHING
-        """The latest message or item."""
-
-    def events(self, part: Part, held: Part) -> Iterator[Event]:
-        """
-        Yields what a message or an item says that *held* holds. A result is known by the id of its call or, without one, by its tool.
-        """
-        before, self.before = self.before, part
-        if calls := list(_calls_in(part)):
-            yield from self._made(part, calls, held)
-            return
-        results = list(_results_in(part))
-        self.step += bool(results) or part.get("role") in ("system", "developer", "user")
+    step = 0
+    """Items of one step are of one response; a message with calls is a step."""
+    before: Part = {}
+    holder: Part = {}
+    waiting: list[Made] = []
+    """The calls that have no result yet: of the latest message, or of all items."""
+    for part, held in parts:
+        calls, results, spoken = list(_calls_in(part)), list(_results_in(part)), part.get("role")
+        step += held is not holder and held is not part
+        if not calls:
+            step += bool(results) or spoken in ("system", "developer", "user")
+        elif not _is_item(part):
+            step, waiting = step + 1, []
+        yield from _made(name, part, calls, held, step, waiting)
         said = text_of(before.get("content"))
-        for of, content, failed in results:
+        for of, content, failed in () if calls else results:
             values, said = _tagged(said, of)
-            if values is not None and not any(of in (call.id, call.tool) for _, call in self.open):
-                yield from self._made(before, [(None, of, values)], held)
-            only = self.open if part.get("role") == "user" and len(self.open) == len(results) == 1 else []
-            if found := [each for each in self.open if of in (each[1].id, each[1].tool)] or only:
-                key, denied = found[0][0], text_of(content).startswith(_DENIED)
-                self.open.remove(found[0])
-                yield Came(self.name, key, content, failed, _time(part), kind="cancelled" if denied else "other")
+            if values is not None and not any(of in (one.call.id, one.call.tool) for one in waiting):
+                step, waiting = step + 1, []
+                yield from _made(name, before, [(None, of, values)], held, step, waiting)
+            only = waiting[0] if spoken == "user" and len(waiting) == len(results) == 1 else None
+            if found := next((one for one in waiting if of in (one.call.id, one.call.tool)), only):
+                waiting.remove(found)
+                denied = text_of(content).startswith(_DENIED)
+                yield Came(name, found.key, content, failed, _time(part), kind="cancelled" if denied else "other")
+        holder, before = held, part
 
-    def _made(self, part: Part, calls: list[tuple[Any, str, Any]], held: Part) -> Iterator[Event]:
+
+def _made(
+    name: str, part: Part, calls: list[tuple[Any, str, Any]], held: Part, step: int, waiting: list[Made]
+) -> Iterator[Event]:
+    """
+    Yields the *calls* of a message or an item that *held* holds, which are *waiting* then, and the usage of their response.
+    """
+    metrics, info = mapping(part.get("metrics")), mapping(part.get("modelInfo"))
+    own = {f"{side}_tokens": at(metrics, "tokens", side) for side in ("prompt", "completion")}
+    model = part.get("model") or info.get("id", info.get("modelId")) or held.get("model")
+    for id_, tool, arguments in calls:
+        yield Used(name, step, part.get("usage") or held.get("usage") or own, part.get("cost", metrics.get("cost")))
+        call = RecordedCall(name, tool, arguments, id=text(id_), model=model)
         item = _is_item(part)
-        if not item:
-            self.step, self.open = self.step + 1, []
-        metrics, info = mapping(part.get("metrics")), mapping(part.get("modelInfo"))
-        own = {f"{side}_tokens": at(metrics, "tokens", side) for side in ("prompt", "completion")}
-        usage = part.get("usage") or held.get("usage") or own
-        yield Used(self.name, self.step, usage, part.get("cost", metrics.get("cost")))
-        model = part.get("model") or info.get("id", info.get("modelId")) or held.get("model")
-        for id_, tool, arguments in calls:
-            call = RecordedCall(self.name, tool, arguments, id=text(id_), model=model)
-            key = (call.id if item else None) or id(call)
-            self.open.append((key, call))
-            yield Made(call, key, self.step, _time(part) or (_time(held) if item else None))
+        waiting.append(Made(call, (item and call.id) or id(call), step, _time(part) or (_time(held) if item else None)))
+        yield waiting[-1]
 
 
 def _tagged(said: str, tool: Any) -> tuple[dict[str, str] | None, str]:
@@ -202,8 +202,7 @@ def _has_failed(said: str) -> bool | None:
     """
     Returns True if Cline or Roo says in a result that its call failed; None: it does not say.
     """
-    first = said.partition("\n")[0]
-    return said.startswith(_WORDS) or (first.startswith("Command") and "was not successful" in first) or None
+    return _FAILED.match(said) is not None or None
 
 
 CHAT: Final = Format("chat", _fits, _events)

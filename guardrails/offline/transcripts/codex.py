@@ -2,7 +2,7 @@
 Codex CLI: rollouts (JSON lines of `session_meta`, `turn_context`, `response_item`, `event_msg`), and what `codex exec --json` prints.
 
 A command's exit code stands in the header of its output, or in the metadata of an older one. In code mode a call is a script: it has failed
-if it says so, if an end of a command that it shows is another exit code than 0, or if an item that was completed while it ran has failed.
+if it says so, if an end that it shows is a failure, or if an item that was completed while it ran has failed.
 The tokens of a response come after its calls. Actions of the program or its server (web search, the search for tools) are no calls.
 """
 
@@ -33,16 +33,16 @@ _FAILED: Final = re.compile(
     r"\w{1,40}(?: \w{1,40})? failed\b|failed (?:in sandbox|to)\b|execution error|aborted by user|unsupported call|sandbox error"
     r"|command timed out|exec_command failed"
 )
+_SHOWN: Final = re.compile(
+    r'(?<!\\)"(?:exit_code"\s*:\s*-?[1-9]|isError"\s*:\s*true|status"\s*:\s*"rejected",\s*"reason")'
+)
+"""In what a script has shown, at any depth: the end of a command, a result of MCP, a promise that was settled."""
 
 
 def _fits(value: Any) -> bool | None:
     kind = text(at(value, "type"))
-    if type(at(value, "payload")) is dict:
-        # Newer versions add kinds of lines.
-        return kind in _LINES or (None if kind else False)
-    # Until mid-2025 items stood bare, below a head.
-    head = type(value) is dict and ("record_type" in value or value.keys() >= {"id", "instructions"})
-    return head or (None if kind in ("message", "reasoning", *ITEM_CALLS, *ITEM_OUTPUTS) else False)
+    # Newer versions add kinds of lines.
+    return kind in _LINES or None if kind and type(at(value, "payload")) is dict else False
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
@@ -52,9 +52,7 @@ def _events(values: Values, file: str) -> Iterator[Event]:
     running: dict[str | None, bool] = {}
     """The ids of scripts, and whether something in them has failed."""
     for _, line in values:
-        kind, item, time = line.get("type"), line.get("payload"), line.get("timestamp")
-        if type(item) is not dict:
-            kind, item = "session_meta" if "instructions" in line else "response_item", line
+        kind, item, time = line["type"], line["payload"], line.get("timestamp")
         what, id_, output = item.get("type"), text(item.get("call_id")), item.get("output")
         if kind == "session_meta" and session == file and text(item.get("id")):
             # The file's own name comes first; a fork repeats its parent's.
@@ -92,8 +90,7 @@ def _came(session: str, id_: str | None, output: Any, failing: bool, time: Any) 
     """
     told = text_of(output)
     if told.startswith('{"output":') and (older := mapping(json_in(told))):
-        seconds = amount(at(older, "metadata", "duration_seconds"))
-        ms = None if seconds is None else seconds * 1000
+        ms = 1000 * (amount(at(older, "metadata", "duration_seconds")) or 0) or None
         return Came(session, id_, older.get("output"), _failed(older.get("metadata")), time, ms, "exec_nonzero")
     header = next(_HEADER.finditer(told))
     below, ms = told[header.end() :], float(header["wall"]) * 1000 if header["wall"] else None
@@ -118,14 +115,13 @@ def _failed(end: Any) -> bool:
 
 def _shows_failure(piece: str) -> bool:
     """
-    Whether something that a script has shown, or one of the things in it, is the end of a command or of a call that failed.
+    Whether something that a script has shown, as text or as JSON, is the end of a command or of a call that failed.
     """
+    header = next(_HEADER.finditer(piece))
+    if _SHOWN.search(piece) or (header["exit"] or header["code"] or "0") != "0":
+        return True
     value = json_in(piece) if piece.lstrip()[:1] in ("{", "[") else None
-    if value is None:
-        header = next(_HEADER.finditer(piece))
-        return (header["exit"] or header["code"] or "0") != "0"
-    ends = (mapping(end.get("value")) or end for end in objects(value if type(value) is list else [value]))
-    return any(_failed(end) or not reading_of(end).ok for end in ends)
+    return not all(reading_of(end).ok for end in objects(value if type(value) is list else [value]))
 
 
 def _prints(value: Any) -> bool:
@@ -136,23 +132,24 @@ def _printed(values: Values, file: str) -> Iterator[Event]:
     """
     Yields what lines of `codex exec --json` say, whose usage is that of all responses to one prompt.
     """
-    session, completed, response = file, 0, 0
+    session, run, completed, response = file, 0, 0, 0
     for _, line in values:
         item, kind = mapping(line.get("item")), line["type"]
         tool, arguments = _call_of(item)
         if kind == "thread.started":
-            session = text(line.get("thread_id")) or session
+            session, run = text(line.get("thread_id")) or session, run + 1
         elif kind == "turn.completed":
             yield Used(session, response, line.get("usage"))
         elif tool is not None:
+            # Ids are counted anew when a thread is resumed.
             id_, response = text(item.get("id")), completed
-            yield Made(RecordedCall(session, tool, arguments, id=id_).declared(TOOLS.get(tool)), id_, response)
+            yield Made(RecordedCall(session, tool, arguments, id=id_).declared(TOOLS.get(tool)), (run, id_), response)
             if kind == "item.completed":
                 completed += 1
                 content = item.get("error") or item.get("result") or item.get("aggregated_output", item.get("status"))
                 content = mapping(content).get("content", mapping(content).get("message", content))
                 failure: ErrorType = "exec_nonzero" if item.get("exit_code") else "other"
-                yield Came(session, id_, content, _failed(item), kind=failure)
+                yield Came(session, (run, id_), content, _failed(item), kind=failure)
 
 
 def _call_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:

@@ -5,7 +5,6 @@ Fields of foreign JSON as the types that they should have. A field of another ty
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -15,7 +14,6 @@ from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from guardrails.sinks.rotate import parsed
 
 
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 MAX_NUMBER: Final = 2**53
 """Counts, times and sizes above this are no such thing."""
 
@@ -52,7 +50,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
     """
     Returns *value* if it is a JSON object, else an empty one.
     """
-    return value if type(value) is dict else NOTHING
+    return value if type(value) is dict else {}
 
 
 def listed(value: Any) -> list[Any]:

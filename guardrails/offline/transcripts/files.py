@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import entry_points
-from json import JSONDecoder
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,15 +26,12 @@ from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import name_before, parsed, rotated
 
-from .call_lines import CALL_LINES
-from .calls import Format, RecordedCall, Report, Session, joined
+from .calls import Format, RecordedCall, Report, joined
 from .chat import CHAT
-from .claude_code import CLAUDE_CODE
 from .codex import CODEX, CODEX_EXEC
+from .coding_clis import CLAUDE_CODE, GEMINI_CLI, OPENCODE
 from .fields import mapping
-from .gemini_cli import GEMINI_CLI
-from .opencode import OPENCODE
-from .own_records import OWN_RECORDS
+from .own_records import CALL_LINES, OWN_RECORDS
 from .spans import LANGSMITH, SPANS
 
 
@@ -48,18 +44,13 @@ MANY: Final = 15
 """Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
 _CLOCKS_MS: Final = 946_684_800_000
 """The year 2000: an earlier time is none of a clock."""
-_SAMPLE: Final = 200
-"""Values of a file without calls of which a person is told the keys."""
 _ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json)){1,3}\Z")
 """Of a file's name, that say how it is kept."""
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 _HEAD: Final = 512
 _CUT: Final = 60
-"""Characters of a line that could not be read that a notice shows."""
-
-
-Progress = Callable[[str], object]
+"""Characters of a line that could not be read, or of the first of a file without calls, that a notice shows."""
 
 
 class ReaderError(GuardrailsError):
@@ -114,7 +105,7 @@ def _files_below(path: str) -> Iterator[Input]:
         yield from (Input(name, True, source) for name in shown if Path(name).is_file())
 
 
-def calls_of(files: Iterable[Input], report: Report, tell: Progress | None = None) -> list[RecordedCall]:
+def calls_of(files: Iterable[Input], report: Report, tell: Callable[[str], object] | None = None) -> list[RecordedCall]:
     """
     Returns the calls of *files*, each once. Remarks on the way go into *report*, the progress to *tell*.
 
@@ -150,19 +141,19 @@ def add_once(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall])
     The first file that holds a call keeps it, and the calls of a session that goes on behind copies are of that file's
     session. A fork, which has another name, begins with its first own call. A call without a result gets that of a later file.
     """
-    homes: dict[Session, str] = {}
+    homes: dict[tuple[str, str], str] = {}
     """The source of which a session of this file is the continuation."""
     seen = Counter[Hashable]()
     for call in calls:
-        own = _key(call) or object()
+        own, life = _key(call) or object(), (call.session_id, call.run)
         # Servers that count in seconds use an id again within one.
         seen[own] += 1
         first = known.setdefault(key := (own, seen[own]), call)
         if first is call:
-            call.source = homes.get(call.session, call.source)
+            call.source = homes.get(life, call.source)
             continue
-        if first.session == call.session:
-            homes.setdefault(call.session, first.source)
+        if (first.session_id, first.run) == life:
+            homes.setdefault(life, first.source)
         if call.has_result and not first.has_result and first.decision != "deny":
             place = {name: getattr(first, name) for name in ("session_id", "source", "call_index")}
             known[key] = replace(call, **place)
@@ -173,7 +164,7 @@ def _key(call: RecordedCall) -> Hashable:
     What a call is known by: its id or the number of its record, its time, its tool and its arguments. Returns None if that does not tell it
     from others: programs count `call_0`, `call_1`, ... anew in each session, and so do clocks that begin with it.
     """
-    own = call.id if call.number is None else (call.session, call.number)
+    own = call.id if call.number is None else (call.session_id, call.run, call.number)
     if own is None or (call.ts_ms or 0) < _CLOCKS_MS or call.signature is None:
         return None
     return own, call.ts_ms, call.signature
@@ -183,18 +174,17 @@ def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str,
     """
     Returns the message for a person if there are no calls in *paths*. The files there look like *without* says.
     """
-    looks = [f"`{path}`: {looks}" for path, looks in without.items()]
+    none = f"there are no files in {', '.join(f'`{path}`' for path in paths)}"
+    looks = [f"`{path}`: {looks}" for path, looks in without.items()] or [none]
     more = [f"and {len(looks) - SHOWN:,} more files without calls"] if len(looks) > SHOWN else []
-    return f"no calls found: {'; '.join([*looks[:SHOWN], *more, what_is_read(() if looks else paths)])}"
+    return f"no calls found: {'; '.join([*looks[:SHOWN], *more, what_is_read()])}"
 
 
-def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
+def what_is_read() -> str:
     """
-    Returns the formats, for a person; before them that there are no files in *paths*, if some are named.
+    Returns the formats, for a person.
     """
-    where = ", ".join(f"`{path}`" for path in paths)
-    there = f"there are no files in {where}; " if where else ""
-    return f"{there}what is read: {', '.join(form.name for form in (*FORMATS, *added_formats()))}; plain or gzip'd"
+    return f"what is read: {', '.join(form.name for form in (*FORMATS, *added_formats()))}; plain or gzip'd"
 
 
 # What a file holds
@@ -216,72 +206,51 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     """
     # Archives, pictures and UTF-16 have zeros at their beginning.
     values, unread = values_of(b"" if b"\0" in data[:_HEAD] else data)
-    claimed = format_of([value for _, value in values])
-    if claimed is None:
-        looks = report.without[file] = _looks(data, values)
-        report.note(file, f"skipped: {looks if looks == 'empty' else f'it holds no calls that can be read ({looks})'}")
-        return []
-    form, fits = claimed
-    unread += [number for (number, _), fit in zip(values, fits, strict=True) if fit is False]
-    fitting = (one for one, fit in zip(values, fits, strict=True) if fit is not False)
-    with _sound(f"of {form.name}"):
-        calls = joined(form.events(fitting, file), _ENDINGS.sub("", Path("stdin" if file == STDIN else file).name))
-    if unread:
-        line = data.split(b"\n")[min(unread) - 1][:_CUT].decode("utf-8", "replace")
-        report.note(file, f"{plural(len(unread), 'line')} could not be read, the first is line {min(unread)}: {line}")
+    calls, looks = list[RecordedCall](), "no calls that can be read in"
+    if claimed := format_of([value for _, value in values]):
+        form, fits = claimed
+        unread += [number for (number, _), fit in zip(values, fits, strict=True) if fit is False]
         report.broken += [(file, number) for number in sorted(unread)]
+        fitting = (one for one, fit in zip(values, fits, strict=True) if fit is not False)
+        with _sound(f"of {form.name}"):
+            calls = joined(form.events(fitting, file), _ENDINGS.sub("", Path("stdin" if file == STDIN else file).name))
+        report.read_as |= {file: form.name} if calls else {}
+        looks = f"no tool calls in this {form.name} of"
     # One that was refused never ran.
-    if without := sum(not call.has_result and call.decision != "deny" for call in calls):
+    without = sum(not call.has_result and call.decision != "deny" for call in calls)
+    if not calls:
+        newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
+        looks = f"records of {newer_records(max(newer))};" if newer else looks
+        lines = [number for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+        report.without[file] = f"{looks} {_shown(data, lines)}" if lines else "empty"
+        report.note(file, f"skipped: {report.without[file]}")
+    elif unread:
+        report.note(file, f"could not read {_shown(data, unread)}")
+    if without:
         report.note(file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result")
-    if calls:
-        report.read_as[file] = form.name
-    else:
-        report.note(file, f"no tool calls in this {form.name}")
-        report.without[file] = f"{form.name} without tool calls"
     return calls
+
+
+def _shown(data: bytes, lines: list[int]) -> str:
+    """
+    How many *lines* of a file there are, with the beginning of the first, for a person.
+    """
+    first = min(lines)
+    line = data.split(b"\n")[first - 1][:_CUT].decode("utf-8", "replace")
+    return f"{plural(len(lines), 'line')}, the first is line {first}: {line}"
 
 
 def values_of(data: bytes) -> tuple[list[tuple[int, Any]], list[int]]:
     """
-    Returns the JSON values of a file, one a line or spread over lines, with the number of the line that each begins on; and the numbers of
-    the lines that are none.
+    Returns the JSON values of a file, one a line or one in all, with the number of the line that each begins on; and the numbers of the
+    lines that are none.
     """
-    lines = data.split(b"\n")
-    if type(parsed(next(filter(bytes.strip, lines), b""))) not in (dict, list):
-        spread, unread = _spread(data.decode("utf-8", "replace"))
-        if spread:
-            return spread, unread
-    values = [(number, parsed(line)) for number, line in enumerate(lines, 1) if line and not line.isspace()]
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line and not line.isspace()]
+    if lines and type(parsed(lines[0][1])) not in (dict, list) and (whole := parsed(data)) is not None:
+        return [(lines[0][0], whole)], []
+    values = [(number, parsed(line)) for number, line in lines]
     read = [(number, value) for number, value in values if value is not None]
     return read, [number for number, value in values if value is None]
-
-
-def _spread(text: str) -> tuple[list[tuple[int, Any]], list[int]]:
-    """
-    Returns the same of values that stand one after the other, each over several lines, until the first that is none.
-    """
-    decoder, found, line, at = JSONDecoder(), list[tuple[int, Any]](), 1, 0
-    while begin := re.compile(r"\S").search(text, at):
-        line += text.count("\n", at, begin.start())
-        try:
-            value, at = decoder.raw_decode(text, begin.start())
-        except (ValueError, RecursionError):
-            return found, [line]
-        found.append((line, value))
-        line += text.count("\n", begin.start(), at)
-    return found, []
-
-
-def _looks(data: bytes, values: list[tuple[int, Any]]) -> str:
-    """
-    What a file without calls looks like, for a person.
-    """
-    found = (each for _, value in values[:_SAMPLE] for each in (value[:_SAMPLE] if type(value) is list else [value]))
-    keys = list(dict.fromkeys(f"`{key[:24]}`" for value in found for key in mapping(value)))[:5]
-    kind = f"JSON of another form, keys {', '.join(keys)}" if keys else "no JSON objects"
-    newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
-    kind = f"records of {newer_records(max(newer))}" if newer else kind
-    return f"{kind}, {plural(len(data.splitlines()), 'line')}, {plural(len(data), 'byte')}" if data.strip() else "empty"
 
 
 def content_of(parts: Iterable[Path]) -> bytes:

@@ -4,8 +4,8 @@ runs of LangSmith (the output of `Client.list_runs`, a run a line or in a list, 
 
 Attributes are those of OpenTelemetry's GenAI convention, here without `gen_ai.`; those of OpenInference and of LangSmith are renamed to them.
 Spans are written as they end: they are put into the order of their start. The spans of models between calls tell the tokens of the response
-that made them, and with which ids and arguments. Where a session has no spans of tools, the messages of its models, or of its agents, tell
-the calls and the results.
+that made them, and with which ids and arguments. Calls that have no span of their own are told by the messages of the session's models or,
+where it has no spans of models, of its agents; and so are their results.
 
 A session is the `gen_ai.conversation.id` or `session.id`, or the thread of LangSmith's metadata, or else the trace. Of spans of this library the decision is read too (`guardrails.decision`); one whose call another span tells
 (`guardrails.status` is `claimed`) is left out.
@@ -14,7 +14,7 @@ A session is the `gen_ai.conversation.id` or `session.id`, or the thread of Lang
 import re
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.result.kinds import kind_of
@@ -43,9 +43,6 @@ _HIDDEN: Final = "__REDACTED__"
 _ENDED: Final = ("success", "error", "validation_error", None)
 """Of `guardrails.status`."""
 
-Response = tuple[int | None, str | None]
-"""Its place in its session, and its model; a call may have been made by none that is known."""
-
 
 class Span(NamedTuple):
     """
@@ -71,20 +68,8 @@ def _span_events(spans: list[Span]) -> Iterator[Event]:
     once = {repr(span): span for span in spans if _is_told(span)}
     for span in sorted(once.values(), key=lambda span: (span.start_ns, span.end_ns)):
         sessions[span.session].append(span)
-    for session, own in sessions.items():
-        operations = {span.said["operation.name"] for span in own}
-        response: Response = (None, None)
-        asked: list[Mapping[str, Any]] = []
-        for number, span in enumerate(own):
-            said, operation = span.said, span.said["operation.name"]
-            if operation == "execute_tool":
-                yield from _call(span, asked, response)
-            elif operation != "invoke_agent" or len(operations) == 1:
-                response = number, text(said.get("response.model")) or text(said.get("request.model"))
-                asked = _parts(said.get("output.messages"), "tool_call")
-                yield Used(session, number, {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
-                if "execute_tool" not in operations:
-                    yield from _messages(span, asked, response)
+    for own in sessions.values():
+        yield from _session(own)
 
 
 def _is_told(span: Span) -> bool:
@@ -97,40 +82,92 @@ def _is_told(span: Span) -> bool:
     return operation in _MODEL_CALLS or (operation == "invoke_agent" and "output.messages" in span.said)
 
 
-def _messages(span: Span, asked: list[Mapping[str, Any]], response: Response) -> Iterator[Event]:
-    for side in ("input", "output"):
-        for part in asked if side == "output" else ():
-            tool, arguments, id_ = (part.get(name) for name in ("name", "arguments", "id"))
-            call = RecordedCall(span.session, tool or "", arguments, id=id_, model=response[1])
-            yield Made(call, text(id_), response[0], span.end_ns // _MS or None)
-        for part in _parts(span.said.get(f"{side}.messages"), "tool_call_response"):
-            yield Came(span.session, text(part.get("id")), part.get("response", part.get("result")))
-
-
-def _call(span: Span, asked: list[Mapping[str, Any]], response: Response) -> Iterator[Event]:
+def _session(spans: list[Span]) -> Iterator[Event]:
     """
-    Yields the call of a span, with the id and the arguments that the model's response has for it, among those *asked* that no other call
-    has; and its result. If its text was left out, the message of the status tells of a failure.
+    Yields the calls of a session. A span of a tool tells more of the call of its id or, where one of both has none, of its tool that a
+    response asked for; or of one that none did. If no span tells of such a call, they go by other names, and the spans alone are read.
+    """
+    operations = {span.said["operation.name"] for span in spans}
+    models = ("invoke_agent",) if operations.isdisjoint(_MODEL_CALLS) else _MODEL_CALLS
+    events, asked, alone = list[Event](), set[Hashable](), list[Made]()
+    response, model = None, None
+    for number, span in enumerate(spans):
+        said, operation = span.said, span.said["operation.name"]
+        if operation == "execute_tool":
+            made = next((one for one in alone if _is_of(span, one.call)), None)
+            if made is None:
+                made = Made(RecordedCall(span.session, said["tool.name"], None, model=model), (number,), response)
+                events.append(made)
+            else:
+                alone.remove(made)
+            events += _told(span, made)
+        elif operation in models:
+            response, model = number, text(said.get("response.model")) or text(said.get("request.model"))
+            own = list(_responded(span, number, model, sum(type(key) is int for key in asked)))
+            new = [event for event in own if isinstance(event, Made) and event.key not in asked]
+            # The latest first.
+            events, alone = [*events, *own], [*new, *alone]
+            asked |= {made.key for made in new}
+    gone = asked if "execute_tool" in operations and len(alone) == len(asked) else ()
+    return (event for event in events if not isinstance(event, Made) or event.key not in gone)
+
+
+def _responded(span: Span, number: int, model: str | None, bare: int) -> Iterator[Event]:
+    """
+    Yields the usage of a response, the calls that it asks for, and the results that its messages hold. Calls of the session without an id
+    were *bare* so far: the first result without an id in a history is that of the first such call.
     """
     said = span.said
-    arguments, id_, told = (said.get(f"tool.call.{of}") for of in ("arguments", "id", "result"))
+    yield Used(span.session, number, {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
+    for key, part in _parts(said.get("output.messages"), "tool_call", bare):
+        call = RecordedCall(span.session, part.get("name") or "", part.get("arguments"), id=part.get("id"), model=model)
+        yield Made(call, key, number, span.end_ns // _MS or None)
+    for side, start in (("input", 0), ("output", bare)):
+        for key, part in _parts(said.get(f"{side}.messages"), "tool_call_response", start):
+            yield Came(span.session, key, part.get("response", part.get("result")))
+
+
+def _parts(messages: Any, kind: str, start: int) -> Iterator[tuple[Hashable, Mapping[str, Any]]]:
+    """
+    Yields the parts of a *kind* in messages, which are written as JSON text or as they are, with their ids. Those without one are
+    numbered from *start*.
+    """
+    for message in objects(json_in(messages) if type(messages) is str else messages):
+        for part in objects(message.get("parts")):
+            if part.get("type") == kind:
+                id_ = text(part.get("id"))
+                yield id_ or start, part
+                start += id_ is None
+
+
+def _is_of(span: Span, call: RecordedCall) -> bool:
+    """
+    Returns whether a *span* of a tool is that of a *call*.
+    """
+    id_ = text(span.said.get("tool.call.id")) or _content(span.said.get("tool.call.result"))[1]
+    return call.id == id_ if call.id and id_ else call.tool == span.said["tool.name"]
+
+
+def _told(span: Span, made: Made) -> Iterator[Event]:
+    """
+    Put what a *span* of a tool tells into the call that was *made*, and yield its result if it has one. If its text was left out, the message
+    of the status tells of a failure.
+    """
+    said, call = span.said, made.call
+    given, id_, told = (said.get(f"tool.call.{of}") for of in ("arguments", "id", "result"))
     content, answered, raised = _content(told)
-    call = RecordedCall(span.session, said["tool.name"], arguments_of(arguments), model=response[1])
-    call.id = text(id_) or answered
-    if found := next((one for one in asked if one.get("name") == call.tool and call.id in (None, one.get("id"))), None):
-        asked.remove(found)
-        # Some programs write the bare value of a single argument.
-        call.id, bare = call.id or found.get("id"), type(call.arguments) is not dict or not call.arguments
-        call.arguments = found.get("arguments") if bare else call.arguments
+    # Some programs write the bare value of a single argument.
+    given, asked = arguments_of(given), call.arguments
+    call.arguments = given if asked is None or (type(given) is dict and given) else asked
+    call.id, call.ts_ms = call.id or text(id_) or answered, span.start_ns // _MS or call.ts_ms
     status, error = said.get("guardrails.status"), said.get("error.type")
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
     failed = span.failed or error is not None or raised or (None if status is None else False)
     if type(error) is str:
         call.error_type = kind_of(_integer(error)) or kind_of(error.rsplit(".", 1)[-1])
-    yield Made(call, id(span), response[0], span.start_ns // _MS or None)
     if (failed or span.end_ns or content is not None) and call.decision != "deny" and status in _ENDED:
         ms = (span.end_ns - span.start_ns) // _MS if span.end_ns and span.start_ns else None
-        yield Came(span.session, id(span), span.message if content is None and failed else content, failed, ms=ms)
+        yield Came(span.session, made.key, span.message if content is None and failed else content, failed, ms=ms)
 
 
 def _content(told: Any) -> tuple[Any, str | None, bool]:
@@ -142,14 +179,6 @@ def _content(told: Any) -> tuple[Any, str | None, bool]:
     if held.get("type") != "tool" or "content" not in message:
         return told, None, False
     return message["content"], text(message.get("tool_call_id")), message.get("status") == "error"
-
-
-def _parts(messages: Any, kind: str) -> list[Mapping[str, Any]]:
-    """
-    The parts of a *kind* in messages, which are written as JSON text or as they are.
-    """
-    every = objects(json_in(messages) if type(messages) is str else messages)
-    return [part for message in every for part in objects(message.get("parts")) if part.get("type") == kind]
 
 
 # Spans of OpenTelemetry

@@ -104,6 +104,13 @@ def told(facts: Facts) -> dict[Any, tuple[float, float]]:
     return made
 
 
+def test_a_blank_line_before_the_first_record_changes_no_group_of_sessions(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", many())
+    before = read([path]).facts
+    path.write_text(f"\n{path.read_text()}")
+    assert read([path]).facts == before
+
+
 def expected() -> dict[Any, tuple[float, float]]:
     facts = Facts()
     for at, rows in enumerate(sessions().values()):

@@ -40,17 +40,6 @@ def test_a_claim_is_claimed_again(clock: Any) -> None:
     assert [r.same for r in again(policy, sink, session)] == [True, True]
 
 
-def test_an_expired_admission_expires_again(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_calls=5), Duplicates()]), MemorySink()
-    session = policy.session("s", records=sink, clock=clock)
-    late = session.decide("slow", {}, id="a")
-    clock.advance(601)
-    session.call("slow", {}, ok, id="b")
-    session.complete(late, "late")
-    assert [record["event"] for record in sink.records] == ["call", "expire", "call", "settle", "settle"]
-    assert all(r.same for r in again(policy, sink, session))
-
-
 def test_turns_charges_extensions_and_waits_are_lived_through_again(clock: Any) -> None:
     policy, sink = Policy([Budget(max_turns=1, max_cost_usd=0.05), Retryable()]), MemorySink()
     session = policy.session("s", records=sink, clock=clock)
@@ -69,17 +58,6 @@ def test_turns_charges_extensions_and_waits_are_lived_through_again(clock: Any) 
     replayed = again(policy, sink, session)
     assert [r.made["code"] for r in replayed] == [None, "budget.max_turns", "retryable.wait", None]
     assert all(r.same for r in replayed)
-
-
-def test_a_missing_record_is_an_error_and_not_a_guess(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_calls=5)]), MemorySink()
-    session = policy.session("s", records=sink, clock=clock)
-    for n in range(3):
-        session.call("a", {"n": n}, ok)
-    with pytest.raises(SessionError, match="gap before event 4"):
-        list(replay(policy.chain, [r for r in sink.records if r["n"] != 3]))
-    with pytest.raises(SessionError, match="gap before event 2"):
-        list(replay(policy.chain, [r for r in sink.records if r["n"] != 1]))
 
 
 def test_two_lives_of_one_name_in_one_file_are_replayed_each_by_itself(clock: Any, tmp_path: Any) -> None:
@@ -144,6 +122,8 @@ ODD: list[Any] = [
 @table("odd", ODD)
 def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: Any) -> None:
     policy, records = everything(clock)
+    assert "expire" in [record["event"] for record in records]
+    assert all(one.same for one in replay(policy.chain, records))
     for at, record in enumerate(records):
         for field in record:
             wrong = [*records[:at], {**record, field: odd}, *records[at + 1 :]]

@@ -96,8 +96,10 @@ def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
     assert report.notices == ["`openai_chat.json`: 1 of 4 calls has no result"]
 
 
-def test_lines_of_chats_are_sessions_of_their_own(read: Any) -> None:
+def test_lines_of_chats_are_sessions_of_their_own(read: Any, files: Any) -> None:
     calls, report = read("openai_chat.jsonl")
+    spaced = (files / "openai_chat.jsonl").read_text().replace("\n", "\n\n")
+    assert read(f"\n{spaced}", "openai_chat.jsonl")[0] == calls, "blank lines cost nothing"
     assert [(c.session_id, c.tool, c.arguments, c.is_error, c.error_type) for c in calls] == [
         ("openai_chat.jsonl", "grep", {"pattern": "x"}, False, None),
         ("openai_chat.jsonl:2", "patch", "*** Begin", False, None),

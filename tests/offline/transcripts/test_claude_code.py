@@ -51,24 +51,3 @@ def test_a_line_that_is_written_again_is_one_call(read: Any, files: Any) -> None
     once, _ = read(text)
     twice, _ = read(text + text)
     assert len(twice) == len(once)
-
-
-def test_a_session_that_is_cut_in_mid_line_keeps_what_came_before(read: Any, files: Any) -> None:
-    lines = (files / "claude_code.jsonl").read_text().splitlines()
-    calls, report = read("\n".join(lines[:6]) + "\n" + lines[6][:100])
-    assert [(c.tool, c.has_result) for c in calls] == [("Read", False), ("Task", False)]
-    assert report.broken == [("given", 7)]
-
-
-def test_images_in_results_stay_different_from_each_other(read: Any) -> None:
-    def line(n: int, shown: str) -> str:
-        use = {"type": "tool_use", "id": f"t{n}", "name": "Shot", "input": {}}
-        image = {"type": "image", "source": {"type": "base64", "data": shown * 5000}}
-        said = {"type": "assistant", "sessionId": "s", "uuid": f"a{n}", "message": {"id": f"m{n}", "content": [use]}}
-        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": [{"type": "text", "text": "ok"}, image]}
-        told = {"type": "user", "sessionId": "s", "uuid": f"u{n}", "message": {"role": "user", "content": [result]}}
-        return json.dumps(said) + "\n" + json.dumps(told)
-
-    calls, _ = read("\n".join(map(line, (1, 2, 3), "aba")))
-    first, second, third = (c.result for c in calls)
-    assert first == third != second

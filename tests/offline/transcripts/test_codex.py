@@ -29,14 +29,6 @@ def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None
     assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls has no result"]
 
 
-def test_the_older_form_without_envelopes_is_read(read: Any) -> None:
-    calls, report = read("codex_2025.jsonl")
-    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.duration_ms) for c in calls] == [
-        ("5f", "shell", {"command": ["ls"]}, False, 1500)
-    ]
-    assert report.broken == []
-
-
 def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> None:
     calls, report = read("codex_code_mode.jsonl")
     assert [(c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
@@ -53,6 +45,28 @@ def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> N
     assert [c.tokens_in for c in calls if c.tokens_in] == [900, 1000]
     assert {c.model for c in calls} == {"gpt-5.6"}
     assert report.notices == []
+
+
+@table(
+    "shown, is_error",
+    [
+        ('{"first": {"exit_code": 0}, "second": {"exit_code": 2, "output": ""}}', True),
+        ('made:\n{"exit_code": 2, "output": ""}', True),
+        ('{"exit_code": 0}\n{"exit_code": 1}', True),
+        ('[{"status": "rejected", "reason": {}}]', True),
+        ('[{"status": "fulfilled", "value": {"content": [], "isError": true}}]', True),
+        ('{"error": "no such file"}', True),
+        ('[{"status": "fulfilled", "value": {"exit_code": 0}}]', False),
+        ('{"exit_code": 0, "output": "{\\"exit_code\\": 2}"}', False),
+        ("0 failed, 3 passed", False),
+    ],
+)
+def test_a_failure_that_a_script_shows_is_seen_in_any_form(read: Any, shown: str, is_error: bool) -> None:
+    made = {"type": "custom_tool_call", "name": "exec", "input": "text(r)", "call_id": "c"}
+    texts = ["Script completed\nWall time 0.3 seconds\nOutput:\n", shown]
+    output = [{"type": "input_text", "text": text} for text in texts]
+    calls, _ = read(rollout(made, {"type": "custom_tool_call_output", "call_id": "c", "output": output}))
+    assert [c.is_error for c in calls] == [is_error]
 
 
 @table("output, is_error", [("unsupported call: exec", True), ("aborted by user after 2.0s", True)])
@@ -75,6 +89,13 @@ def test_what_codex_exec_prints_is_read(read: Any) -> None:
     ]
     assert (sum(c.tokens_in or 0 for c in calls), sum(c.tokens_out or 0 for c in calls)) == (24763, 122)
     assert report.notices == ["`codex_exec.jsonl`: 1 of 5 calls has no result"]
+
+
+def test_the_items_of_a_thread_that_was_resumed_are_other_calls(read: Any, files: Any) -> None:
+    once = (files / "codex_exec.jsonl").read_text()
+    calls, _ = read(once + once)
+    assert [c.id for c in calls] == [f"item_{n}" for n in (1, 2, 3, 4, 5)] * 2
+    assert [c.has_result for c in calls] == [True, True, True, True, False] * 2
 
 
 def rollout(*payloads: dict[str, Any], source: Any = "cli") -> str:

@@ -71,11 +71,18 @@ def test_a_packed_file_that_is_cut_off_is_an_os_error(tmp_path: Path, end: int) 
         (b"", "skipped: empty"),
         (b"\xef\xbb\xbf", "skipped: empty"),
         (b"\n\n", "skipped: empty"),
-        (b"\x00" * 1000, "no JSON objects, 1 line, 1,000 bytes"),
-        (b"\x89PNG\r\n", "skipped: it holds no calls"),
-        ('{"a": 1}'.encode("utf-16"), "skipped: it holds no calls"),
+        (b"\x00" * 1000, "skipped: no calls that can be read in 1 line, "),
+        (b"\x89PNG\r\n", "skipped: no calls"),
+        ('{"a": 1}'.encode("utf-16"), "skipped: no calls"),
         (gzip.compress(b"", mtime=0), "skipped: empty"),
-        (b'{"session_id": "s", "call_index": 1, "tool": "t", "retry": "none"}', "keys `session_id`, `call_index`"),
+        (
+            b'\n{"messages": [{"role": "user", "content": "hi"}]}\n',
+            'skipped: no tool calls in this chat of 1 line, the first is line 2: {"messages": [{"role": "user"',
+        ),
+        (
+            b'{"session_id": "s", "call_index": 1, "tool": "t", "retry": "none"}',
+            'in 1 line, the first is line 1: {"session_id": "s", "call',
+        ),
     ],
 )
 def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: bytes, notice: str) -> None:
@@ -91,7 +98,7 @@ def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: byt
         ('{"a": 1}', [(1, {"a": 1})], []),
         ('\n\n{"a": 1}\n', [(3, {"a": 1})], []),
         ('{\n "a": 1\n}\n', [(1, {"a": 1})], []),
-        ('{\n "a": 1\n}\n\n{\n "a": 2\n}\n{', [(1, {"a": 1}), (5, {"a": 2})], [8]),
+        ('\n{\n "a": 1\n}\n', [(2, {"a": 1})], []),
         ('[{"a": 1},\n{"a": 2}]', [(1, [{"a": 1}, {"a": 2}])], []),
         ('{"a": 1}\n{"a": 2}\n', [(1, {"a": 1}), (2, {"a": 2})], []),
         ('{"a": \n{"a": 2}\n{"a": 3', [(2, {"a": 2})], [1, 3]),

@@ -20,7 +20,6 @@ NAMES = {
     "cline_tags.json": "chat",
     "codex_code_mode.jsonl": "codex rollout",
     "codex_exec.jsonl": "codex exec",
-    "codex_2025.jsonl": "codex rollout",
     "codex_rollout.jsonl": "codex rollout",
     "gemini_cli.json": "gemini cli session",
     "gemini_cli.jsonl": "gemini cli session",
@@ -73,7 +72,7 @@ def test_a_format_is_claimed_only_if_most_lines_fit(read: Any, files: Path) -> N
 def test_lines_that_could_not_be_read_are_counted_with_one_example(read: Any, files: Any) -> None:
     calls, report = read((files / "calls.jsonl").read_text() + json.dumps({"kind": "step"}) + "\n\n{\n")
     assert len(calls) == 6
-    assert report.notices[0] == '`given`: 2 lines could not be read, the first is line 7: {"kind": "step"}'
+    assert report.notices[0] == '`given`: could not read 2 lines, the first is line 7: {"kind": "step"}'
 
 
 VERCEL = [

@@ -42,12 +42,6 @@ def test_a_result_that_was_not_captured_is_unknown_and_not_empty(read: Any) -> N
     assert [(c.has_result, c.is_error, c.result) for c in calls] == [(True, False, None)]
 
 
-def test_spans_come_in_the_order_of_their_end_over_many_exports(read: Any) -> None:
-    starts = [5, 3, 9, 1, 7]
-    calls, _ = read("\n".join(export(tool(start * 10**9, f"t{start}")) for start in starts))
-    assert [c.tool for c in calls] == ["t1", "t3", "t5", "t7", "t9"]
-
-
 @table("time", ["", "x", None, -1, "-5", "9" * 30, 1.5, True, {}])
 def test_a_time_that_is_none_is_unknown(read: Any, time: Any) -> None:
     span = tool(1) | {"startTimeUnixNano": time}
@@ -67,26 +61,41 @@ def test_calls_that_stand_only_in_the_messages_of_models_are_read(read: Any) -> 
     assert report.notices == ["`otlp_messages.json`: 1 of 3 calls has no result"]
 
 
-def test_messages_may_be_values_in_place_of_json_text(read: Any, files: Any) -> None:
-    def wrapped(value: Any) -> dict[str, Any]:
-        if isinstance(value, list):
-            return {"arrayValue": {"values": list(map(wrapped, value))}}
-        if isinstance(value, dict):
-            return {"kvlistValue": {"values": [{"key": key, "value": wrapped(each)} for key, each in value.items()]}}
-        return {"stringValue": value}
-
-    export = json.loads((files / "otlp_messages.json").read_text())
-    for span in export["resourceSpans"][0]["scopeSpans"][0]["spans"]:
-        for attribute in span["attributes"]:
-            if attribute["key"].endswith(".messages"):
-                attribute["value"] = wrapped(json.loads(attribute["value"]["stringValue"]))
-    assert read(json.dumps(export), "otlp_messages.json")[0] == read("otlp_messages.json")[0]
+NAMED: Any = {"gen_ai.tool.call.id": "call_1"}
 
 
-def test_a_session_with_spans_of_tools_is_told_by_them_alone(read: Any, files: Any) -> None:
-    text = (files / "otlp_messages.json").read_text()
-    calls, _ = read(f"{text}\n{export(tool(1, 'weather', 'conv-9'))}")
-    assert [c.tool for c in calls] == ["weather"]
+@table(
+    "span, told",
+    [
+        (tool(1_800_000_001_200_000_000, "weather", "conv-9"), [("call_0", 200), ("call_1", None), ("call_2", None)]),
+        (
+            tool(1_800_000_001_200_000_000, "forecast", "conv-9", **NAMED),
+            [("call_0", None), ("call_1", 200), ("call_2", None)],
+        ),
+        # Names and ids of no message: both would tell of the same calls.
+        (tool(1_800_000_001_200_000_000, "Weather.run", "conv-9"), [(None, 200)]),
+        (tool(1, "weather", "conv-9"), [(None, None)]),
+    ],
+)
+def test_a_span_of_a_tool_tells_more_of_a_call_that_stands_in_messages(
+    read: Any, files: Any, span: Any, told: list[Any]
+) -> None:
+    spans = json.loads((files / "otlp_messages.json").read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    calls, _ = read(export(*spans, span))
+    after_ms = [None if c.ts_ms is None else c.ts_ms % 1000 or None for c in calls]
+    assert list(zip([c.id for c in calls], after_ms, strict=True)) == told
+
+
+def test_calls_and_results_without_ids_belong_together_by_their_order(read: Any) -> None:
+    def said(*parts: dict[str, Any]) -> str:
+        return json.dumps([{"role": "assistant", "parts": parts}])
+
+    asked = [{"type": "tool_call", "name": "find", "arguments": {"q": n}} for n in range(3)]
+    answers = [{"type": "tool_call_response", "response": f"found {n}"} for n in range(2)]
+    chat: Any = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": said(*asked[:2])}
+    more: Any = chat | {"gen_ai.input.messages": said(*asked[:2], *answers), "gen_ai.output.messages": said(asked[2])}
+    calls, _ = read(export(tool(1, "", **chat), tool(2, "", **more)))
+    assert [(c.turn, c.arguments["q"], c.result) for c in calls] == [(1, 0, "found 0"), (1, 1, "found 1"), (2, 2, None)]
 
 
 def test_messages_of_an_agent_tell_the_calls_of_a_session_without_other_spans(read: Any) -> None:
@@ -100,4 +109,4 @@ def test_messages_of_an_agent_tell_the_calls_of_a_session_without_other_spans(re
     calls, _ = read(export(agent))
     assert [(c.id, c.tool, c.arguments, c.result) for c in calls] == [("c1", "find", {"q": "x"}, "2 rows")]
     calls, _ = read(export(agent, tool(2, "find")))
-    assert [(c.id, c.tool) for c in calls] == [(None, "find")]
+    assert [(c.id, c.tool, c.result) for c in calls] == [("c1", "find", "2 rows")]
