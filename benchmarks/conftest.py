@@ -61,6 +61,18 @@ def seconds(block: Block) -> float:
     return said if isinstance(said, float) else time.perf_counter() - start
 
 
+def times(case: Callable[[], object], number: int) -> Callable[[], None]:
+    """
+    A block that runs *case* so many times.
+    """
+
+    def run() -> None:
+        for _ in range(number):
+            case()
+
+    return run
+
+
 def undisturbed(times: list[float]) -> float:
     return sorted(times)[len(times) // 4]
 
@@ -132,8 +144,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def row(case: Any) -> str:
     info = case.extra_info
-    us = info.get("median_us") or info.get("median_ns", case.stats.median * 1e9) / 1e3
-    r = info.get("x_R", info.get("ratio_to_R"))
+    us = info.get("median_us") or case.stats.median * 1e6
+    r = info.get("x_R")
     name = case.name.removeprefix("test_").replace("_", " ")
     note = info.get("note") or info.get("figure") or ""
     return f"{name:58.57s}{us:12.2f}{'' if r is None else f'{r:.2f}':>9s}  {note}".rstrip()

@@ -24,11 +24,8 @@ from typing import Any, Final
 from tests.hooks.processes import Home, answer, denied, event, policy
 
 
-ROUNDS: Final = 10
-AT_ONCE: Final = 8
-CAP: Final = 5
+AT_ONCE, CAP = 8, 5
 AIM_MS: Final = 60.0
-BARE: Final = ("-c", "pass")
 
 
 def main(words: list[str] | None = None) -> None:
@@ -36,12 +33,19 @@ def main(words: list[str] | None = None) -> None:
     Measure and print.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hook")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         found = measured(Home(Path(folder)), options.rounds)
-    print(json.dumps(found, indent=2) if options.json else table(found))
+    if options.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(f"{found['machine']}; {options.rounds} rounds; load {os.getloadavg()[0]:.1f}")
+    for name in ("bare", "hook"):
+        print(f"{name:8}", "  ".join(f"{what} {ms}" for what, ms in found[name].items()))
+    exact = all(count == CAP for count in found["at_once"])
+    print(f"aim {AIM_MS}; {AT_ONCE} at once at a cap of {CAP}: {'exact' if exact else 'NOT EXACT'} {found['at_once']}")
 
 
 def measured(home: Home, rounds: int) -> dict[str, Any]:
@@ -53,26 +57,21 @@ def measured(home: Home, rounds: int) -> dict[str, Any]:
     numbers = iter(range(1_000_000))
 
     def bare() -> None:
-        subprocess.run([sys.executable, *BARE], env=home.environment, check=True)
+        subprocess.run([sys.executable, "-c", "pass"], env=home.environment, check=True)
 
     def hook() -> None:
         number = next(numbers)
         # Sessions of twenty calls: each decides on some that were before it.
         assert home.hook(event(f"{number}", f"make {number}", session_id=f"s{number // 20}")) == {}
 
-    spent: dict[str, list[tuple[float, float]]] = {"bare": [], "hook": []}
-    for act in (bare, hook, hook):
-        act()
-    # One after the other in each round, so that a busy moment meets both.
-    for _ in range(rounds):
-        spent["bare"].append(cost(bare))
-        spent["hook"].append(cost(hook))
-    cpu = {name: statistics.median(each for each, _ in costs) for name, costs in spent.items()}
+    # One after the other in each round, so that a busy moment meets both; the first round warms up.
+    costs = [(cost(bare), cost(hook)) for _ in range(rounds + 1)][1:]
+    (bare_cpu, bare_wall), (cpu, wall) = (zip(*each, strict=True) for each in zip(*costs, strict=True))
+    over = statistics.median(cpu) - statistics.median(bare_cpu)
     return {
-        "machine": machine(),
-        "rounds": rounds,
-        "bare": {"cpu_ms": round(cpu["bare"], 1), **walls(spent["bare"])},
-        "hook": {"cpu_over_bare_ms": round(cpu["hook"] - cpu["bare"], 1), **walls(spent["hook"])},
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {platform.python_version()}",
+        "bare": {"cpu_ms": round(statistics.median(bare_cpu), 1), **walls(bare_wall)},
+        "hook": {"cpu_over_bare_ms": round(over, 1), **walls(wall)},
         "at_once": [at_once(home, f"a{n}") for n in range(max(1, rounds // 5))],
     }
 
@@ -88,47 +87,21 @@ def cost(act: Callable[[], None]) -> tuple[float, float]:
     return cpu * 1000, (ended - started) * 1000
 
 
-def walls(costs: list[tuple[float, float]]) -> dict[str, float]:
+def walls(times: tuple[float, ...]) -> dict[str, float]:
     """
-    Median and 95th percentile of the wall times.
+    Median and 95th percentile of wall times.
     """
-    times = sorted(wall for _, wall in costs)
-    return {"p50_ms": round(statistics.median(times), 1), "p95_ms": round(times[int(len(times) * 0.95)], 1)}
+    return {"p50_ms": round(statistics.median(times), 1), "p95_ms": round(sorted(times)[int(len(times) * 0.95)], 1)}
 
 
 def at_once(home: Home, session: str) -> int:
     """
     How many of eight calls that are asked about at once are let through at a cap of five.
     """
-    rules = policy(home.folder / "cap.yaml", CAP)
-    started = [
-        home.start(event(f"{session}{n}", f"make {n}", session_id=session), "--policy", rules) for n in range(AT_ONCE)
-    ]
+    rules = ("--policy", policy(home.folder / "cap.yaml", CAP))
+    asked = [event(f"{session}{n}", f"make {n}", session_id=session) for n in range(AT_ONCE)]
+    started = [home.start(each, *rules) for each in asked]
     return sum(not denied(answer(each)) for each in started)
-
-
-def machine() -> str:
-    """
-    What it was measured on.
-    """
-    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-
-
-def table(found: dict[str, Any]) -> str:
-    """
-    The figures for people.
-    """
-    bare, hook = found["bare"], found["hook"]
-    exact = all(count == CAP for count in found["at_once"])
-    return "\n".join(
-        [
-            f"{found['machine']}; {found['rounds']} rounds; load {os.getloadavg()[0]:.1f}",
-            f"{'':24}{'CPU over bare':>16}{'aim':>8}{'wall p50':>12}{'p95':>8}  (ms)",
-            f"{'bare interpreter':24}{bare['cpu_ms']:>16}{'':>8}{bare['p50_ms']:>12}{bare['p95_ms']:>8}",
-            f"{'hook':24}{hook['cpu_over_bare_ms']:>16}{AIM_MS:>8}{hook['p50_ms']:>12}{hook['p95_ms']:>8}",
-            f"{AT_ONCE} at once at a cap of {CAP}: {'exact' if exact else 'NOT EXACT'} {found['at_once']}",
-        ]
-    )
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@ What the whole chain costs a call: decided, run, settled, recorded, and written 
 table in docs/measurements.md is one case here, and the end of a run prints the table.
 
 The policy is `default` with more calls than it allows; records go to a file of JSON lines, whose writer is let finish
-between the rounds and not while they are timed. What is timed is in `chain_cases`: each case fails unless all of its calls
-come to what it is named after, and unless each has left its line in the file. A figure is the median of the rounds' processor time
-over the median of R, which is timed before each round.
+between the rounds and not while they are timed. Each case fails unless all of its calls come to what it is named after, and unless each has
+left its line in the file. A figure is the median of the rounds' processor time over the median of R, which is timed before each round.
+
+The tool does nothing and gives back one of 23 dicts of 0.5 KB, made beforehand: more than a session remembers, so that no
+result is one that came before. The clock goes on by half a second at each look: each call is a turn of its own, as an agent's are. What counts
+is the processor time of the thread that calls: on a busy machine a round of milliseconds is seldom left alone.
 """
 
 import asyncio
@@ -16,54 +19,159 @@ import time
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import pytest
 
-from benchmarks.chain_cases import (
-    ALLOWED,
-    CALLS,
-    FAILED,
-    INVALID,
-    KILOBYTE,
-    NUDGED,
-    PARAMETERS,
-    REPEATED,
-    ROWS,
-    SIXTEEN,
-    STATE,
-    TOOL,
-    WORDS,
-    Expected,
-    awaited,
-    calls,
-    clock,
-    equal,
-    failing,
-    forgive,
-    made,
-    polling,
-    refused,
-    repeatable,
-    same,
-    searching,
-    stumbling,
-    unfit,
-)
 from benchmarks.conftest import MANY, references
-from guardrails import Budget, Duplicates, Policy, Tool
+from guardrails import Budget, Duplicates, Envelope, JsonLines, Policy, Session, Tool
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.files import inputs
-from guardrails.sinks import JsonLines
 
 
-R: int = 30
+R: Final = 30
 """References in one look at the yardstick."""
-JUDGED: int = 10_000
+CALLS: Final = 50
+"""In one round: few enough to end before the writer of records begins, which waits 50 ms for more."""
+JUDGED: Final = 10_000
 """Recorded calls of the replay."""
+TOOL: Final = "search_hotels"
+PARAMETERS: Final = {"type": "object", "properties": {"city": {"type": "string"}, "page": {"type": "integer"}}}
+
+
+def hotels(count: int) -> list[Any]:
+    same = {"stars": 4, "free": True}
+    rows = [
+        [{"id": f"h_{n}", "name": f"Hotel {k}-{n}", "price": 100 + n, **same} for n in range(count)] for k in range(23)
+    ]
+    return [{"results": each} for each in rows]
+
+
+def texts(lines: int, count: int) -> list[str]:
+    words = "line of text {}.{}: the quick brown fox jumps over a list of results, and there is no more to return"
+    return ["\n".join(words.format(k, n) for n in range(lines)) for k in range(count)]
+
+
+HOTELS: Final = hotels(7)
+PROGRESS: Final = [{"job": "j_17", "status": "running", "percent": n} for n in range(97)]
+FAILURES: Final = [TimeoutError(f"The supplier API did not respond within {n + 1} seconds.") for n in range(300)]
+"""More than `family_hash` remembers: each says something new."""
+STUMBLES: Final = [FAILURES[n // 10] if n % 10 == 9 else HOTELS[n % 23] for n in range(2_300)]
 
 Block = Callable[[], float]
 """The seconds of processor time that a round of `CALLS` took."""
+_pages = itertools.count()
+_calls = itertools.count()
+
+
+class Expected(NamedTuple):
+    """
+    What each call of a case comes to, and the characters that its text for the model has at least. With *nudged* None, either may be.
+    """
+
+    status: str
+    code: str | None = None
+    nudged: bool | None = False
+    text: int = 0
+
+    def met(self, envelope: Envelope, text: str) -> bool:
+        told = (envelope.status, envelope.code)
+        return told == self[:2] and self.nudged in (None, envelope.nudged) and len(text) >= self.text
+
+
+ALLOWED: Final = Expected("success", text=400)
+REPEATED: Final = Expected("duplicate_call_blocked", "duplicates.evidence")
+INVALID: Final = Expected("validation_error", "validation.arguments")
+FAILED: Final = Expected("error", nudged=None)
+"""With a hint from the fourth on."""
+
+
+def clock(step: float = 0.5) -> Callable[[], float]:
+    return itertools.count(1.8e9, step).__next__
+
+
+def giving(results: Sequence[Any]) -> Callable[[str, Any], Any]:
+    """
+    A tool for one session: what another session was given is no result that came before in this one.
+    """
+    given = itertools.cycle(results)
+
+    def execute(tool: str, arguments: Any) -> Any:
+        result = next(given)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return execute
+
+
+def new(page: int) -> dict[str, Any]:
+    return {"city": "Shibuya", "max_price": 150, "page": page}
+
+
+def equal(page: int) -> dict[str, Any]:
+    return {"city": "Shibuya", "max_price": 150}
+
+
+def unfit(page: int) -> dict[str, Any]:
+    return {"city": "Shibuya", "page": f"page {page}"}
+
+
+def calls(
+    sessions: Session | Sequence[Session],
+    results: Sequence[Any] = HOTELS,
+    arguments: Callable[[int], dict[str, Any]] = new,
+    expected: Expected | Sequence[Expected] = ALLOWED,
+    tools: Sequence[str] = (TOOL,),
+) -> Block:
+    """
+    Makes `CALLS` calls; *sessions* and *tools* take turns, and each call comes to what is *expected* of it in turn.
+
+    Raises AssertionError if one of them came to anything else.
+    """
+    execute, names = giving(results), itertools.cycle(tools)
+    each_session = itertools.cycle([sessions] if isinstance(sessions, Session) else sessions)
+    told = itertools.cycle([expected] if isinstance(expected, Expected) else expected)
+
+    def run() -> float:
+        # Made beforehand: arguments come from a model.
+        asked = [arguments(next(_pages)) for _ in range(CALLS)]
+        waiting = list(zip(asked, (one.call for one in each_session), names, told, strict=False))
+        met = 0
+        start = time.thread_time()
+        for each, call, name, wanted in waiting:
+            envelope = call(name, each, execute)
+            text = envelope.to_json()
+            # Counted here, and not kept until later: to let go of an envelope is a part of what it costs.
+            met += wanted.met(envelope, text)
+        took = time.thread_time() - start
+        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {expected}, the last is {text[:2000]}"
+        next(_calls)
+        return took
+
+    return run
+
+
+def awaited(session: Session, loop: asyncio.AbstractEventLoop) -> Block:
+    """
+    The same for fresh calls of an asynchronous tool, within a loop that runs: its own start and end are no part of a call.
+    """
+    given = itertools.cycle(HOTELS)
+
+    async def search(tool: str, arguments: Any) -> Any:
+        return next(given)
+
+    async def run() -> float:
+        waiting, met = [new(next(_pages)) for _ in range(CALLS)], 0
+        start = time.thread_time()
+        for each in waiting:
+            envelope = await session.acall(TOOL, each, search)
+            met += ALLOWED.met(envelope, envelope.to_json())
+        took = time.thread_time() - start
+        assert met == CALLS
+        return took
+
+    return lambda: loop.run_until_complete(run())
 
 
 class Table:
@@ -110,143 +218,113 @@ def sink(tmp_path: Path) -> Iterator[JsonLines]:
     """
     A file of records, which at the end holds a decision for each call that was timed.
     """
-    file, first = tmp_path / "records.jsonl", made()
+    file, first = tmp_path / "records.jsonl", next(_calls)
     with JsonLines(file) as sink:
         yield sink
-    lines = file.read_bytes().splitlines() if made() > first else []
-    decided = sum(json.loads(line)["event"] == "call" for line in lines)
-    assert decided >= made() - first, f"{made() - first} calls left {decided} decisions"
+    rounds = next(_calls) - first - 1
+    decided = sum(json.loads(line)["event"] == "call" for line in file.read_bytes().splitlines()) if rounds else 0
+    assert decided >= rounds * CALLS, f"{rounds * CALLS} calls left {decided} decisions"
 
 
-def test_fresh_dict(table: Table, default: Policy, sink: JsonLines) -> None:
-    table.row("fresh dict", "26", calls(default.session("sync", records=sink, clock=clock())), before=sink.flush)
+ONE_KB, SIXTEEN_KB, ROWS = texts(11, 97), texts(165, 23), hotels(920)
+POLLED: Final = {"tools": [Tool(name=TOOL, repeats="allow")]}
+FRESH: Final[dict[str, tuple[str, Any, Any, Any, Any]]] = {
+    "fresh dict": ("26", HOTELS, new, ALLOWED, {}),
+    "text of 1 KB with common words": ("40", ONE_KB, new, Expected("success", text=1_000), {}),
+    "text of 16 KB": ("50", SIXTEEN_KB, new, Expected("success", text=16_000), {}),
+    "64 KB of rows": ("150", ROWS, new, Expected("success", text=63_000), {}),
+    "polling, each answer another": ("45", PROGRESS, equal, Expected("success", text=40), POLLED),
+    "polling, equal answers, with a hint": ("", HOTELS[:1], equal, Expected("success", nudged=True), POLLED),
+    "failing: an exception, each of another text": ("90", FAILURES, new, FAILED, {}),
+    "every tenth call failing, a call": ("45", STUMBLES, new, [*[ALLOWED._replace(nudged=None)] * 9, FAILED], {}),
+}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_a_call(name: str, table: Table, default: Policy, sink: JsonLines) -> None:
+    aim, results, arguments, expected, options = FRESH[name]
+    session = default.session("s", records=sink, clock=clock(), **options)
+    if "with a hint" in name:
+        for _ in range(CALLS):
+            session.call(TOOL, equal(0), giving(HOTELS[:1]))
+    table.row(name, aim, calls(session, results, arguments, expected), before=sink.flush)
 
 
 @pytest.mark.parametrize(
-    ("name", "aim", "results"),
+    ("name", "aim", "arguments", "expected", "step"),
     [
-        ("text of 1 KB with common words", "40", KILOBYTE),
-        ("text of 16 KB", "50", SIXTEEN),
-        ("64 KB of rows", "150", ROWS),
+        # Equal results speak for half a minute only.
+        ("refused duplicate", "28", equal, REPEATED, 0.0001),
+        ("invalid arguments", "32", unfit, INVALID, 0.5),
     ],
 )
-def test_fresh_result(
-    table: Table, default: Policy, sink: JsonLines, name: str, aim: str, results: Sequence[Any]
+def test_a_refused_call(
+    name: str, aim: str, arguments: Any, expected: Expected, step: float, table: Table, default: Policy, sink: JsonLines
 ) -> None:
-    session = default.session("size", records=sink, clock=clock())
-    least = min(len(one) if isinstance(one, str) else len(json.dumps(one, separators=(",", ":"))) for one in results)
-    assert least > {"40": 1_000, "50": 16_000, "150": 63_000}[aim]
-    block = calls(session, searching(results), expected=Expected("success", text=least))
-    table.row(name, aim, block, before=sink.flush)
-
-
-def test_refused_duplicate(table: Table, default: Policy, sink: JsonLines) -> None:
-    # Equal results speak for half a minute only.
-    session = repeatable(default.session("repeated", records=sink, clock=clock(0.0001)))
+    tools = [Tool(name=TOOL, parameters=PARAMETERS)] if expected is INVALID else []
+    session = default.session("refused", records=sink, clock=clock(step), tools=tools)
+    for _ in range(2 if expected is REPEATED else 0):
+        assert session.call(TOOL, equal(0), giving(HOTELS[:1])).ok
 
     def before() -> None:
-        forgive(session)
+        # One new turn each round, with none of the refusals before: turns of nothing but refusals would end the session.
+        session.begin_turn()
+        session.extend()
         sink.flush()
 
-    table.row("refused duplicate", "28", refused(session, same, equal, REPEATED), before=before)
-
-
-def test_polling(table: Table, default: Policy, sink: JsonLines) -> None:
-    session = default.session("poll", records=sink, clock=clock(), tools=[Tool(name=TOOL, repeats="allow")])
-    table.row("polling, each answer another", "45", calls(session, polling(), equal, STATE), before=sink.flush)
-
-
-def test_polling_in_vain(table: Table, default: Policy, sink: JsonLines) -> None:
-    session = default.session("vain", records=sink, clock=clock(), tools=[Tool(name=TOOL, repeats="allow")])
-    for _ in range(CALLS):
-        session.call(TOOL, equal(0), same)
-    table.row("polling, equal answers, with a hint", "", calls(session, same, equal, NUDGED), before=sink.flush)
-
-
-def test_failing(table: Table, default: Policy, sink: JsonLines) -> None:
-    session = default.session("failing", records=sink, clock=clock())
-    table.row(
-        "failing: an exception, each of another text",
-        "90",
-        calls(session, failing(), expected=FAILED),
-        before=sink.flush,
-    )
-
-
-def test_invalid_arguments(table: Table, default: Policy, sink: JsonLines) -> None:
-    session = default.session("invalid", records=sink, clock=clock(), tools=[Tool(name=TOOL, parameters=PARAMETERS)])
-
-    def before() -> None:
-        forgive(session)
-        sink.flush()
-
-    table.row("invalid arguments", "32", refused(session, same, unfit, INVALID), before=before)
-
-
-def test_every_tenth_fails(table: Table, default: Policy, sink: JsonLines) -> None:
-    session = default.session("mixed", records=sink, clock=clock())
-    told = [*(ALLOWED._replace(nudged=None),) * 9, FAILED]
-    table.row("every tenth call failing, a call", "45", calls(session, stumbling(), expected=told), before=sink.flush)
+    before()
+    table.row(name, aim, calls(session, HOTELS[:1], arguments, expected), before=before)
 
 
 def test_awaited(table: Table, default: Policy, sink: JsonLines, loop: asyncio.AbstractEventLoop) -> None:
-    run = awaited(default.session("async", records=sink, clock=clock()))
+    block = awaited(default.session("async", records=sink, clock=clock()), loop)
     here = calls(default.session("sync", records=sink, clock=clock()))
-
-    def block() -> float:
-        # Within the loop: its own start and end are no part of a call.
-        return loop.run_until_complete(run())
-
     over, sync = table.row("fresh dict, awaited / not", "1.15 times", block, here, before=sink.flush)
-    figure = f"{over:.1f} / {sync:.1f}: {over / sync:.2f} times"
-    table.benchmark.extra_info["figure"] = figure
+    table.benchmark.extra_info["figure"] = f"{over:.1f} / {sync:.1f}: {over / sync:.2f} times"
 
 
 def test_minimal_policy_without_records(table: Table) -> None:
     policy = Policy([Budget(max_calls=MANY), Duplicates(window=20, rule="evidence")])
-    assert [guard.name for guard in policy.chain.guards] == ["budget", "duplicates"]
     table.row("two guards (budget, duplicates), no records", "18", calls(policy.session("two", clock=clock())))
 
 
-def test_new_session(table: Table, default: Policy, sink: JsonLines) -> None:
+def timed(make: Callable[[str], object]) -> Block:
+    """
+    Makes something of `CALLS` new names.
+    """
     numbers = itertools.count()
 
     def run() -> float:
-        names = [f"trip-{next(numbers)}" for _ in range(CALLS)]
+        names = [f"search_{next(numbers)}" for _ in range(CALLS)]
         start = time.thread_time()
         for name in names:
-            session = default.session(name, records=sink)
-        took = time.thread_time() - start
-        assert session.id == names[-1]
-        return took
+            make(name)
+        return time.thread_time() - start
 
-    table.row("`policy.session()`", "15", run)
+    return run
+
+
+def test_new_session(table: Table, default: Policy, sink: JsonLines) -> None:
+    table.row("`policy.session()`", "15", timed(lambda name: default.session(name, records=sink)))
 
 
 def test_new_tool(table: Table, default: Policy) -> None:
-    chain, numbers = default.session("plans").ledger.policy.chain, itertools.count()
+    table.row("plan of a new tool", "40", timed(default.session("plans").ledger.policy.chain.plan))
 
-    def run() -> float:
-        names = [f"search_{next(numbers)}" for _ in range(CALLS)]
-        assert chain.plans.keys().isdisjoint(names)
-        start = time.thread_time()
-        for name in names:
-            plan = chain.plan(name)
-        took = time.thread_time() - start
-        assert plan.tool.name == names[-1]
-        return took
 
-    table.row("plan of a new tool", "40", run)
+def grown(block: Block, count: int) -> Block:
+    """
+    *block* once each of *count* had its turn.
+    """
+    for _ in range(0, count, CALLS):
+        block()
+    return block
 
 
 def test_many_tools(table: Table, default: Policy, sink: JsonLines) -> None:
     def over(count: int) -> Block:
         session = default.session(f"tools-{count}", records=sink, clock=clock())
-        tools = [f"search_{n}_of_{count}" for n in range(count)]
-        block = calls(session, tools=tools)
-        for _ in range(0, count, CALLS):
-            block()
-        return block
+        return grown(calls(session, tools=[f"search_{n}_of_{count}" for n in range(count)]), count)
 
     table.row("fresh dict, 500 tools in turn / 2,000", "equal", over(500), over(2_000), before=sink.flush)
 
@@ -255,17 +333,13 @@ def test_many_sessions(table: Table, default: Policy, sink: JsonLines) -> None:
     def over(count: int) -> Block:
         # A policy of its own: its memory keeps so many sessions ready.
         policy = Policy(default.chain.guards, rules=default.chain.rules)
-        block = calls([policy.session(f"s-{n}", records=sink, clock=clock()) for n in range(count)])
-        for _ in range(0, count, CALLS):
-            block()
-        return block
+        return grown(calls([policy.session(f"s-{n}", records=sink, clock=clock()) for n in range(count)]), count)
 
     table.row("fresh dict, 500 sessions in turn / 2,000", "equal", over(500), over(2_000), before=sink.flush)
 
 
 def test_long_session(table: Table, default: Policy, sink: JsonLines) -> None:
-    young = calls(default.session("young", records=sink, clock=clock()))
-    old = calls(default.session("old", records=sink, clock=clock()))
+    young, old = (calls(default.session(name, records=sink, clock=clock())) for name in ("young", "old"))
     for _ in range(400 if table.benchmark.enabled else 4):
         old()
         sink.flush()
@@ -276,10 +350,10 @@ def test_replay(table: Table, default: Policy, tmp_path: Path) -> None:
     """
     Recorded calls with results of 1.6 KB, of which some repeat and some fail, judged in one process.
     """
-    file = tmp_path / "calls.jsonl"
+    file, results = tmp_path / "calls.jsonl", texts(16, JUDGED)
     with file.open("w") as written:
-        for n in range(JUDGED):
-            result = "\n".join(WORDS.format(f"{n}.{line}") for line in range(16))
+        for n, result in enumerate(results):
+            fails = n % 20 == 7
             told = {
                 "source": "bench",
                 "session_id": f"s{n // 40}",
@@ -287,12 +361,8 @@ def test_replay(table: Table, default: Policy, tmp_path: Path) -> None:
                 "call_index": n % 40,
                 "tool": "Grep",
             }
-            told |= {
-                "arguments": {"pattern": f"name_{n // 3}", "path": "src"},
-                "result": result,
-                "is_error": n % 20 == 7,
-            }
-            told |= {"error_type": "timeout" if n % 20 == 7 else None, "ts": 1.8e9 + n}
+            told |= {"arguments": {"pattern": f"name_{n // 3}", "path": "src"}, "result": result, "is_error": fails}
+            told |= {"error_type": "timeout" if fails else None, "ts": 1.8e9 + n}
             written.write(json.dumps(told) + "\n")
     judge_files([default], inputs([str(file)]))  # what is imported and compiled once
     start = time.process_time()

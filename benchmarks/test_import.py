@@ -1,14 +1,11 @@
 """
 What starting costs in CPU time, over that of the bare interpreter: a hook of a coding CLI pays it with each call.
 
-Byte code is kept in a folder of its own, whatever the environment says of it: "cached" has all of it there, as after an
-installation by pip; "uncached" has that of everything but this package, which is then compiled and not kept, as where
-PYTHONDONTWRITEBYTECODE is set for a checkout.
+Byte code is kept in a folder of its own, whatever the environment says of it, as after an installation by pip.
 """
 
 import os
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -18,11 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-import guardrails
 
-
-ROUNDS: Final = (3, 15)
-BARE: Final = ("-c", "pass")
 LOAD: Final = "from guardrails import Policy; policy = Policy.load('default')"
 CALL: Final = f"{LOAD}; policy.session('s').call('look', {{'a': 1}}, lambda *_: {{'b': 2}}).to_json()"
 CASES: Final = {
@@ -36,73 +29,41 @@ CASES: Final = {
     "guardrails replay --help": (("-m", "guardrails", "replay", "--help"), 100),
 }
 """
-What is run, and how many ms it is to take at most with byte code cached; nothing fails here. A load is to take at most 20 ms more than the
-libraries alone.
+What is run, and how many ms it is to take at most; nothing fails here. A load is to take at most 20 ms more than the libraries alone.
 """
 MODULES: Final = 80
 """Modules of ours that the first call is to load at most."""
 
 
-class Interpreter:
+def cpu_ms(arguments: tuple[str, ...], environment: dict[str, str]) -> float:
     """
-    New processes of this Python, whose byte code is kept in *folder*.
+    User and system time of a process of this Python with *arguments*.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder)}
-        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
-
-    def cpu_ms(self, arguments: tuple[str, ...]) -> float:
-        """
-        User and system time of a process with *arguments*.
-        """
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *arguments], check=True, env=self._environment, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
-
-    def stop_keeping(self) -> None:
-        """
-        Forget the byte code of this package, and keep none from here on.
-        """
-        package = Path(guardrails.__file__).resolve().parent
-        shutil.rmtree(self._folder / package.relative_to(package.anchor), ignore_errors=True)
-        self._environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
 
-@pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
 @pytest.mark.parametrize("name", CASES)
-def test_cpu_of(benchmark: Any, tmp_path: Path, name: str, cached: bool) -> None:
+def test_cpu_of(benchmark: Any, tmp_path: Path, name: str) -> None:
     arguments, most = CASES[name]
-    python = Interpreter(tmp_path)
-    for kept in (BARE, arguments):
-        python.cpu_ms(kept)
-    if not cached:
-        python.stop_keeping()
-    bare: list[float] = []
-    whole: list[float] = []
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    over: list[float] = []
 
     def once() -> None:
-        bare.append(python.cpu_ms(BARE))
-        whole.append(python.cpu_ms(arguments))
+        over.append(cpu_ms(arguments, environment) - cpu_ms(("-c", "pass"), environment))
 
-    rounds = min(max(int(benchmark._max_time * 10), ROUNDS[0]), ROUNDS[1]) if benchmark.enabled else 1  # noqa: SLF001
+    once()
+    rounds = min(max(int(benchmark._max_time * 10), 3), 15) if benchmark.enabled else 1  # noqa: SLF001
     benchmark.pedantic(once, rounds=rounds)
-    if benchmark.stats is None:
-        return
-    over = statistics.median(whole) - statistics.median(bare)
-    benchmark.extra_info["median_us"] = over * 1000
-    aim = f" (aim {most} ms)" if cached else ""
-    state = "cached" if cached else "not cached"
-    benchmark.extra_info["note"] = f"{over:.1f} ms of CPU over the bare interpreter{aim}, byte code {state}"
+    ms = statistics.median(over[1:])
+    benchmark.extra_info["median_us"] = ms * 1000
+    benchmark.extra_info["note"] = f"{ms:.1f} ms of CPU over the bare interpreter (aim {most} ms)"
 
 
 def test_modules_of_a_first_call(benchmark: Any) -> None:
     count = f"import sys; {CALL}; print(sum(name.partition('.')[0] == 'guardrails' for name in sys.modules))"
-
-    def once() -> int:
-        return int(subprocess.run([sys.executable, "-c", count], check=True, capture_output=True).stdout)
-
-    loaded = benchmark.pedantic(once, rounds=1)
+    loaded = benchmark.pedantic(lambda: int(subprocess.check_output([sys.executable, "-c", count])), rounds=1)
     benchmark.extra_info["note"] = f"{loaded} modules of this package (aim {MODULES})"

@@ -1,7 +1,7 @@
 """
 How far a model gets that calls without end, in each host, without and with the guards; and what they cost honest work.
 
-    python -m benchmarks.hosts.blast_radius [NAME...] [--json FILE] [--svg FILE] [--write] [--environments FOLDER]
+    python -m benchmarks.hosts.blast_radius [NAME...] [--json FILE] [--write]
 
 Each host runs in its own environment, as `python3 dev.py hosts` makes it in .hosts; one that is not there is skipped. It needs
 nothing but Python: all of the hosts in about six minutes on two cores. `--calls` and `--seconds` cut a bare host short, whose
@@ -55,30 +55,29 @@ def tables(told: Sequence[Told]) -> str:
     """
     A stuck model; a model without end, and honest work.
     """
-    stuck = [
-        [
-            f"{each['host']} {each['version']}",
-            *(_count(each, "stuck", kind, "executions") for kind in ("bare", "guarded")),
-            *(_count(each, "stuck", kind, "requests") for kind in ("bare", "guarded")),
-            *(_count(each, "stuck", kind, "tokens") for kind in ("bare", "guarded")),
-            *(ending(each, "stuck", kind) for kind in ("bare", "guarded")),
-            f"{each['stories']['stuck']['bare']['seconds']:.1f} s",
-        ]
-        for each in told
-    ]
+    kinds = ("bare", "guarded")
+    stuck, work = [], []
+    for each in told:
+        counts = [_count(each, "stuck", kind, what) for what in ("executions", "requests", "tokens") for kind in kinds]
+        ends, took = (ending(each, "stuck", kind) for kind in kinds), each["stories"]["stuck"]["bare"]["seconds"]
+        stuck.append([f"{each['host']} {each['version']}", *counts, *ends, f"{took:.1f} s"])
+        distinct, honest = ([_count(each, story, kind, "executions") for kind in kinds] for story in STORIES)
+        work.append(
+            [each["host"], *distinct, ending(each, "distinct", "guarded"), *honest, *_added(each.get("overhead"))]
+        )
     heads = ["host", "calls run", "with us", "requests", "with us", "tokens", "with us", "ends with", "with us", "took"]
-    work = [
-        [
-            each["host"],
-            *(_count(each, "distinct", kind, "executions") for kind in ("bare", "guarded")),
-            ending(each, "distinct", "guarded"),
-            *(_count(each, "honest", kind, "executions") for kind in ("bare", "guarded")),
-            *_added(each.get("overhead")),
-        ]
-        for each in told
-    ]
     again = ["host", "distinct calls run", "cap of 20", "ends with", "honest calls run", "with us"]
-    return f"{_table(heads, stuck)}\n\n{_table([*again, 'CPU of a bare call', 'we add', 'share'], work)}\n"
+    return f"{table(heads, stuck)}\n{table([*again, 'CPU of a bare call', 'we add', 'share'], work)}"
+
+
+STORIES: Final = ("distinct", "honest")
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """
+    A table in Markdown.
+    """
+    return "".join(f"| {' | '.join(row)} |\n" for row in [heads, ["---"] * len(heads), *rows])
 
 
 def ending(told: Told, story: str, kind: str) -> str:
@@ -149,10 +148,6 @@ def _added(cost: Told | None) -> list[str]:
     if cost is None:
         return ["", "", ""]
     return [f"{cost['bare_us'] / 1e3:.1f} ms", f"{cost['added_us'] / 1e3:.2f} ms", f"{cost['ratio']:.0%}"]
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [heads, ["---"] * len(heads), *rows])
 
 
 def hosts() -> list[str]:
@@ -257,18 +252,14 @@ def main(*arguments: str) -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="hosts (default: all)")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
-    parser.add_argument("--svg", type=Path, help="draw the chart into this file")
     parser.add_argument("--write", action="store_true", help="put tables and chart into docs/hosts.md")
-    parser.add_argument(
-        "--environments", type=Path, default=ROOT / ".hosts", help="a folder with an environment NAME a host"
-    )
     parser.add_argument("--calls", type=int, default=5_000, help="calls that a bare host makes at most (%(default)s)")
     parser.add_argument("--seconds", type=float, default=300, help="seconds that it takes at most (%(default)s)")
     given = parser.parse_args(arguments)
     names = [name.replace("-", "_") for name in given.names] or hosts()
     if unknown := [name for name in names if name not in hosts()]:
         parser.error(f"there is no host `{unknown[0]}`; there are {', '.join(hosts())}")
-    told, wrong = gathered(names, given.environments.resolve(), given.calls, given.seconds)
+    told, wrong = gathered(names, ROOT / ".hosts", given.calls, given.seconds)
     if not told and not wrong:
         print("no host is installed: python3 dev.py hosts", file=sys.stderr)
         return 2
@@ -276,9 +267,8 @@ def main(*arguments: str) -> int:
     print(shown, end="")
     if given.json:
         given.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    for file in [given.svg] * bool(given.svg) + [CHART] * given.write:
-        file.write_text(svg(told), encoding="utf-8")
     if given.write:
+        CHART.write_text(svg(told), encoding="utf-8")
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), shown), encoding="utf-8")
     wrong += [line for each in told for line in broken(each)]
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)

@@ -49,62 +49,31 @@ class Telling:
     @property
     def tools(self) -> Sequence[Callable[..., Any]]:
         """
-        The tools of the story.
-        """
-        return (self.read_file, self.edit_file, self.run_tests) if self.story == "honest" else (self.search,)
-
-    @property
-    def search(self) -> Callable[..., str]:
-        """
-        A search with the same page for the same query.
+        The tools of the story: a search with the same page for the same query, or a file as it is now and tests that fail in the same way.
         """
 
         def search(query: str) -> str:
             """Search the web for a query."""
-            self.executed += 1
-            return f"A page about {query}. ".ljust(PAGE, ".")
-
-        return search
-
-    @property
-    def read_file(self) -> Callable[..., str]:
-        """
-        A file as it is now.
-        """
+            return self._ran(f"A page about {query}. ".ljust(PAGE, "."))
 
         def read_file(path: str) -> str:
             """Read a file."""
-            self.executed += 1
-            return f"{path}, version {self._version}. ".ljust(PAGE, ".")
-
-        return read_file
-
-    @property
-    def edit_file(self) -> Callable[..., str]:
-        """
-        Writes it.
-        """
+            return self._ran(f"{path}, version {self._version}. ".ljust(PAGE, "."))
 
         def edit_file(path: str, text: str) -> str:
             """Write a file."""
-            self.executed += 1
             self._version += 1
-            return "written"
-
-        return edit_file
-
-    @property
-    def run_tests(self) -> Callable[..., str]:
-        """
-        The tests, which fail in the same way all along.
-        """
+            return self._ran("written")
 
         def run_tests() -> str:
             """Run the tests."""
-            self.executed += 1
-            return "2 failed, 40 passed"
+            return self._ran("2 failed, 40 passed")
 
-        return run_tests
+        return (read_file, edit_file, run_tests) if self.story == "honest" else (search,)
+
+    def _ran(self, result: str) -> str:
+        self.executed += 1
+        return result
 
     def script(self, asked: Asked) -> Say:
         """
@@ -137,14 +106,9 @@ class Telling:
         """
         What came of the run, which took *seconds*; *digest* is the session's, if it had one.
         """
-        if self.over:
-            ending = "over"
-        elif ran.error is not None:
-            ending = type(ran.error).__name__
-        elif not ran.answer:
-            ending = "silence"
-        else:
-            ending = "digest" if ran.answer == digest else "answer"
+        ending = "digest" if ran.answer == digest else "answer" if ran.answer else "silence"
+        if self.over or ran.error is not None:
+            ending = "over" if self.over else type(ran.error).__name__
         return {
             "executions": self.executed,
             "not_run": self.asked - self.executed,
@@ -159,10 +123,6 @@ def _at_work(n: int) -> Say:
     """
     Reads a file, edits it, runs the tests, and so on.
     """
-    path = "src/app.py"
-    steps = (
-        Call("read_file", {"path": path}),
-        Call("edit_file", {"path": path, "text": f"attempt {n}"}),
-        Call("run_tests"),
-    )
-    return Say(calls=(steps[n % len(steps)],))
+    file = {"path": "src/app.py"}
+    steps = (Call("read_file", file), Call("edit_file", {**file, "text": f"attempt {n}"}), Call("run_tests"))
+    return Say(calls=(steps[n % 3],))

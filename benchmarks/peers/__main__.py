@@ -1,9 +1,9 @@
 """
 Other packages and this one through the same works, each in its own environment.
 
-    python -m benchmarks.peers [NAME...] [--json FILE] [--write] [--environments FOLDER]
+    python -m benchmarks.peers [NAME...] [--json FILE] [--write]
 
-What is not installed there yet is installed by pip, in the version of `versions.toml`, or the newest with `--newest`. All take about
+What is not installed in .peers yet is installed by pip, in the version of `versions.toml`, or the newest with `--newest`. All take about
 three minutes on two cores. `--write` puts the tables into docs/peers.md. Exit code 1: a package failed, or was not to be had.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.hosts.blast_radius import page
+from benchmarks.hosts.blast_radius import page, table
 from benchmarks.peers.works import ONE, OTHER, SAME
 
 
@@ -36,60 +36,42 @@ Told = Mapping[str, Any]
 NONE: Final = "none"
 
 
-def tables(told: Sequence[Told]) -> str:
-    """
-    Returns a table of repeats, of budgets and of one call's cost; then one of arguments.
-    """
-    repeats = [
-        [
-            _named(each),
-            *_stories(each["stories"]),
-            {"blind": NONE, "runs": "yes", "refused": "no"}.get(str(each["after a refusal"]), "fails"),
-        ]
-        for each in told
-    ]
-    for each in told:
-        for way, found in each["also"].items():
-            at = next(n for n, row in enumerate(repeats) if row[0] == _named(each))
-            repeats.insert(at + 1, [f"{_named(each)}, {way}", *_stories(found), ""])
-    budgets = [
-        [_named(each), *(_count(each[work]) for work in BUDGETS), _sequence(each["sequential usd"], each["small usd"])]
-        for each in told
-    ]
-    costs = [[_named(each), *_cost(each["cost"])] for each in told]
-    odd = [[_named(each), *_odd(each["odd"]), *_forms(each["forms"])] for each in told]
-    return "\n".join(
-        [
-            _table(
-                (
-                    "package",
-                    "loops caught",
-                    "of them refused",
-                    "honest left alone",
-                    "of the rest hinted at",
-                    "others run",
-                ),
-                repeats,
-            ),
-            _table(
-                ("package", *(f"{title}" for title in BUDGETS.values()), "$1.00 and $0.30, one by one: 10 and 3"),
-                budgets,
-            ),
-            _table(("package", "a call", "early in a run", "late", "calls", "memory kept a call"), costs),
-            _table(
-                ("package", "odd arguments that ran", "that failed", "equal forms told as one", "others told apart"),
-                odd,
-            ),
-        ]
-    )
-
-
 BUDGETS: Final[Mapping[str, str]] = {
     "parallel calls": "40 at once, cap of 10 calls",
     "parallel usd": "40 at once, cap of $1.00: 10",
     "failing calls": "20 that fail, cap of 10",
     "family": "2 sub-agents, $1.00 in all: 10",
 }
+REPEATS: Final = (
+    "package",
+    "loops caught",
+    "of them refused",
+    "honest left alone",
+    "of the rest hinted at",
+    "others run",
+)
+COSTS: Final = ("package", "a call", "early in a run", "late", "calls", "memory kept a call")
+ODD_ONES: Final = ("package", "odd arguments that ran", "that failed", "equal forms told as one", "others told apart")
+AFTER: Final = {"blind": NONE, "runs": "yes", "refused": "no"}
+
+
+def tables(told: Sequence[Told]) -> str:
+    """
+    Returns a table of repeats, of budgets and of one call's cost; then one of arguments.
+    """
+    repeats: list[list[str]] = []
+    for each in told:
+        repeats.append([_named(each), *_stories(each["stories"]), AFTER.get(str(each["after a refusal"]), "fails")])
+        repeats += [[f"{_named(each)}, {way}", *_stories(found), ""] for way, found in each["also"].items()]
+    budgets = [
+        [_named(each), *(_count(each[work]) for work in BUDGETS), _sequence(each["sequential usd"], each["small usd"])]
+        for each in told
+    ]
+    costs = [[_named(each), *_cost(each["cost"])] for each in told]
+    odd = [[_named(each), *_odd(each["odd"]), *_forms(each["forms"])] for each in told]
+    caps = ("package", *BUDGETS.values(), "$1.00 and $0.30, one by one: 10 and 3")
+    whole = ((REPEATS, repeats), (caps, budgets), (COSTS, costs), (ODD_ONES, odd))
+    return "\n".join(table(heads, rows) for heads, rows in whole)
 
 
 def _named(each: Told) -> str:
@@ -99,13 +81,8 @@ def _named(each: Told) -> str:
 def _stories(found: Any) -> list[str]:
     if not isinstance(found, Mapping):
         return ["fails" if found else NONE, "", "", ""]
-    spared = found["honest"] - len(found["refused"])
-    return [
-        f"{found['caught']}/{found['loops']}",
-        str(found["stopped"]),
-        f"{spared}/{found['honest']}",
-        str(len(found["hinted"])),
-    ]
+    honest, left = found["honest"], found["honest"] - len(found["refused"])
+    return [f"{found['caught']}/{found['loops']}", str(found["stopped"]), f"{left}/{honest}", str(len(found["hinted"]))]
 
 
 def _count(found: Any) -> str:
@@ -146,11 +123,6 @@ def _forms(found: Any) -> list[str]:
     return cells
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
-
 def versions() -> dict[str, str]:
     """
     Returns the versions that are compared, by name; ours is that of this tree.
@@ -170,9 +142,8 @@ def python_of(name: str, version: str, folder: Path) -> Path | str:
     if not (home / "ready").exists():
         venv.create(home, with_pip=True, clear=True)
         wanted = f"{name}=={version}" if version else name
-        done = subprocess.run(
-            [str(python), "-m", "pip", "install", "-q", wanted], capture_output=True, text=True, check=False
-        )
+        install = [str(python), "-m", "pip", "install", "-q", wanted]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
         if done.returncode:
             return (done.stderr.strip().splitlines() or ["pip failed"])[-1]
         (home / "ready").touch()
@@ -188,14 +159,8 @@ def asked(name: str, python: Path) -> dict[str, Any] | str:
     said = ours if name == OURS else f"from importlib.metadata import version; print(version({name!r}))"
     try:
         shown = subprocess.run([str(python), "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
-        done = subprocess.run(
-            [str(python), "-m", "benchmarks.peers.works", name],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        command = [str(python), "-m", "benchmarks.peers.works", name]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
         return f"it said nothing for {PATIENCE} s"
     except subprocess.CalledProcessError as error:
@@ -236,12 +201,11 @@ def main(*arguments: str) -> int:
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/peers.md")
     parser.add_argument("--newest", action="store_true", help="compare the newest versions")
-    parser.add_argument("--environments", type=Path, default=ROOT / ".peers", help="a folder with an environment each")
     given = parser.parse_args(arguments)
     known = versions()
     if unknown := [name for name in given.names if name not in known]:
         parser.error(f"there is no package `{unknown[0]}`; there are {', '.join(known)}")
-    told, wrong = gathered(given.names or list(known), given.environments.resolve(), newest=given.newest)
+    told, wrong = gathered(given.names or list(known), ROOT / ".peers", newest=given.newest)
     if told:
         shown = tables(told)
         print(shown, end="")

@@ -54,6 +54,20 @@ class Unfit(Exception):
     """
 
 
+def _peer(act: Callable[[str, dict[str, Any], Run], Said | None], *refusals: type[BaseException]) -> Peer:
+    """
+    Returns a peer that makes calls by *act*, which gets a tool that gives its exception back; it refuses by one of *refusals*.
+    """
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        try:
+            return act(tool, arguments, partial(_outcome, run)) or "ran"
+        except refusals:
+            return "refused"
+
+    return call
+
+
 def guardrails(limits: Limits) -> Peer:
     """
     This library: the shipped policy `default` for repeats, a budget for the rest.
@@ -72,7 +86,7 @@ def guardrails(limits: Limits) -> Peer:
         policy = Policy([budget], tools=[Tool(name="work", cost_usd=limits.price)])
     session = policy.session("run") if limits.clock is None else policy.session("run", clock=limits.clock)
 
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> Said:
         if limits.clock is None:
             envelope = session.call(tool, arguments, lambda _tool, _arguments: run())
             return "ran" if envelope.status in ("success", "error") else "refused"
@@ -80,10 +94,10 @@ def guardrails(limits: Limits) -> Peer:
         decision = session.decide(tool, arguments)
         if not decision.allowed:
             return "refused"
-        session.complete(decision, _outcome(run))
+        session.complete(decision, run())
         return "hinted" if decision.nudges else "ran"
 
-    return call
+    return _peer(act)
 
 
 def aura_guard(limits: Limits) -> Peer:
@@ -92,24 +106,18 @@ def aura_guard(limits: Limits) -> Peer:
     """
     from aura_guard import AgentGuard, PolicyAction
 
-    guard = AgentGuard(
-        secret_key=b"k" * 16,
-        max_cost_per_run=limits.usd,
-        default_tool_cost=limits.price,
-        max_calls_per_tool=limits.calls,
-    )
+    caps = {"max_cost_per_run": limits.usd, "default_tool_cost": limits.price, "max_calls_per_tool": limits.calls}
+    guard = AgentGuard(secret_key=b"k" * 16, **caps)
 
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> Said | None:
         if guard.check_tool(tool, args=arguments).action != PolicyAction.ALLOW:
             return "refused"
-        result = _outcome(run)
-        failed = isinstance(result, Exception)
-        guard.record_result(
-            ok=not failed, payload=None if failed else result, error_code=type(result).__name__ if failed else None
-        )
-        return "ran"
+        result = run()
+        code = type(result).__name__ if isinstance(result, Exception) else None
+        guard.record_result(ok=code is None, payload=None if code else result, error_code=code)
+        return None
 
-    return call
+    return _peer(act)
 
 
 def agentguard47(limits: Limits, *, fuzzy: bool = True) -> Peer:
@@ -124,18 +132,14 @@ def agentguard47(limits: Limits, *, fuzzy: bool = True) -> Peer:
     if limits.repeats:
         watches = [LoopGuard(), FuzzyLoopGuard()] if fuzzy else [LoopGuard()]
 
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
-        try:
-            for watch in watches:
-                watch.check(tool, arguments)
-            if budget is not None:
-                budget.consume(calls=1, cost_usd=limits.price)
-        except AgentGuardError:
-            return "refused"
-        _outcome(run)
-        return "ran"
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> None:
+        for watch in watches:
+            watch.check(tool, arguments)
+        if budget is not None:
+            budget.consume(calls=1, cost_usd=limits.price)
+        run()
 
-    return call
+    return _peer(act, AgentGuardError)
 
 
 def agent_budget_guard(limits: Limits) -> Peer:
@@ -144,16 +148,9 @@ def agent_budget_guard(limits: Limits) -> Peer:
     """
     from agentguard import Guard
 
-    more: Mapping[str, Any] = {} if limits.clock is None else {"clock": limits.clock}
-    guard = Guard(
-        max_usd=limits.usd,
-        max_steps=limits.calls,
-        loop_detection=limits.repeats,
-        pricing=_priced(limits.price),
-        use_config=False,
-        **more,
-    )
-    return _stepped(guard, limits.price)
+    more: dict[str, Any] = {} if limits.clock is None else {"clock": limits.clock}
+    more |= {"max_usd": limits.usd, "max_steps": limits.calls, "loop_detection": limits.repeats}
+    return _stepped(Guard(pricing=_priced(limits.price), use_config=False, **more), limits.price)
 
 
 def _priced(price: float) -> dict[str, tuple[float, float]]:
@@ -163,19 +160,15 @@ def _priced(price: float) -> dict[str, tuple[float, float]]:
 def _stepped(guard: Any, price: float, tag: str | None = None) -> Peer:
     from agentguard import GuardTripped
 
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
-        try:
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> None:
+        if price:
+            guard.preflight("tool", input_tokens=1, max_output_tokens=0)
+        with guard.step(tag=tag) as step, step.tool(tool, arguments):
+            run()
             if price:
-                guard.preflight("tool", input_tokens=1, max_output_tokens=0)
-            with guard.step(tag=tag) as step, step.tool(tool, arguments):
-                _outcome(run)
-                if price:
-                    step.record("tool", input_tokens=1, output_tokens=0)
-        except GuardTripped:
-            return "refused"
-        return "ran"
+                step.record("tool", input_tokens=1, output_tokens=0)
 
-    return call
+    return _peer(act, GuardTripped)
 
 
 _names = itertools.count()
@@ -197,28 +190,24 @@ def runbound(limits: Limits, *, graded: bool = False) -> Peer:
     tools: dict[str, Any] = {}
     own = threading.local()
 
-    def declared(tool: str) -> Any:
-        def body(**arguments: Any) -> Any:
-            own.ran = True
-            return own.run()
+    def body(**arguments: Any) -> Any:
+        own.result = own.run()
+        if isinstance(own.result, Exception):
+            raise own.result
 
-        return runbound.tool(body, name=tool, max_calls=limits.calls)
-
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
-        guarded = tools.get(tool) or tools.setdefault(tool, declared(tool))
-        own.run, own.ran = run, False
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> None:
+        if tool not in tools:
+            tools[tool] = runbound.tool(body, name=tool, max_calls=limits.calls)
+        own.run, own.result = run, None
         try:
             # A session is a context variable: a thread of a pool opens it by itself, as the documentation says.
             with runbound.session(key):
-                guarded(**arguments)
-        except runbound.ExecutionRefused:
-            return "refused"
-        except Exception:
-            if not own.ran:
+                tools[tool](**arguments)
+        except Exception as error:
+            if error is not own.result:
                 raise
-        return "ran"
 
-    return call
+    return _peer(act, runbound.ExecutionRefused)
 
 
 def unwedge(limits: Limits) -> Peer:
@@ -231,22 +220,18 @@ def unwedge(limits: Limits) -> Peer:
     if limits.calls is not None or limits.usd is not None:
         raise Unfit
     provider = make_provider("none")
-    guard = Guard(
-        goal="the task",
-        provider=provider,
-        config=GuardConfig.for_provider(provider, shadow=False),
-    )
+    guard = Guard(goal="the task", provider=provider, config=GuardConfig.for_provider(provider, shadow=False))
     turns = itertools.count(1)
 
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
-        result = _outcome(run)
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        result = run()
         failed = isinstance(result, Exception)
         said = str(result) if failed or isinstance(result, str) else json.dumps(result, default=str)
         command = f"{tool} {json.dumps(arguments, default=str)}"
         judged = guard.on_turn(turn_from_command(next(turns), command, said, failed=failed))
         return "hinted" if judged.decision.action.value != "continue" else "ran"
 
-    return call
+    return _peer(act)
 
 
 def agentbudget(limits: Limits) -> Peer:
@@ -266,16 +251,13 @@ def agentbudget(limits: Limits) -> Peer:
 def _tracked(session: Any, price: float) -> Peer:
     from agentbudget import BudgetExhausted, LoopDetected
 
-    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> Said | None:
         if session.would_exceed(price):
             return "refused"
-        try:
-            session.track_tool(cost=price, tool_name=tool)(lambda: _outcome(run))()
-        except (BudgetExhausted, LoopDetected):
-            return "refused"
-        return "ran"
+        session.track_tool(cost=price, tool_name=tool)(run)()
+        return None
 
-    return call
+    return _peer(act, BudgetExhausted, LoopDetected)
 
 
 def children_of_guardrails(usd: float, each: float, price: float) -> tuple[Peer, ...]:
@@ -288,11 +270,7 @@ def children_of_guardrails(usd: float, each: float, price: float) -> tuple[Peer,
 
     def of(name: str, part: float) -> Peer:
         child = parent.child(name, max_cost_usd=part)
-
-        def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
-            return "ran" if child.call(tool, arguments, lambda _tool, _arguments: run()).ok else "refused"
-
-        return call
+        return _peer(lambda tool, given, run: "ran" if child.call(tool, given, lambda *_: run()).ok else "refused")
 
     # A child that asks for more than is left is a SessionError: the second takes the rest.
     return of("a", each), of("b", round(usd - each, 6))
@@ -320,15 +298,11 @@ def children_of_agentguard47(usd: float, each: float, price: float) -> tuple[Pee
         context = contextvars.copy_context()
         context.run(budget.goal(name, lambda: True, max_cost_usd=each).__enter__)
 
-        def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
-            try:
-                context.run(budget.consume, calls=1, cost_usd=price)
-            except AgentGuardError:
-                return "refused"
-            _outcome(run)
-            return "ran"
+        def act(tool: str, arguments: dict[str, Any], run: Run) -> None:
+            context.run(budget.consume, calls=1, cost_usd=price)
+            run()
 
-        return call
+        return _peer(act, AgentGuardError)
 
     return of("a"), of("b")
 

@@ -19,6 +19,7 @@ import warnings
 
 from array import array
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
@@ -86,19 +87,13 @@ def told(driver: Driver) -> dict[str, Any]:
     """
     Returns loops caught and honest stories left alone: numbers, and the names of what was got wrong.
     """
-    found: dict[str, Any] = {"missed": [], "refused": [], "hinted": []}
-    caught = refused = 0
-    for name, story in LOOPS.items():
-        said = _story(driver, story)
-        caught += said != "ran"
-        refused += said == "refused"
-        if said == "ran":
-            found["missed"].append(name)
-    for name, story in HONEST.items():
-        said = _story(driver, story)
-        if said != "ran":
-            found[said].append(name)
-    return {**found, "loops": len(LOOPS), "caught": caught, "stopped": refused, "honest": len(HONEST)}
+    loops = {name: _story(driver, story) for name, story in LOOPS.items()}
+    honest = {name: _story(driver, story) for name, story in HONEST.items()}
+    found: dict[str, Any] = {said: [name for name in honest if honest[name] == said] for said in ("refused", "hinted")}
+    found["missed"] = [name for name, said in loops.items() if said == "ran"]
+    stopped = list(loops.values()).count("refused")
+    caught = len(loops) - len(found["missed"])
+    return {**found, "loops": len(loops), "caught": caught, "stopped": stopped, "honest": len(honest)}
 
 
 def _story(driver: Driver, story: Any) -> str:
@@ -128,36 +123,23 @@ def parallel(driver: Driver, limits: Limits) -> int:
     """
     Returns how many of forty calls at once ran.
     """
-    peer = driver(limits)
-    ran: list[int] = []
-    start = threading.Barrier(THREADS)
+    peer, ran, start = driver(limits), list[int](), threading.Barrier(THREADS)
+
+    def run(n: int) -> str:
+        ran.append(n)
+        time.sleep(0.02)
+        return f"result {n}"
 
     def work(first: int) -> None:
         start.wait()
         for n in range(first, TRIES, THREADS):
+            peer("work", {"n": n}, partial(run, n))
 
-            def run(n: int = n) -> str:
-                ran.append(n)
-                time.sleep(0.02)
-                return f"result {n}"
-
-            peer("work", {"n": n}, run)
-
-    failed: list[BaseException] = []
-
-    def kept(first: int) -> None:
-        try:
-            work(first)
-        except Exception as error:  # noqa: BLE001 (told below)
-            failed.append(error)
-
-    threads = [threading.Thread(target=kept, args=(first,)) for first in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise Unfit(f"{type(failed[0]).__name__}: {failed[0]}")
+    with ThreadPoolExecutor(THREADS) as pool:
+        done = [pool.submit(work, first) for first in range(THREADS)]
+    for error in (one.exception() for one in done):
+        if error is not None:
+            raise Unfit(f"{type(error).__name__}: {error}")
     return len(ran)
 
 

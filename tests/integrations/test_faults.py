@@ -132,36 +132,7 @@ def test_a_turn_that_was_cut_runs_what_is_whole_and_answers_what_is_not(way: Any
     assert (result.answer, result.ended, result.finish_reason) == ("cut here", "answered", finish)
 
 
-def test_a_model_that_says_nothing_is_asked_once_more_and_then_the_digest_speaks(way: Any, serve: Any) -> None:
-    server, tool = serve([Calls(search("a")), Text(""), Text(" \n")]), Tool()
-    with Policy().session("silent") as session:
-        result = way(server, session, tools=tool.registry)
-        assert result.answer == session.digest()
-    assert (result.ended, result.code) == ("digest", "loop.no_answer")
-    assert [body.get("tool_choice") for body in server.requests] == [None, None, "none"]
-
-
 # The tools
-
-
-def test_d4_whatever_a_tool_raises_is_data_and_the_loop_goes_on(way: Any, serve: Any) -> None:
-    made = Registry()
-
-    @made.register
-    def fail(kind: str) -> str:
-        raise {"path": FileNotFoundError, "rights": PermissionError, "time": TimeoutError, "stop": StopIteration}.get(
-            kind, RuntimeError
-        )("no")
-
-    server = serve(
-        [Calls(*(call("fail", {"kind": kind}) for kind in ("path", "rights", "time", "stop", "x"))), Text("done")]
-    )
-    with Policy().session("d4") as session:
-        result = way(server, session, tools=made)
-    said = way.results(result.messages)
-    assert [e["error_type"] for e in said[:3]] == ["not_found", "permission", "timeout"]
-    assert {e["status"] for e in said} == {"error"}
-    assert result.answer == "done"
 
 
 # The host

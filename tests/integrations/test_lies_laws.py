@@ -29,22 +29,8 @@ GOOD: Final = (
     Text(refusal="I cannot"),
 )
 VALUES: Final[list[Any]] = [
-    None,
-    True,
-    0,
-    7,
-    -1.5,
-    10**40,
-    "",
-    "x",
-    "\ud83d",
-    "\x00",
-    [],
-    [7],
-    [[]],
-    {},
-    {"type": "x"},
-    {"id": 7},
+    *(None, True, 0, 7, -1.5, 10**40, "", "x", "\ud83d", "\x00"),
+    *([], [7], [[]], {}, {"type": "x"}, {"id": 7}),
 ]
 GONE: Final = object()
 

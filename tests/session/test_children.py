@@ -1,65 +1,43 @@
 """
-Sessions that reserve from another.
+Sessions that reserve from another, and what a family of them shares.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import (
-    Budget,
-    Envelope,
-    MemorySink,
-    MemoryStore,
-    Policy,
-    SessionError,
-    SessionState,
-    Success,
-)
-from guardrails.stores.sqlite import SqliteStore
-from tests.replaying import replay
+from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Rate, Rule, SessionError, SessionState, Success
+from tests.session.conftest import ok, replays
 from tests.tables import table
-
-
-def ok(*_: Any) -> str:
-    return "ok"
-
-
-def held(limit: str, amount: int) -> Any:
-    return {limit: amount}
 
 
 def make(clock: Any, *guards: Any) -> Any:
     return Policy(guards).session("s", clock=clock)
 
 
-def calls(session: Any, count: int, execute: Any = ok) -> list[Envelope]:
-    return [session.call("t", {"n": number}, execute) for number in range(count)]
+def calls(session: Any, count: int, execute: Any = ok) -> int:
+    """
+    How many of *count* calls ran.
+    """
+    return sum(session.call("t", {"n": number}, execute).ok for number in range(count))
+
+
+def paid(usd: float, tokens: int | None = None) -> Any:
+    return lambda *_: Success("ok", cost_usd=usd, tokens=tokens)
 
 
 def test_a_child_reserves_from_its_parent_and_gives_back_what_it_did_not_use(clock: Any) -> None:
     parent = make(clock, Budget(max_calls=10, max_cost_usd=1))
     with parent.child("c", max_calls=4, max_cost_usd=0.4) as child:
         assert parent.ledger.progress == {"calls_used": 0, "calls_left": 6, "cost_left_usd": 0.6}
-        calls(child, 3, lambda *_: Success("ok", cost_usd=0.1))
+        calls(child, 3, paid(0.1))
         assert child.ledger.progress == {"calls_used": 3, "calls_left": 1, "cost_left_usd": 0.1}
     assert parent.ledger.progress == {"calls_used": 3, "calls_left": 7, "cost_left_usd": 0.7}
 
 
-def test_a_child_gets_all_that_is_left_of_what_is_not_named(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=10, max_tokens=1_000))
-    calls(parent, 2, lambda *_: Success("ok", tokens=100))
-    child = parent.child("c", max_calls=1)
-    assert child.ledger.progress == {"calls_used": 0, "calls_left": 1, "tokens_left": 800}
-    # What it has used so far is only a guess, and so it may run; what is said to take more than is left does not.
-    assert parent.call("t", {"n": "x"}, ok).ok
-
-
 def test_children_that_run_at_once_each_have_a_share_of_what_is_left(clock: Any) -> None:
     parent = make(clock, Budget(max_calls=10, max_tokens=101, max_elapsed=60))
-    one = parent.child("a", share=0.5)
-    two = parent.child("b", share=0.5)
+    one, two = (parent.child(name, share=0.5) for name in "ab")
     assert one.ledger.progress == {"calls_used": 0, "calls_left": 5, "tokens_left": 51, "seconds_left": 60}
     assert two.ledger.progress == {"calls_used": 0, "calls_left": 3, "tokens_left": 25, "seconds_left": 60}
     assert parent.call("t", {}, ok).ok
@@ -67,16 +45,30 @@ def test_children_that_run_at_once_each_have_a_share_of_what_is_left(clock: Any)
     assert parent.ledger.progress["calls_left"] == 6
 
 
-@table("share", [0, -1, 1.5, float("nan")])
-def test_a_share_is_a_part_of_the_whole(share: float, clock: Any) -> None:
-    with pytest.raises(SessionError, match="`share` is above 0 and at most 1"):
-        make(clock, Budget(max_calls=1)).child("a", share=share)
+@table(
+    ("part", "said"),
+    [
+        *(({"share": share}, "`share` is above 0 and at most 1") for share in (0, -1, 1.5, float("nan"))),
+        ({"max_calls": 4}, "asks for max_calls 4, 3 is left"),
+        ({"max_cost_usd": 0.6}, r"asks for max_cost_usd \$0.60, \$0.50 is left"),
+    ],
+)
+def test_a_part_that_is_none_or_more_than_is_left_is_an_error(part: Any, said: str, clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=3, max_cost_usd=0.5))
+    with pytest.raises(SessionError, match=said):
+        parent.child("c", **part)
+    assert parent.ledger.progress["calls_left"] == 3
+    calls(parent, 3)
+    with pytest.raises(SessionError, match="exhausted"):
+        parent.child("c")
 
 
-@table(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
-def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, code: str, clock: Any) -> None:
-    parent = make(clock, Budget(**held(limit, 5)))
-    children = [parent.child("a", **held(limit, 2)), parent.child("b", **held(limit, 2))]
+@table("limit", ["max_calls", "max_turns"])
+def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, clock: Any) -> None:
+    whole: Any = {limit: 5}
+    half: Any = {limit: 2}
+    parent = make(clock, Budget(**whole))
+    one, two = (parent.child(name, **half) for name in "ab")
     refused = set()
 
     def use(session: Any) -> int:
@@ -88,11 +80,11 @@ def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, code: s
             refused.add(envelope.code)
         return admitted
 
-    assert [use(session) for session in (children[0], parent, children[1])] == [2, 1, 2]
-    assert refused == {None, code}
-    for child in children:
+    assert [use(session) for session in (one, parent, two)] == [2, 1, 2]
+    assert refused == {None, f"budget.{limit}"}
+    for child in (one, two):
         child.close()
-    assert parent.exhausted == code
+    assert parent.exhausted == f"budget.{limit}"
 
 
 def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
@@ -105,26 +97,11 @@ def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
     assert parent.call("t", {}, ok).ok
 
 
-def test_a_child_cannot_ask_for_more_than_is_left_nor_of_an_exhausted_parent(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=3, max_cost_usd=0.5))
-    with pytest.raises(SessionError, match="asks for max_calls 4, 3 is left"):
-        parent.child("c", max_calls=4)
-    with pytest.raises(SessionError, match=r"asks for max_cost_usd \$0.60, \$0.50 is left"):
-        parent.child("c", max_cost_usd=0.6)
-    assert parent.ledger.progress["calls_left"] == 3
-    calls(parent, 3)
-    with pytest.raises(SessionError, match="exhausted"):
-        parent.child("c")
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_sub_agents_beyond_their_number_or_depth_make_no_call(clock: Any, kind: str, tmp_path: Path) -> None:
-    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "states.db")
+def test_sub_agents_beyond_their_number_or_depth_make_no_call(clock: Any) -> None:
     policy, sink = Policy([Budget(max_calls=99, max_children=3, max_depth=2)]), MemorySink()
-    parent = policy.session("s", store=store, clock=clock, records=sink)
+    parent = policy.session("s", clock=clock, records=sink)
     first = parent.child("a", share=0.5)
-    second = first.child("b", share=0.5)
-    deep = second.child("c", share=0.5)
+    deep = first.child("b", share=0.5).child("c", share=0.5)
     refused = deep.call("t", {}, ok)
     assert (refused.code, deep.exhausted, deep.tool_choice()) == ("budget.max_depth", "budget.max_depth", "none")
     first.close()
@@ -136,7 +113,7 @@ def test_sub_agents_beyond_their_number_or_depth_make_no_call(clock: Any, kind: 
     assert parent.child("e", share=0.1, again=True).call("t", {"n": 1}, ok).code == "budget.max_children"
     many.close()
     assert parent.call("t", {"n": 2}, ok).ok
-    assert all(one.same for one in replay(policy.chain, sink.records))
+    replays(policy, sink)
 
 
 def test_a_closed_child_runs_nothing_more_however_it_is_asked(clock: Any) -> None:
@@ -155,47 +132,42 @@ def test_a_closed_child_runs_nothing_more_however_it_is_asked(clock: Any) -> Non
 
 @table("part", [{"max_calls": 2}, {"share": 0.5}, {"share": 0.2}])
 def test_a_child_and_its_parent_replay_from_their_records(part: Any, clock: Any) -> None:
-    sink, store = MemorySink(), MemoryStore()
-    policy = Policy([Budget(max_calls=5, max_elapsed=60)])
+    sink, store, policy = MemorySink(), MemoryStore(), Policy([Budget(max_calls=5, max_elapsed=60)])
     parent = policy.session("s", store=store, records=sink, clock=clock)
     child = parent.child("c", **part)
     clock.advance(7)
     calls(child, 3)
+    child.extend(max_calls=1)
+    calls(child, 1)
     child.close()
-    for session in (parent, child):
-        again = SessionState()
-        records = [record for record in sink.records if record["session_id"] == session.id]
-        assert all(replayed.same for replayed in replay(session.ledger.chain, records, again))
-        assert again == store.update([session.id], lambda states: states[0])
-
-
-USED = {"max_calls": 3, "max_turns": 2, "max_cost": 300_000, "max_tokens": 70}
-
-
-def used(state: SessionState, *_: Any) -> dict[str, int]:
-    return {"max_calls": state.calls, "max_turns": state.turns, "max_cost": state.cost, "max_tokens": state.tokens}
-
-
-def spend(session: Any) -> None:
-    """
-    Three calls in two turns, $0.30 and 70 tokens.
-    """
-    for turn, count in enumerate((2, 1)):
-        session.begin_turn(count)
-        for number in range(count):
-            session.call("t", {"n": (turn, number)}, lambda *_: Success("ok", cost_usd=0.1, tokens=20))
-    session.charge(model="m", usage={"prompt_tokens": 10}, cost_usd=0)
+    replays(policy, sink, store)
+    replays(policy, sink, store, "s/c")
 
 
 def test_what_closed_children_used_is_charged_to_their_parent_for_each_limit(clock: Any) -> None:
     parent = make(clock, Budget(max_calls=20, max_turns=20, max_cost_usd=2, max_tokens=1_000))
+
+    def used(session: Any) -> Any:
+        def look(state: SessionState, _: Any) -> tuple[int, ...]:
+            return state.calls, state.turns, state.cost, state.tokens
+
+        return session.ledger.read(look)
+
+    def spend(session: Any) -> None:
+        for turn, count in enumerate((2, 1)):
+            session.begin_turn(count)
+            for number in range(count):
+                session.call("t", {"n": (turn, number)}, paid(0.1, 20))
+        session.charge(model="m", usage={"prompt_tokens": 10}, cost_usd=0)
+
+    once = (3, 2, 300_000, 70)
     spend(parent)
-    assert parent.ledger.read(used) == USED
+    assert used(parent) == once
     for times, name in enumerate("ab", 2):
         with parent.child(name, max_calls=9) as child:
             spend(child)
-            assert child.ledger.read(used) == USED
-        assert parent.ledger.read(used) == {limit: times * amount for limit, amount in USED.items()}
+            assert used(child) == once
+        assert used(parent) == tuple(times * amount for amount in once)
     assert parent.ledger.progress == {
         "calls_used": 9,
         "calls_left": 11,
@@ -218,8 +190,7 @@ def test_a_child_that_runs_is_taken_up_as_it_is(used: int, clock: Any) -> None:
 
 @table("make_store", [MemoryStore, lambda: MemoryStore(live=1)])
 def test_a_session_that_is_forgotten_leaves_nothing_of_its_closed_children(make_store: Any, clock: Any) -> None:
-    store = make_store()
-    policy = Policy([Budget(max_calls=9)])
+    store, policy = make_store(), Policy([Budget(max_calls=9)])
     for number in range(3):
         with policy.session(f"s{number}", clock=clock, store=store) as session:
             with session.child("c", max_calls=4) as child, child.child("g", max_calls=2) as grandchild:
@@ -228,4 +199,38 @@ def test_a_session_that_is_forgotten_leaves_nothing_of_its_closed_children(make_
         session.ledger.forget()
     assert len(store) == 0
     again = policy.session("s0", clock=clock, store=store)
-    assert calls(again.child("c", max_calls=4), 1)[0].ok
+    assert calls(again.child("c", max_calls=4), 1) == 1
+
+
+# Families
+
+
+def test_a_child_takes_what_it_extends_from_its_parent_and_no_more_than_is_left(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=50))
+    child = parent.child("c", max_calls=5)
+    child.extend(max_calls=10)
+    assert [one.ledger.progress["calls_left"] for one in (child, parent)] == [15, 35]
+    with pytest.raises(SessionError, match="asks for max_calls 100 more, 35 is left"):
+        child.extend(max_calls=100)
+    assert calls(child, 30) == 15
+    child.close()
+    assert parent.ledger.progress == {"calls_used": 15, "calls_left": 35}
+
+
+def test_a_per_tool_budget_holds_for_the_whole_family(clock: Any) -> None:
+    rule = Rule(match=("pay_*",), declared={}, guards={"budget": {"max_calls": 2}})
+    parent = Policy([Budget(max_calls=50)], rules=[rule]).session("p", clock=clock)
+    ran = 0
+    for n in range(5):
+        with parent.child(f"c{n}", max_calls=3) as child, child.child("deeper", max_calls=1) as grandchild:
+            ran += sum(one.call("pay_rent", {"n": n, "by": one.id}, ok).ok for one in (child, grandchild))
+    assert ran + parent.call("pay_rent", {}, ok).ok == 2
+
+
+def test_a_rate_and_a_growth_cap_hold_for_the_whole_family(clock: Any) -> None:
+    parent = make(clock, Rate(max_calls_per_second=3), Growth(max_requests_per_second=2))
+    children = [parent.child(f"c{n}") for n in range(4)]
+    assert sum(child.call("t", {}, ok).ok for child in children) == 3
+    for child in children:
+        child.request()
+    assert parent.exhausted == children[0].exhausted == "growth.max_requests_per_second"

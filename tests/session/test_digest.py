@@ -21,10 +21,6 @@ def gives(value: Any) -> Any:
     return execute
 
 
-def test_a_session_without_calls_says_so(clock: Any) -> None:
-    assert make(clock, Budget(max_calls=2)).digest() == "No tool was run.\nProgress: calls used: 0, calls left: 2."
-
-
 def test_a8_a_digest_says_what_was_asked_what_came_back_and_what_is_left(clock: Any) -> None:
     session = make(clock, Budget(max_calls=3))
     session.call("search", {"q": "hotels"}, gives([{"id": 1}]))
@@ -40,18 +36,6 @@ def test_a8_a_digest_says_what_was_asked_what_came_back_and_what_is_left(clock: 
     ]
 
 
-def test_a_result_is_told_of_the_call_that_brought_it_and_not_of_an_older_one(clock: Any) -> None:
-    session = make(clock)
-    for value in ("3 failed", "0 failed"):
-        session.call("run_tests", {}, gives(value))
-    session.decide("run_tests", {}, id="call_3")
-    assert session.digest().splitlines()[1:4] == [
-        "- run_tests {} done",
-        '- run_tests {} done: "0 failed"',
-        "- run_tests {} still running",
-    ]
-
-
 def test_a_call_that_expired_shows_no_result_of_another(clock: Any) -> None:
     session = make(clock, tools=[Tool(name="t", timeout=1)])
     session.call("t", {}, gives("old"))
@@ -59,12 +43,6 @@ def test_a_call_that_expired_shows_no_result_of_another(clock: Any) -> None:
     clock.advance(2)
     session.decide("u", {})
     assert session.digest().splitlines()[2] == "- t {} no result: it may have happened"
-
-
-def test_d9_it_has_no_control_characters(clock: Any) -> None:
-    session = make(clock)
-    session.call("t\x1b", {"q\x7f": "\x7f"}, gives("a\x7f"))
-    assert session.digest().splitlines()[1] == '- t {"q":""} done: "a"'
 
 
 def test_only_the_last_20_are_shown_and_denied_calls_not_at_all(clock: Any) -> None:

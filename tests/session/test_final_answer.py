@@ -23,25 +23,6 @@ def spend(guarded: Session) -> None:
     guarded.call("look", {}, lambda tool, arguments: "seen")
 
 
-def test_tools_are_off_once_the_session_is_exhausted_and_the_answer_was_forced() -> None:
-    guarded = session(1)
-    final = FinalAnswer(guarded)
-    assert not final.forced
-    spend(guarded)
-    assert final.forced
-    assert final.take("done") == "answered"
-    assert (final.ended, final.answer, final.code) == ("forced", "done", "budget.max_calls")
-
-
-def test_what_a_request_with_tools_brought_is_run_though_the_session_is_exhausted_by_now() -> None:
-    guarded = session(1)
-    final = FinalAnswer(guarded)
-    assert not final.forced
-    spend(guarded)
-    assert final.take(None, CALLS) == "run"
-    assert final.forced
-
-
 @table("waste", [(None, CALLS), ("text", CALLS), ("", []), (" \n", 0), (None, 2)])
 def test_a_model_that_does_not_answer_is_asked_once_more_and_then_the_digest_is_the_answer(
     waste: tuple[str | None, Any],
@@ -63,13 +44,6 @@ def test_a_model_that_says_nothing_is_asked_for_its_answer_with_tools_off() -> N
     assert (final.forced, final.code) == (True, SILENT_CODE)
     assert final.take("done") == "answered"
     assert (final.ended, final.answer) == ("forced", "done")
-
-
-def test_a_request_that_may_not_be_made_forces_the_answer_by_its_own_code() -> None:
-    final = FinalAnswer(session())
-    assert not final.force(None)
-    assert final.force("budget.max_tokens")
-    assert (final.forced, final.code) == (True, "budget.max_tokens")
 
 
 def test_c1_a_forced_choice_holds_for_the_first_request_and_none_stands_above_it() -> None:

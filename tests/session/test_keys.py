@@ -11,78 +11,57 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, SessionError
 from guardrails.core.guards.budget import held
-from guardrails.core.packing import pack, unpack
-from guardrails.core.state import KEYS, SessionState
-from tests.replaying import replay
+from guardrails.core.packing import pack
+from guardrails.core.state import KEYS
+from tests.session.conftest import replays, state_of
 
 
-USAGE = {"prompt_tokens": 90, "completion_tokens": 10}
+POLICY = Policy([Budget(max_turns=9, max_cost_usd=1.0, max_tokens=9_000), Growth(max_tokens_per_minute=9_000)])
 
 
-def policy(**more: Any) -> Policy:
-    return Policy(
-        [Budget(max_turns=9, max_cost_usd=1.0, max_tokens=9_000), Growth(max_tokens_per_minute=9_000)], **more
-    )
-
-
-def state_of(store: Any, key: str = "s") -> SessionState:
-    states: list[SessionState] = []
-    store.update((key,), lambda kept: states.append(unpack(pack(kept[0]))))
-    return states[0]
-
-
-def charge(session: Any, key: Any = None, cost: float = 0.01) -> Any:
-    return session.charge(model="m", usage=USAGE, cost_usd=cost, calls=1, key=key)
+def charge(session: Any, key: Any = None) -> Any:
+    usage = {"prompt_tokens": 90, "completion_tokens": 10}
+    return session.charge(model="m", usage=usage, cost_usd=0.01, calls=1, key=key)
 
 
 def test_a_response_that_is_told_again_by_its_key_changes_nothing(clock: Any) -> None:
     store, sink = MemoryStore(), MemorySink()
-    made = policy()
-    session = made.session("s", store=store, clock=clock, records=sink)
+    session = POLICY.session("s", store=store, clock=clock, records=sink)
+    session.begin_turn(1, key="resp_1")
+    # As after a process that was killed between the two.
+    session.begin_turn(1, key="resp_1")
     first = charge(session, "resp_1")
-    before, count = state_of(store), len(sink.records)
+    before = state_of(store)
     clock.advance(3_600)
-    again = made.session("s", store=store, clock=clock, records=sink)
+    again = POLICY.session("s", store=store, clock=clock, records=sink)
     assert charge(again, "resp_1") == first
     again.begin_turn(1, key="resp_1")
     assert state_of(store) == before
-    assert len(sink.records) == count
+    assert [record["event"] for record in sink.records] == ["turn", "charge"]
     charge(again, "resp_2")
     assert (state_of(store).turn, state_of(store).tokens, state_of(store).cost) == (2, 200, 20_000)
-    state = SessionState()
-    assert list(replay(made.chain, sink.records, state)) == []
-    assert state == state_of(store)
+    replays(POLICY, sink, store)
 
 
-def test_a_turn_that_was_begun_by_the_key_is_charged_once(clock: Any) -> None:
-    """
-    As after a process that was killed between the two.
-    """
-    store, sink = MemoryStore(), MemorySink()
-    made = policy()
-    session = made.session("s", store=store, clock=clock, records=sink)
-    for _ in range(2):
-        session.begin_turn(1, key="resp_1")
-    for _ in range(2):
-        charge(session, "resp_1")
-    assert (state_of(store).turn, state_of(store).tokens) == (1, 100)
-    assert [record["event"] for record in sink.records] == ["turn", "charge"]
-
-
-def test_a_request_that_was_held_is_freed_by_the_first_charge_only(clock: Any) -> None:
+def test_a_request_is_freed_by_the_first_charge_only_and_a_step_that_runs_again_holds_nothing(clock: Any) -> None:
     store = MemoryStore()
-    session = policy().session("s", store=store, clock=clock)
+    session = POLICY.session("s", store=store, clock=clock)
     session.request(tokens=500)
     charge(session, "resp_1")
-    session.request(tokens=600)
+    request = session.request(tokens=600)
     charge(session, "resp_1")
     assert held(state_of(store))[1] == 600
+    session.charge(model="m", usage=None, calls=1, key="resp_1", request=request)
+    for _ in range(3):
+        with session.request(tokens=500):
+            charge(session, "resp_1")
+    assert (held(state_of(store))[1], state_of(store).tokens) == (0, 100)
 
 
 @pytest.mark.parametrize("key", ["", 7, b"resp", ["resp"]])
 def test_what_is_no_key_is_an_error_and_charges_nothing(key: Any, clock: Any) -> None:
     store = MemoryStore()
-    session = policy().session("s", store=store, clock=clock)
+    session = POLICY.session("s", store=store, clock=clock)
     with pytest.raises(SessionError, match="`key` is the id of a response"):
         charge(session, key)
     with pytest.raises(SessionError, match="`key` is the id of a response"):
@@ -105,33 +84,15 @@ def test_a_bounded_number_of_keys_is_kept_in_little_room(clock: Any) -> None:
     assert state_of(store).turn == KEYS + 2
 
 
-keys = st.lists(st.tuples(st.sampled_from(["turn", "charge"]), st.sampled_from("abc")), max_size=20)
-
-
-@given(keys)
+@given(st.lists(st.tuples(st.sampled_from(["turn", "charge"]), st.sampled_from("abc")), max_size=20))
 def test_any_story_of_keys_charges_each_once_and_replays(story: list[tuple[str, str]]) -> None:
-    store, sink = MemoryStore(), MemorySink()
-    made = Policy([])
-    session = made.session("s", store=store, clock=lambda: 1_800_000_000.0, records=sink)
+    store, sink, policy = MemoryStore(), MemorySink(), Policy([])
+    session = policy.session("s", store=store, clock=lambda: 1_800_000_000.0, records=sink)
     for what, key in story:
         if what == "turn":
             session.begin_turn(1, key=key)
         else:
             charge(session, key)
-    state = state_of(store)
-    assert state.turn == len({key for _, key in story})
-    assert state.tokens == 100 * len({key for what, key in story if what == "charge"})
-    again = SessionState()
-    list(replay(made.chain, sink.records, again))
-    assert again == state
-
-
-def test_a_step_that_runs_again_leaves_nothing_held_for_its_request(clock: Any) -> None:
-    store = MemoryStore()
-    session = policy().session("s", store=store, clock=clock)
-    for _ in range(3):
-        with session.request(tokens=500):
-            charge(session, "resp_1")
-        request = session.request(tokens=500)
-        session.charge(model="m", usage=None, calls=1, key="resp_1", request=request)
-    assert (held(state_of(store))[1], state_of(store).tokens) == (0, 100)
+    assert state_of(store).turn == len({key for _, key in story})
+    assert state_of(store).tokens == 100 * len({key for what, key in story if what == "charge"})
+    replays(policy, sink, store)

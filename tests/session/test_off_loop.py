@@ -8,13 +8,12 @@ import sqlite3
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session, SqliteStore, Tool
+from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Session, SqliteStore, Tool
 from tests.replaying import replay
 
 
@@ -61,35 +60,6 @@ def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: P
 
     assert asyncio.run(main()).value == "ok"
     assert session.ledger.progress["calls_used"] == 2
-
-
-class Waiting:
-    """
-    A store that may wait, to which nothing refers weakly.
-    """
-
-    __slots__ = ("states",)
-    blocks = True
-
-    def __init__(self) -> None:
-        self.states = MemoryStore()
-
-    def update(self, keys: Any, step: Any) -> Any:
-        return self.states.update(keys, step)
-
-
-@dataclass
-class Unhashable:
-    states: MemoryStore = field(default_factory=MemoryStore)
-    blocks: bool = True
-    update = Waiting.update
-
-
-@pytest.mark.parametrize("kind", [Waiting, Unhashable])
-def test_a_store_of_one_s_own_may_be_without_a_hash_or_weak_references(kind: Any) -> None:
-    session = Policy([Budget(max_calls=5)]).session("s", store=kind())
-    assert asyncio.run(session.acall("t", {}, ok)).value == "ok"
-    assert session.ledger.progress["calls_used"] == 1
 
 
 async def nothing_waits(session: Session) -> None:

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool, scoped
-from guardrails.core.packing import pack, unpack
-from guardrails.core.state import SessionState
-from tests.replaying import replay
+from tests.session.conftest import Faulty, replays, state_of
 
 
 class Interrupt(Exception):
@@ -23,22 +21,20 @@ class Bubble(BaseException):
     pass
 
 
-def policy(*guards: Any, **more: Any) -> Policy:
+def policy(**more: Any) -> Policy:
     tools = [Tool(name="ask", cost_usd=0.25), Tool(name="slow", timeout=30), Tool(name="look", read_only=True)]
-    return Policy([Budget(max_calls=5, max_cost_usd=1.0), Duplicates(), *guards], tools=tools, **more)
+    return Policy([Budget(max_calls=5, max_cost_usd=1.0), Duplicates()], tools=tools, **more)
 
 
 def passing(session: Any, *kinds: type[BaseException]) -> Any:
     return scoped(session, {}, passes=kinds or (Interrupt, Bubble))
 
 
-def held(store: MemoryStore, key: str = "s") -> tuple[int, int, int, int]:
+def held(store: MemoryStore) -> tuple[int, int, int, int]:
     """
     Calls, micro-dollars spent and held, admissions that are open.
     """
-    states: list[SessionState] = []
-    store.update((key,), states.extend)
-    (state,) = states
+    state = state_of(store)
     return state.calls, state.cost, state.held_cost, len(state.pending)
 
 
@@ -73,59 +69,40 @@ class Person:
         return self.items()
 
 
-SYNC: list[tuple[str, Callable[[Person], Any]]] = [
-    ("function", lambda person: person),
-    ("generator", lambda person: person.items),
-    ("success", lambda person: lambda *_: Success(person.items(), cost_usd=0.5)),
-]
-ASYNC: list[tuple[str, Callable[[Person], Any]]] = [
-    *SYNC,
-    ("coroutine", lambda person: person.later),
-    ("stream", lambda person: person.streamed),
-    ("coroutine of a generator", lambda person: person.listed),
-]
+FORMS: dict[str, Callable[[Person], Any]] = {
+    "function": lambda person: person,
+    "generator": lambda person: person.items,
+    "success": lambda person: lambda *_: Success(person.items(), cost_usd=0.5),
+    "coroutine": lambda person: person.later,
+    "stream": lambda person: person.streamed,
+    "coroutine of a generator": lambda person: person.listed,
+}
+CALLS = [(form, False) for form in list(FORMS)[:3]] + [(form, True) for form in FORMS]
 
 
 @pytest.mark.parametrize("error", [Interrupt("who?"), Bubble("who?")], ids=repr)
 @pytest.mark.parametrize("tool", ["ask", "slow"])
-@pytest.mark.parametrize("form", [form for _, form in SYNC], ids=[name for name, _ in SYNC])
-def test_a_synchronous_call_raises_it_on_and_is_taken_up_once(
-    form: Any, tool: str, error: BaseException, clock: Any
+@pytest.mark.parametrize(("form", "awaited"), CALLS)
+def test_it_is_raised_on_and_the_call_is_taken_up_once(
+    form: str, awaited: bool, tool: str, error: BaseException, clock: Any
 ) -> None:
     store, person = MemoryStore(), Person(error)
-    session = passing(policy().session("s", store=store, clock=clock))
+
+    def call() -> Any:
+        """
+        Each time as in another process.
+        """
+        session = passing(policy().session("s", store=store, clock=clock))
+        asked = (tool, {"q": 1}, FORMS[form](person))
+        return asyncio.run(session.acall(*asked, id="c1")) if awaited else session.call(*asked, id="c1")
+
     with pytest.raises(type(error)) as raised:
-        session.call(tool, {"q": 1}, form(person), id="c1")
+        call()
     assert raised.value is error
-    cost = 250_000 if tool == "ask" else 0
-    assert held(store) == (1, 0, cost, 1)
+    assert held(store) == (1, 0, 250_000 if tool == "ask" else 0, 1)
     clock.advance(3_600)
     person.error = None
-    other = passing(policy().session("s", store=store, clock=clock))
-    assert other.call(tool, {"q": 1}, form(person), id="c1").ok
-    assert person.runs == 2
-    calls, _, still, pending = held(store)
-    assert (calls, still, pending) == (1, 0, 0)
-
-
-@pytest.mark.parametrize("error", [Interrupt("who?"), Bubble("who?")], ids=repr)
-@pytest.mark.parametrize("tool", ["ask", "slow"])
-@pytest.mark.parametrize("form", [form for _, form in ASYNC], ids=[name for name, _ in ASYNC])
-def test_an_awaited_call_raises_it_on_and_is_taken_up_once(
-    form: Any, tool: str, error: BaseException, clock: Any
-) -> None:
-    store, person = MemoryStore(), Person(error)
-    session = passing(policy().session("s", store=store, clock=clock))
-
-    async def twice() -> None:
-        with pytest.raises(type(error)) as raised:
-            await session.acall(tool, {"q": 1}, form(person), id="c1")
-        assert raised.value is error
-        clock.advance(3_600)
-        person.error = None
-        assert (await session.acall(tool, {"q": 1}, form(person), id="c1")).ok
-
-    asyncio.run(twice())
+    assert call().ok
     assert person.runs == 2
     calls, _, still, pending = held(store)
     assert (calls, still, pending) == (1, 0, 0)
@@ -133,9 +110,8 @@ def test_an_awaited_call_raises_it_on_and_is_taken_up_once(
 
 @pytest.mark.parametrize("returns", ["json", "envelope", "value"])
 def test_a_wrapped_function_has_no_id_and_is_taken_up_by_its_arguments(returns: Any, clock: Any) -> None:
-    store = MemoryStore()
+    store, person = MemoryStore(), Person(Interrupt("who?"))
     session = passing(policy().session("s", store=store, clock=clock))
-    person = Person(Interrupt("who?"))
 
     def ask(question: str) -> str:
         return f"{question} {person()}"
@@ -151,8 +127,8 @@ def test_a_wrapped_function_has_no_id_and_is_taken_up_by_its_arguments(returns: 
     assert held(store)[0] == 2
     clock.advance(3_600)
     person.error = None
-    assert "tea? yes" in str(getattr(said := wrapped("tea?"), "value", said))
-    assert "tea? yes" in str(getattr(said := asyncio.run(awaited("tea?")), "value", said))
+    for said in (wrapped("tea?"), asyncio.run(awaited("tea?"))):
+        assert "tea? yes" in str(getattr(said, "value", said))
     assert held(store)[::3] == (2, 0)
 
 
@@ -191,23 +167,14 @@ def test_after_a_day_it_is_over_and_counts(clock: Any) -> None:
     assert held(store) == (3, 500_000, 0, 0)
 
 
-class Broken(MemoryStore):
-    broken = False
-
-    def update(self, keys: Any, step: Any) -> Any:
-        if self.broken:
-            raise OSError("gone")
-        return super().update(keys, step)
-
-
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
-def test_a_store_that_fails_loses_no_control_flow(when: str, clock: Any) -> None:
-    store = Broken()
+@pytest.mark.parametrize("down", [True, False])
+def test_a_store_that_fails_loses_no_control_flow(down: bool, clock: Any) -> None:
+    store = Faulty()
     session = passing(policy(on_error="allow").session("s", store=store, clock=clock))
-    store.broken = when == "before"
+    store.down = down
 
     def run(*_: Any) -> None:
-        store.broken = True
+        store.down = True
         raise Interrupt
 
     with pytest.raises(Interrupt):
@@ -215,8 +182,7 @@ def test_a_store_that_fails_loses_no_control_flow(when: str, clock: Any) -> None
 
 
 def test_records_tell_of_it_and_replay_exactly(clock: Any) -> None:
-    store, sink = MemoryStore(), MemorySink()
-    made = policy()
+    store, sink, made = MemoryStore(), MemorySink(), policy()
     session = passing(made.session("s", store=store, clock=clock, records=sink))
     person = Person(Interrupt())
     for again in ("c1", "c1", "c2"):
@@ -225,31 +191,11 @@ def test_records_tell_of_it_and_replay_exactly(clock: Any) -> None:
         clock.advance(3_600)
     session.call("look", {"n": 1}, lambda *_: 1)
     person.error = None
-    session.call("ask", {"q": 1}, person, id="c3")
-    session.call("ask", {"q": 1}, person, id="c3")
-    events = [record["event"] for record in sink.records]
-    assert events == [
+    for _ in range(2):
+        session.call("ask", {"q": 1}, person, id="c3")
+    assert [record["event"] for record in sink.records] == [
         *("call", "suspend", "claim", "suspend", "claim", "suspend"),
         *("call", "settle", "claim", "settle", "call"),
     ]
     assert sink.records[1]["call_n"] == 1
-    state = SessionState()
-    again_ = list(replay(made.chain, sink.records, state))
-    assert all(one.same for one in again_)
-    states: list[SessionState] = []
-    store.update(("s",), lambda kept: states.append(unpack(pack(kept[0]))))
-    assert state == states[0]
-
-
-def test_a_state_with_what_is_suspended_is_kept_whole(clock: Any) -> None:
-    store = MemoryStore()
-    session = passing(policy().session("s", store=store, clock=clock))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    states: list[SessionState] = []
-    store.update(("s",), states.extend)
-    again = unpack(pack(states[0]))
-    assert again == states[0]
-    (pending,) = again.pending.values()
-    assert pending.question is not None
-    assert pending.question.digest
+    assert replays(made, sink, store)

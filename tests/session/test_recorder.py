@@ -15,7 +15,7 @@ import pytest
 from guardrails import Budget, Policy
 from guardrails.core.tools.tool import Tool
 from guardrails.session.results import Results
-from guardrails.sinks import JsonLines, MemorySink, OnRecord
+from guardrails.sinks import JsonLines, MemorySink
 
 
 MIB = 2**20
@@ -107,22 +107,6 @@ def test_a_sink_that_raises_loses_its_records_and_no_call(
     assert [envelope.value for envelope in envelopes] == ["result"] * 3
     said = [record.getMessage() for record in caplog.records]
     assert said == ["the sink `Full` raised: OSError('disk full'); its records are lost"]
-
-
-def test_a_record_says_what_the_model_was_told_whatever_becomes_of_the_envelope(clock: Any) -> None:
-    waiting: list[Any] = []
-
-    class Later(OnRecord):
-        def put(self, record: Any, size_hint: int = 0) -> None:
-            waiting.append(record)
-
-    session = Policy().session("s", records=Later(waiting.append), clock=clock)
-    envelope = session.call("t", {}, lambda *_: ["row"] * 200)
-    envelope.is_complete = False
-    envelope.retryable = True
-    call, settle = (made() for made in waiting)
-    assert (settle["is_complete"], settle["retryable"]) == (None, None)
-    assert call["run"] == settle["run"] != ""
 
 
 def test_all_events_of_a_session_carry_its_run(clock: Any) -> None:

@@ -82,19 +82,6 @@ def test_an_attempt_that_is_refused_leaves_the_failure_and_says_why(clock: Any, 
     assert envelope.limit_message is not None
 
 
-def test_a_call_within_a_loop_that_a_wait_would_block_is_not_made_again(clock: Any) -> None:
-    session = Policy([Retryable(auto=True)], tools=[LOOK]).session("s", clock=clock)
-
-    def fails(*_: Any) -> Any:
-        raise ConnectionError("reset")
-
-    async def within() -> Envelope:
-        envelope: Envelope = session.call("look", {}, fails)
-        return envelope
-
-    assert asyncio.run(within()).attempts == 1
-
-
 def test_every_attempt_is_recorded_and_the_records_replay_to_the_same_state(clock: Any, make: Any) -> None:
     sink = MemorySink()
     session, _ = opened(clock, records=sink)

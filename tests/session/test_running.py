@@ -27,6 +27,27 @@ def run(session: Any, execute: Any, *, awaited: bool) -> Envelope:
     return envelope
 
 
+def ending(clock: Any, timeout: float | None, left: float, sink: MemorySink | None = None) -> Any:
+    """
+    A session of which *left* seconds are left.
+    """
+    tools = [Tool(name="t", timeout=timeout)]
+    session = Policy([Budget(max_elapsed=10)], tools=tools).session("s", clock=clock, records=sink)
+    session.request()
+    clock.advance(10 - left)
+    return session
+
+
+def late(sink: MemorySink) -> list[bool]:
+    """
+    Of each end that was recorded, whether it came too late; what still runs is waited for.
+    """
+    for thread in threading.enumerate():
+        if thread.name == "guardrails-tool":
+            thread.join(10)
+    return [record["late"] for record in sink.records if record["event"] == "settle"]
+
+
 async def numbers() -> AsyncIterator[int]:
     n = 0
     while True:
@@ -39,35 +60,32 @@ async def numbers() -> AsyncIterator[int]:
 def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
     timeout: float | None, wrapped: bool, clock: Any
 ) -> None:
-    def execute(*_: Any) -> Any:
-        return Success(numbers(), cost_usd=0.5) if wrapped else numbers()
-
     session = make(clock, timeout)
-    envelope = run(session, execute, awaited=True)
-    assert envelope.ok
+    envelope = run(session, lambda *_: Success(numbers(), cost_usd=0.5) if wrapped else numbers(), awaited=True)
     assert envelope.value[:3] == [0, 1, 2]
-    assert (envelope.is_complete, envelope.total_matches) == (False, None)
+    assert (envelope.ok, envelope.is_complete, envelope.total_matches) == (True, False, None)
     assert session.ledger.cost_usd == (0.5 if wrapped else 0.0)
 
 
-@table("kind", ["async generator", "generator", "generator, awaited", "from a coroutine"])
-def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(kind: str, clock: Any) -> None:
-    release = threading.Event()
+async def slow() -> AsyncIterator[int]:
+    yield 1
+    await asyncio.Event().wait()
 
-    async def slow() -> AsyncIterator[int]:
-        yield 1
-        await asyncio.Event().wait()
+
+async def coroutine(*_: Any) -> Any:
+    return slow()
+
+
+@table(("execute", "awaited"), [(lambda *_: slow(), True), (coroutine, True), (None, False), (None, True)])
+def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(execute: Any, awaited: bool, clock: Any) -> None:
+    release = threading.Event()
 
     def stuck(*_: Any) -> Iterator[int]:
         yield 1
         release.wait(10)
 
-    async def coroutine(*_: Any) -> Any:
-        return slow()
-
-    execute: Any = {"async generator": lambda *_: slow(), "from a coroutine": coroutine}.get(kind, stuck)
     started = time.monotonic()
-    envelope = run(make(clock, 0.05), execute, awaited=kind != "generator")
+    envelope = run(make(clock, 0.05), execute or stuck, awaited=awaited)
     release.set()
     assert (envelope.status, envelope.error_type) == ("error", "timeout")
     assert time.monotonic() - started < 5
@@ -87,25 +105,20 @@ def test_whatever_a_tool_raises_is_an_error_at_once(
     assert envelope.error_type != "timeout"
 
 
+def interrupted(*_: Any) -> Iterator[int]:
+    yield 1
+    raise KeyboardInterrupt
+
+
 @table("awaited", [False, True])
 def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bool, clock: Any) -> None:
-    def interrupted(*_: Any) -> Iterator[int]:
-        yield 1
-        raise KeyboardInterrupt
-
     sink = MemorySink()
-    session = make(clock, records=sink)
     with pytest.raises(KeyboardInterrupt):
-        run(session, interrupted, awaited=awaited)
-    assert [record["event"] for record in sink.records] == ["call", "settle"]
-    assert sink.records[-1]["status"] == "error"
+        run(make(clock, records=sink), interrupted, awaited=awaited)
+    assert [(record["event"], record.get("status")) for record in sink.records] == [("call", None), ("settle", "error")]
 
 
 def test_a_generator_that_is_interrupted_while_its_host_completes_the_call_is_settled(clock: Any) -> None:
-    def interrupted() -> Iterator[int]:
-        yield 1
-        raise KeyboardInterrupt
-
     session = make(clock)
     decision = session.decide("t", {}, claim=True)
     with pytest.raises(KeyboardInterrupt):
@@ -114,64 +127,28 @@ def test_a_generator_that_is_interrupted_while_its_host_completes_the_call_is_se
         session.complete(decision.call.id, "late")
 
 
-def test_a_generator_that_fails_half_way_has_failed(clock: Any) -> None:
-    async def fails() -> AsyncIterator[int]:
-        yield 1
-        raise ConnectionResetError("reset")
-
-    envelope = run(make(clock), lambda *_: fails(), awaited=True)
-    assert (envelope.status, envelope.error_type) == ("error", "connection")
-
-
-def late_records(sink: MemorySink) -> list[Any]:
-    for thread in threading.enumerate():
-        if thread.name == "guardrails-tool":
-            thread.join(10)
-    return [record["late"] for record in sink.records if record["event"] == "settle"]
-
-
 @table("timeout", [None, 60.0])
 @table("awaited", [False, True])
 def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(
     awaited: bool, timeout: float | None, clock: Any
 ) -> None:
     release, sink = threading.Event(), MemorySink()
-
-    def stuck(*_: Any) -> str:
-        release.wait(10)
-        return "late"
-
-    session = Policy([Budget(max_elapsed=10)], tools=[Tool(name="t", timeout=timeout)]).session(
-        "s", clock=clock, records=sink
-    )
-    session.request()
-    clock.advance(9.95)
-    envelope = run(session, stuck, awaited=awaited)
-    assert (envelope.error_type, envelope.error_message) == (
-        "timeout",
-        "no result within 0.051 s, when the session's time was up",
-    )
+    session = ending(clock, timeout, 0.05, sink)
+    envelope = run(session, lambda *_: release.wait(10), awaited=awaited)
+    assert envelope.error_type == "timeout"
+    assert envelope.error_message == "no result within 0.051 s, when the session's time was up"
     clock.advance(0.051)
     assert session.exhausted == "budget.max_elapsed"
     release.set()
-    assert late_records(sink) == [False, True]
+    assert late(sink) == [False, True]
 
 
-def test_the_smaller_of_the_tool_s_and_the_session_s_time_is_the_limit(clock: Any) -> None:
-    session = Policy([Budget(max_elapsed=10)], tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock)
-    release = threading.Event()
-    envelope = run(session, lambda *_: release.wait(10), awaited=False)
-    release.set()
-    assert envelope.error_message == "no result within 0.02 s"
-
-
-@table("declared", [True, False])
-def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time(declared: bool, clock: Any) -> None:
+@table(("timeout", "left"), [(0.02, 5), (None, 0.02)])
+def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time(
+    timeout: float | None, left: float, clock: Any
+) -> None:
     sink = MemorySink()
-    tool = Tool(name="t", timeout=0.02 if declared else None)
-    session = Policy([Budget(max_elapsed=10)], tools=[tool]).session("s", clock=clock, records=sink)
-    session.request()
-    clock.advance(5 if declared else 9.98)
+    session = ending(clock, timeout, left, sink)
 
     async def main() -> Envelope:
         release = asyncio.Event()
@@ -186,15 +163,13 @@ def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time
 
         envelope: Envelope = await asyncio.wait_for(session.acall("t", {}, deaf), 5)
         release.set()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        for _ in range(3):
+            await asyncio.sleep(0)
         return envelope
 
     assert asyncio.run(main()).error_type == "timeout"
-    settled = [record for record in sink.records if record["event"] == "settle"]
-    assert [record["late"] for record in settled] == [False, True]
-    assert orjson.dumps(settled[-1]["result"]) == b'"the late value"'
+    assert late(sink) == [False, True]
+    assert orjson.dumps(sink.records[-1]["result"]) == b'"the late value"'
 
 
 def test_a_tool_that_needs_its_thread_keeps_it(clock: Any) -> None:
@@ -203,8 +178,9 @@ def test_a_tool_that_needs_its_thread_keeps_it(clock: Any) -> None:
     assert run(session, lambda *_: threading.get_ident(), awaited=False).value == threading.get_ident()
 
 
-def test_a_cancelled_call_waits_for_its_tool_to_end(clock: Any) -> None:
-    session, ended = make(clock, 5.0), []
+def test_a_cancelled_call_waits_for_its_tool_to_end_and_is_settled(clock: Any) -> None:
+    sink, ended = MemorySink(), list[str]()
+    session = make(clock, 5.0, records=sink)
 
     async def main() -> None:
         started = asyncio.Event()
@@ -225,3 +201,4 @@ def test_a_cancelled_call_waits_for_its_tool_to_end(clock: Any) -> None:
         assert ended == ["cleaned up"]
 
     asyncio.run(main())
+    assert sink.records[-1]["error_type"] == "cancelled"

@@ -1,5 +1,5 @@
 """
-The front door: running tools, whatever they do.
+The front door: running tools, whatever they are given, return or do.
 """
 
 import asyncio
@@ -14,10 +14,8 @@ import pytest
 
 from guardrails import (
     Budget,
-    CallDenied,
     Decision,
-    Duplicates,
-    Envelope,
+    Guard,
     MemoryStore,
     Policy,
     Retryable,
@@ -25,31 +23,22 @@ from guardrails import (
     Tool,
     Truncate,
     Validation,
+    current_session,
+    guard,
 )
-from guardrails.sinks import MemorySink, OnRecord
+from guardrails.sinks import MemorySink, OnRecord, read
+from tests.session.conftest import ok
 from tests.tables import table
 
 
-def ok(*_: Any) -> str:
-    return "ok"
-
-
-def test_an_executor_gets_the_coerced_arguments_of_a_json_text(clock: Any) -> None:
+def test_an_executor_gets_the_coerced_arguments_of_a_json_text_and_other_text_as_it_is(clock: Any) -> None:
     def book(nights: int, city: str = "Tokyo") -> str:
         raise AssertionError
 
-    session = Policy([Validation()], tools=[book]).session("s", clock=clock)
-    seen = []
-    session.call("book", '{"nights": "3"}', lambda tool, arguments: seen.append((tool, arguments)))
-    assert seen == [("book", {"nights": 3, "city": "Tokyo"})]
-
-
-def test_a_free_form_tool_gets_its_text_as_it_is(clock: Any) -> None:
-    seen = []
-    session = Policy([Validation()]).session("s", clock=clock)
-    session.call("apply_patch", "*** Begin Patch", lambda _, text: seen.append(text))
-    session.call("calc", "42", lambda _, text: seen.append(text))
-    assert seen == ["*** Begin Patch", "42"]
+    session, seen = Policy([Validation()], tools=[book]).session("s", clock=clock), list[Any]()
+    for tool, text in (("book", '{"nights": "3"}'), ("apply_patch", "*** Begin Patch"), ("calc", "42")):
+        session.call(tool, text, lambda _, arguments: seen.append(arguments))
+    assert seen == [{"nights": 3, "city": "Tokyo"}, "*** Begin Patch", "42"]
 
 
 CYCLE: dict[str, Any] = {}
@@ -57,32 +46,24 @@ CYCLE["self"] = CYCLE
 DEEP: Any = "end"
 for _ in range(2_000):
     DEEP = {"d": DEEP}
+ODD: list[Any] = [
+    *(CYCLE, DEEP, {"x": float("nan")}, {"x": "\ud800"}, {"x": "y" * 10_000_000}, {1: "a", (2, 3): "b"}),
+    *({"x": b"\xff\x00"}, {"x": {1, "a", None}}, {"x": 10**400}, [1, 2], None, object()),
+    *(b"\xff\x00", "x" * 10_000_000, ["row"] * 1_000_000),
+]
 
 
-@table(
-    "arguments",
-    [
-        CYCLE,
-        DEEP,
-        {"x": float("nan")},
-        {"x": "\ud800"},
-        {"x": "y" * 10_000_000},
-        {1: "a", (2, 3): "b"},
-        {"x": b"\xff\x00"},
-        {"x": {1, "a", None}},
-        {"x": 10**400},
-        [1, 2],
-        None,
-        object(),
-    ],
-)
-def test_no_arguments_crash_a_call_or_lose_its_result(arguments: Any, clock: Any) -> None:
-    policy, sink = Policy.load("default"), MemorySink()
-    session = policy.session("s", clock=clock, records=sink)
-    envelope = session.call("t", arguments, ok)
-    assert envelope.value == "ok"
-    assert json.loads(envelope.to_json())["result"] == "ok"
-    assert [record["event"] for record in sink.records] == ["call", "settle"]
+@table("odd", ODD)
+def test_no_arguments_and_no_result_crash_a_call_or_lose_its_result(odd: Any, clock: Any) -> None:
+    sink = MemorySink()
+    session = Policy.load("default").session("s", clock=clock, records=sink)
+    given, returned = session.call("t", odd, ok), session.call("u", {}, lambda *_: odd)
+    assert given.value == "ok"
+    assert json.loads(given.to_json())["result"] == "ok"
+    assert returned.ok
+    assert len(returned.to_json().encode()) < 70_000
+    json.loads(returned.to_json())
+    assert [record["event"] for record in sink.records] == ["call", "settle"] * 2
 
 
 def endless() -> Iterator[int]:
@@ -92,58 +73,12 @@ def endless() -> Iterator[int]:
         n += 1
 
 
-@table(
-    ("result", "status"),
-    [
-        (b"\xff\x00", "success"),
-        ("x" * 10_000_000, "success"),
-        (["row"] * 1_000_000, "success"),
-        ({"k": "x" * 10_000_000}, "success"),
-        (None, "success"),
-        (CYCLE, "success"),
-        (DEEP, "success"),
-        ({"x": "\ud800"}, "success"),
-        (object(), "success"),
-        (ValueError("bad"), "error"),
-    ],
-)
-def test_no_result_crashes_a_call(result: Any, status: str, clock: Any) -> None:
-    envelope = Policy.load("default").session("s", clock=clock).call("t", {}, lambda *_: result)
-    assert envelope.status == status
-    assert len(envelope.to_json().encode()) < 70_000
-    json.loads(envelope.to_json())
-
-
 def test_a_generator_becomes_a_list_up_to_the_limit(clock: Any) -> None:
     session = Policy([Truncate(max_bytes=1_000)]).session("s", clock=clock)
-    few = session.call("t", {"n": 1}, lambda *_: (n for n in range(3)))
+    assert session.call("t", {"n": 1}, lambda *_: (n for n in range(3))).value == [0, 1, 2]
     many = session.call("t", {"n": 2}, lambda *_: endless())
-    assert few.value == [0, 1, 2]
     assert many.is_complete is False
     assert json.loads(many.to_json())["results"][:3] == [0, 1, 2]
-
-
-def test_secrets_in_an_exception_do_not_reach_the_model(clock: Any) -> None:
-    def boom(*_: Any) -> None:
-        raise RuntimeError(
-            "401 from https://user:hunter22@example.org with Authorization: Bearer sk-proj-abcdef0123456789abcdef"
-        )
-
-    text = Policy.load("default").session("s", clock=clock).call("t", {}, boom).to_json()
-    assert "hunter22" not in text
-    assert "abcdef0123456789" not in text
-
-
-def test_an_interrupt_is_settled_and_goes_on_up(clock: Any) -> None:
-    session = Policy([Budget(max_calls=2), Duplicates()]).session("s", clock=clock)
-
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        session.call("t", {}, interrupted)
-    assert session.ledger.read(lambda state, _: len(state.pending)) == 0
-    assert session.ledger.progress["calls_used"] == 1
 
 
 def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_charged(clock: Any) -> None:
@@ -164,77 +99,8 @@ def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_ch
     assert session.call("pay", {}, ok, id="c1").code == "call.in_flight"
     clock.advance(31)
     assert session.call("pay", {"n": 2}, lambda *_: Success("ok", cost_usd=0.1)).ok
-    assert session.ledger.progress["calls_used"] == 2
-    assert session.ledger.progress["cost_left_usd"] == 0.65
-
-
-def test_a_cancelled_task_is_settled_as_cancelled(clock: Any) -> None:
-    sink = MemorySink()
-    session = Policy([Budget(max_calls=2)]).session("s", clock=clock, records=sink)
-
-    async def main() -> None:
-        started = asyncio.Event()
-
-        async def hang(*_: Any) -> None:
-            started.set()
-            await asyncio.Event().wait()
-
-        task = asyncio.create_task(session.acall("t", {}, hang))
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(main())
-    assert sink.records[-1]["error_type"] == "cancelled"
-
-
-def test_d12_an_async_tool_that_hangs_is_cancelled_at_its_timeout(clock: Any) -> None:
-    session = Policy([Retryable()], tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock)
-    cancelled = []
-
-    async def hang(*_: Any) -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append(True)
-            raise
-
-    envelope = asyncio.run(session.acall("t", {}, hang))
-    assert (envelope.error_type, cancelled) == ("timeout", [True])
-
-
-@table("awaited", [False, True])
-def test_d12_a_sync_tool_that_hangs_is_abandoned_and_its_late_outcome_recorded(clock: Any, awaited: bool) -> None:
-    release, recorded, records = threading.Event(), threading.Event(), list[Any]()
-
-    def see(record: Any) -> None:
-        records.append(record)
-        if record.get("late"):
-            recorded.set()
-
-    session = Policy(tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock, records=OnRecord(see))
-
-    def hang(*_: Any) -> str:
-        release.wait()
-        return "too late"
-
-    envelope = asyncio.run(session.acall("t", {}, hang)) if awaited else session.call("t", {}, hang)
-    release.set()
-    assert recorded.wait(5)
-    assert envelope.error_type == "timeout"
-    assert [(r["event"], r.get("late"), r.get("status")) for r in records] == [
-        ("call", None, None),
-        ("settle", False, "error"),
-        ("settle", True, "ok"),
-    ]
-
-
-def test_a_tool_with_a_timeout_sees_the_callers_context_variables(clock: Any) -> None:
-    who: contextvars.ContextVar[str] = contextvars.ContextVar("who")
-    who.set("ada")
-    session = Policy(tools=[Tool(name="t", timeout=5)]).session("s", clock=clock)
-    assert session.call("t", {}, lambda *_: who.get()).value == "ada"
+    progress = session.ledger.progress
+    assert (progress["calls_used"], progress["cost_left_usd"]) == (2, 0.65)
 
 
 def test_an_async_tool_called_the_synchronous_way_is_a_clear_error(clock: Any) -> None:
@@ -243,22 +109,6 @@ def test_an_async_tool_called_the_synchronous_way_is_a_clear_error(clock: Any) -
 
     envelope = Policy().session("s", clock=clock).call("t", {}, search)
     assert "use `acall`" in (envelope.error_message or "")
-
-
-def test_wrap_gives_the_value_and_raises_what_the_tool_raised_or_the_refusal(clock: Any) -> None:
-    session = Policy([Budget(max_calls=2)]).session("s", clock=clock)
-
-    def divide(a: int, b: int) -> float:
-        return a / b
-
-    value = session.wrap(divide, returns="value")
-    assert value(4, b=2) == 2.0
-    with pytest.raises(ZeroDivisionError):
-        value(1, 0)
-    with pytest.raises(CallDenied) as refused:
-        value(1, 1)
-    assert refused.value.envelope.code == "budget.max_calls"
-    assert isinstance(session.wrap(divide, returns="envelope")(1, 1), Envelope)
 
 
 def test_every_decision_is_told_and_a_host_that_fails_changes_nothing(clock: Any) -> None:
@@ -275,8 +125,6 @@ def test_every_decision_is_told_and_a_host_that_fails_changes_nothing(clock: Any
 
 
 def test_records_of_a_path_are_there_when_the_session_is_left(clock: Any, tmp_path: Any) -> None:
-    from guardrails.sinks import read
-
     path = tmp_path / "calls.jsonl"
     with Policy().session("s", clock=clock, records=path) as session:
         session.call("t", {"a": 1}, ok)
@@ -288,11 +136,170 @@ def test_records_of_a_path_are_there_when_the_session_is_left(clock: Any, tmp_pa
     asyncio.run(main())
     lines = list(read(path))
     assert [(line["session_id"], line["event"], line["n"]) for line in lines] == [
-        ("s", "call", 1),
-        ("s", "settle", 2),
-        ("s2", "call", 1),
-        ("s2", "settle", 2),
+        *(("s", "call", 1), ("s", "settle", 2)),
+        *(("s2", "call", 1), ("s2", "settle", 2)),
     ]
-    wanted = {"sig", "seq", "retry_source", "mutates"}
-    assert wanted <= lines[0].keys()
+    assert {"sig", "seq", "retry_source", "mutates"} <= lines[0].keys()
     assert {"result_hash", "result_hash_masked", "duration_ms", "http_status", "retry_after_ms"} <= lines[1].keys()
+
+
+@guard
+class Odd(Guard):
+    """
+    Remembers what is no plain data.
+    """
+
+    counts: Any = None
+
+    def admit(self, *_: Any) -> Any:
+        return {"fine": 1, **self.counts}
+
+
+@table("counts", [{"odd": object()}, {"odd": {1, 2}}, {"odd": b"1"}, {7: 1}])
+def test_what_cannot_be_packed_is_the_error_of_the_guard_that_would_remember_it(counts: Any, clock: Any) -> None:
+    session = Policy([Odd(counts=counts), Budget(max_calls=5)]).session("s", clock=clock)
+    assert session.call("t", {}, ok).code == "odd.error"
+    assert session.ledger.read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)
+
+
+# The session whose call runs here
+
+
+def name() -> str | None:
+    session = current_session()
+    return None if session is None else session.id
+
+
+def test_calls_within_calls_and_children_have_their_own_session_and_restore_the_other() -> None:
+    session = Policy().session("s")
+
+    def delegate(*_: Any) -> list[str | None]:
+        others = (session.child("sub"), Policy().session("other"))
+        return [name(), *(other.call("t", {}, lambda *_: name()).value for other in others), name()]
+
+    assert name() is None
+    assert session.call("delegate", {}, delegate).value == ["s", "s/sub", "other", "s"]
+    assert name() is None
+
+
+def test_a_tool_that_has_a_timeout_has_the_session_and_the_variables_of_its_caller() -> None:
+    who: contextvars.ContextVar[str] = contextvars.ContextVar("who")
+    who.set("ada")
+    session = Policy().session("s", tools=[Tool(name="t", timeout=10)])
+
+    def told(*_: Any) -> list[str | None]:
+        return [name(), who.get(), threading.current_thread().name]
+
+    async def told_later(*_: Any) -> str | None:
+        await asyncio.sleep(0)
+        return name()
+
+    assert session.call("t", {}, told).value == ["s", "ada", "guardrails-tool"]
+    assert asyncio.run(session.acall("t", {"a": 1}, told)).value[:2] == ["s", "ada"]
+    assert asyncio.run(session.acall("t", {"a": 2}, told_later)).value == "s"
+
+
+# Failures inside results
+
+
+def answer(value: Any, *, envelope: Any = "nested", guards: Any = (), arguments: Any = None, **tool: Any) -> str:
+    """
+    What the model reads of *value*, at Tue, 14 Nov 2023 22:13:20 GMT.
+    """
+    policy = Policy([Retryable(), *guards], tools=[Tool(name="book", **tool)], envelope=envelope)
+    session = policy.session("s", clock=lambda: 1_700_000_000.0)
+    return session.call("book", arguments or {}, lambda *_: value).to_json()
+
+
+@table("value", [{"error": "rate limit, try again in 20s"}, "Error: rate limit, try again in 20s"])
+def test_a_failure_inside_a_result_is_one_and_says_when_to_come_again(value: Any) -> None:
+    found = json.loads(answer(value))
+    assert (found["status"], found["error_type"]) == ("error", "rate_limit")
+    assert (found["retryable"], found["retry_after_ms"]) == (True, 20_000)
+
+
+@table(("arguments", "status"), [({"command": "make"}, "success"), ({"code": "f()"}, "success"), ({"n": 1}, "error")])
+def test_what_a_command_prints_is_the_programs(arguments: Any, status: str) -> None:
+    assert json.loads(answer("Error: it broke", arguments=arguments))["status"] == status
+
+
+@table("text", ['{"error":  "it broke",\n "n": 0}\n', '{"ok":false}'])
+def test_in_the_merged_form_a_failed_object_keeps_its_text(text: str) -> None:
+    made = answer(text, envelope="merged", guards=[Budget(max_calls=1)])
+    found = json.loads(made)
+    assert made.startswith(text.rstrip().removesuffix("}"))
+    assert found == json.loads(text) | {
+        "error_type": "other",
+        "error_message": found["error_message"],
+        "next_action_hint": found["next_action_hint"],
+        "limit_reached": True,
+        "limit_message": "Tool call limit reached (1). Stopping tool loop.",
+    }
+
+
+@table(
+    "value",
+    [
+        {"error": "it broke", "retryable": True},
+        {"error": "it broke", "error_type": "x"},
+        {"error": "it broke", "status": "error"},
+        "Error: it broke",
+    ],
+)
+def test_in_the_merged_form_what_could_be_taken_for_ours_is_nested(value: Any) -> None:
+    found = json.loads(answer(value, envelope="merged"))
+    assert found["status"] == "error"
+    assert "error" not in found
+
+
+@table("envelope", ["nested", "merged"])
+def test_an_object_of_a_tool_that_returns_envelopes_is_one(envelope: Any) -> None:
+    claim: dict[str, Any] = {"status": "error", "error_type": "timeout", "error_message": "no answer from the hotel"}
+    claim |= {"retryable": True, "retry_after_ms": 2000}
+    found = json.loads(answer(claim, envelope=envelope, returns_envelope=True))
+    assert claim.items() <= found.items()
+    assert "result" not in found
+
+
+ROWS = {"status": "success", "results": [1], "total_matches": 9, "is_complete": False, "next_action_hint": "Ask on."}
+
+
+@table(
+    ("value", "told"),
+    [
+        (ROWS, ROWS),
+        (Success(ROWS, 0.1), ROWS),
+        ({"status": "success", "hotels": [1]}, {"status": "success", "result": {"hotels": [1]}}),
+        # What is no envelope claims nothing.
+        *(
+            (odd, {"status": "success", "result": odd})
+            for odd in ({"status": "limit_reached", "limit_message": "stop"}, {"status": ["error"], "retryable": True})
+        ),
+    ],
+)
+def test_a_success_and_its_cost_are_told_in_the_same_form(value: Any, told: Any) -> None:
+    found = json.loads(answer(value, returns_envelope=True))
+    found.pop("progress", None)
+    assert found == told
+
+
+def test_a_sync_tool_that_hangs_is_abandoned_and_its_late_outcome_recorded(clock: Any) -> None:
+    release, recorded, records = threading.Event(), threading.Event(), list[Any]()
+
+    def see(record: Any) -> None:
+        records.append(record)
+        if record.get("late"):
+            recorded.set()
+
+    def hang(*_: Any) -> str:
+        release.wait()
+        return "too late"
+
+    session = Policy(tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock, records=OnRecord(see))
+    envelope = session.call("t", {}, hang)
+    release.set()
+    assert recorded.wait(5)
+    assert envelope.error_type == "timeout"
+    assert [(r["event"], r.get("late"), r.get("status")) for r in records] == [
+        *(("call", None, None), ("settle", False, "error"), ("settle", True, "ok")),
+    ]

@@ -27,7 +27,7 @@ def streamed(*deltas: dict[str, Any], finish: str | None = None) -> Response:
     return response
 
 
-def piece(arguments: str | None = None, **fields: Any) -> dict[str, Any]:
+def piece(arguments: Any = None, **fields: Any) -> dict[str, Any]:
     name = fields.pop("name", None)
     return {"tool_calls": [{"index": 0, "function": {"name": name, "arguments": arguments}, **fields}]}
 
@@ -59,42 +59,50 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
     assert many.turn(3, closed=True).usage["total_tokens"] == one.turn(3, closed=None).usage["total_tokens"] == 12
 
 
+LS, GREP = ("b", "ls", "{}"), ("a", "grep", '{"q": 1}')
+HALF, REST = '{"q"', ": 1}"
+
+
 @table(
     ("deltas", "calls"),
     [
+        ([piece("", id="a", name="grep"), piece(HALF), piece(REST)], [GREP]),
+        # A name in pieces, or said again with each
+        ([piece(None, id="a", name="gr"), piece(None, name="ep"), piece(HALF), piece(REST)], [GREP]),
+        ([piece(HALF, id="a", name="grep"), piece(REST, id="a", name="grep")], [GREP]),
+        ([piece('{"q": 1}', id="a", name="grep"), piece("", name="grep")], [GREP]),
+        # Arguments as the object that they are of
+        ([piece({"q": 1}, id="a", name="grep")], [GREP]),
+        # One number for all, or none, or only now and then
+        ([piece('{"q": 1}', id="a", name="grep"), piece("{}", id="b", name="ls")], [GREP, LS]),
+        ([piece('{"q": 1}', id="a", name="grep", index=None), piece("{}", id="b", name="ls", index=None)], [GREP, LS]),
+        ([piece(HALF, id="a", name="grep"), piece(REST, index=None)], [GREP]),
+        ([piece(HALF, id="a", name="grep", index=None), piece(REST)], [GREP]),
         (
-            [piece("", id="a", name="grep"), piece('{"q"'), piece(": 1}")],
-            [("a", "grep", '{"q": 1}')],
+            [
+                *(piece(HALF, id=id_, name="grep", index=at) for at, id_ in enumerate("ab")),
+                *(piece(REST, id=id_, index=None) for id_ in "ab"),
+            ],
+            [GREP, ("b", *GREP[1:])],
         ),
+        # By turns, with numbers that leave some out
         (
-            [piece('{"q"', id="a", name="grep"), piece(": 1}", id="a", name="grep")],
-            [("a", "grep", '{"q": 1}')],
+            [
+                *(piece(HALF, id=id_, name="grep", index=at) for at, id_ in ((3, "a"), (7, "b"))),
+                *(piece(REST, index=at) for at in (3, 7)),
+            ],
+            [GREP, ("b", *GREP[1:])],
         ),
-        (
-            [piece("{}", id="a", name="grep"), piece("{}", id="b", name="ls")],
-            [("a", "grep", "{}"), ("b", "ls", "{}")],
-        ),
-        (
-            [piece("{}", id="a", name="grep", index=None), piece("{}", id="b", name="ls", index=None)],
-            [("a", "grep", "{}"), ("b", "ls", "{}")],
-        ),
+        # One id for all, or none
         (
             [piece("{", id="x", name="grep", index=0), piece("[", id="x", name="ls", index=1), piece("}", index=0)],
             [("x", "grep", "{}"), ("x_7_1", "ls", "[")],
-        ),
-        ([piece(None, name="ls")], [("call_7_0", "ls", "")]),
-        # The index of a continuation is missing, or all calls have one id.
-        (
-            [
-                *(piece('{"q"', id=id_, name="grep", index=at) for at, id_ in enumerate("ab")),
-                *(piece(": 1}", id=id_, index=None) for id_ in "ab"),
-            ],
-            [("a", "grep", '{"q": 1}'), ("b", "grep", '{"q": 1}')],
         ),
         (
             [piece('{"q": 1}', id="x", name="grep", index=None), piece('{"q": 2}', id="x", name="grep", index=None)],
             [("x", "grep", '{"q": 1}'), ("x_7_1", "grep", '{"q": 2}')],
         ),
+        ([piece(None, name="ls")], [("call_7_0", "ls", "")]),
         ([piece(None, id="", name="ls")], [("call_7_0", "ls", "")]),
     ],
 )

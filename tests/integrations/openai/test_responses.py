@@ -15,7 +15,7 @@ from openai.types.responses import Response as Whole
 from guardrails import Policy, ResponseFailed
 from guardrails.integrations.openai.responses import Response
 from guardrails.testing.scripted_openai import Calls, Text, Usage, call
-from tests.openai_api import RESPONSES, failed, reasoning
+from tests.openai_api import RESPONSES, reasoning
 
 
 def read(reply: Any, n: int = 0) -> Response:
@@ -108,23 +108,6 @@ def test_a_previous_response_of_the_caller_s_is_gone_on_from(way: Any, serve: An
 def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without() -> None:
     cut = read(Calls(call("a", ""), call("b", ""), finish_reason="length")).turn(0, closed=None)
     assert [c.arguments for c in cut.calls] == ["", "{"]
-
-
-@pytest.mark.system
-def test_a_response_that_failed_is_raised_and_adds_nothing(way: Any, serve: Any) -> None:
-    if way.chat:
-        return
-    server = serve([Calls(call("look", {})), failed(chat=False, stream=way.stream), Text("done")])
-    messages = [way.user()]
-
-    def look() -> str:
-        return "ok"
-
-    with Policy().session("failed") as session:
-        with pytest.raises(ResponseFailed, match=r"^server_error: out of order \(HTTP 200 from ") as raised:
-            way(server, session, messages=messages, tools=[look])
-        assert (raised.value.code, len(messages), session.ledger.unpriced) == ("server_error", 3, 2)
-        assert way(server, session, messages=messages, tools=[look]).answer == "done"
 
 
 def test_a_stream_that_ends_early_and_an_error_event_are_failures() -> None:

@@ -13,14 +13,13 @@ import pytest
 
 from guardrails import Policy
 from tests.integrations.otel.seen import Seen
+from tests.tables import table
 
 
 pytest.importorskip("opentelemetry.sdk")
 
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-
-from guardrails.integrations.otel import of_process
 
 
 pytestmark = pytest.mark.system
@@ -81,11 +80,9 @@ def test_an_sdk_that_raises_fails_no_call(seen: Seen, where: tuple[str, ...]) ->
     assert sum(value for _, value in seen.metric("guardrails.calls")) == 2, "they are counted all the same"
 
 
-@pytest.mark.system
-def test_without_telemetry_nothing_is_imported_and_a_session_is_a_plain_one() -> None:
-    script = """
+PROGRAMS = {
+    "without telemetry nothing is imported, and a session is a plain one": """
         import sys
-        import guardrails
         from guardrails import Policy, Session
         from guardrails.integrations.otel import of_process
         session = Policy.load("default").session("run-1")
@@ -93,24 +90,26 @@ def test_without_telemetry_nothing_is_imported_and_a_session_is_a_plain_one() ->
         assert session.call("search", {}, lambda *_: 10).ok
         assert of_process() is None
         assert not [name for name in sys.modules if name.startswith("opentelemetry")]
-    """
-    ran = _ran(script)
-    assert (ran.returncode, ran.stderr) == (0, "")
-
-
-@pytest.mark.system
-def test_without_the_extra_it_is_said_what_to_install() -> None:
-    script = """
+    """,
+    "without the extra it is said what to install": """
         import sys
         sys.modules["opentelemetry"] = None
-        from guardrails.integrations.otel import Telemetry
-    """
-    assert 'pip install "toolcall-guardrails[otel]"' in _ran(script).stderr
-
-
-@pytest.mark.system
-def test_the_end_of_a_process_ends_the_spans_of_its_last_calls() -> None:
-    script = """
+        try:
+            from guardrails.integrations.otel import Telemetry
+        except ImportError as error:
+            assert 'pip install "toolcall-guardrails[otel]"' in str(error)
+        else:
+            raise AssertionError
+    """,
+    "a process has telemetry if its program has set a provider": """
+        from opentelemetry import trace
+        from guardrails.integrations.otel import Telemetry, of_process
+        assert of_process() is None
+        from opentelemetry.sdk.trace import TracerProvider
+        trace.set_tracer_provider(TracerProvider())
+        assert isinstance(of_process(), Telemetry)
+    """,
+    "the end of a process ends the spans of its last calls": """
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
         from guardrails import Policy
@@ -119,28 +118,18 @@ def test_the_end_of_a_process_ends_the_spans_of_its_last_calls() -> None:
         traces.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
         session = Policy.load("default").session("run-1", telemetry=Telemetry(tracer_provider=traces))
         session.call("search", {}, lambda *_: 10)
-    """
-    ran = _ran(script)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert '"name": "execute_tool search"' in ran.stdout
+    """,
+}
 
 
-@pytest.mark.system
-def test_a_process_has_telemetry_if_its_program_has_set_a_provider() -> None:
-    script = """
-        from opentelemetry import trace
-        from guardrails.integrations.otel import Telemetry, of_process
-        assert of_process() is None
-        from opentelemetry.sdk.trace import TracerProvider
-        trace.set_tracer_provider(TracerProvider())
-        assert isinstance(of_process(), Telemetry)
-    """
-    ran = _ran(script)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert of_process() is None
-
-
-def _ran(script: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False, timeout=120
+@table("name", PROGRAMS)
+def test_a_process_of_its_own(name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAMS[name])],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ('"name": "execute_tool search"' in ran.stdout) is (name == list(PROGRAMS)[-1])

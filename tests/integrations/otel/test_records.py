@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from typer.testing import CliRunner
-
 from guardrails import Budget, Duplicates, JsonLines, Policy, Success
-from guardrails.cli import app
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in
 from tests.integrations.otel.seen import Seen
-from tests.replaying import replay
 
 
 pytest.importorskip("opentelemetry.sdk")
@@ -41,17 +37,6 @@ def test_each_record_names_the_span_it_was_made_in(seen: Seen) -> None:
     own, trace = f"{call.context.span_id:016x}", f"{call.context.trace_id:032x}"
     around = f"{agent.get_span_context().span_id:016x}"
     assert named == [("turn", trace, around), ("charge", trace, around), ("call", trace, own), ("settle", trace, own)]
-
-
-def test_records_with_traces_replay_exactly(seen: Seen) -> None:
-    policy = Policy([Budget(max_calls=3), Duplicates(window=5)])
-    session = seen.session(policy=policy)
-    for n in (1, 1, 2, 3, 4):
-        session.call("search", {"n": n}, rows)
-    assert all("trace" in one for one in seen.sink.records)
-    replayed = list(replay(policy.chain, seen.sink.records))
-    assert len(replayed) == 5
-    assert all(one.same for one in replayed)
 
 
 def read(text: str) -> list[RecordedCall]:
@@ -91,19 +76,3 @@ def test_an_export_read_back_has_the_calls_failures_and_denials_of_the_records(t
     assert [shown(one) for one in told] == [shown(one) for one in own]
     assert [one.decision for one in told].count("deny") == 4
     assert [one.error_type for one in told].count("timeout") == 1
-
-
-def test_replay_and_report_read_an_export(tmp_path: Path) -> None:
-    seen = Seen(content=True)
-    session = seen.session(policy=Policy())
-    for n in (1, 1, 1, 2):
-        session.call("search", {"n": n}, rows)
-    session.call("fetch", {"url": "x"}, broken)
-    export = tmp_path / "spans.json"
-    export.write_text(seen.otlp())
-    run = CliRunner(env={"COLUMNS": "100"})
-    replayed = run.invoke(app, ["replay", "strict", str(export)])
-    reported = run.invoke(app, ["report", str(export)])
-    assert (replayed.exit_code, reported.exit_code) == (0, 0), replayed.output + reported.output
-    assert "5 recorded calls of 1 session" in replayed.output
-    assert "search" in reported.output

@@ -1,0 +1,303 @@
+"""
+Tools as a host declares them, and Python functions behind a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+import typing
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from guardrails import (
+    Approve,
+    Budget,
+    CallDenied,
+    Duplicates,
+    Envelope,
+    Policy,
+    PolicyError,
+    Rule,
+    Session,
+    SessionError,
+    Tool,
+    Validation,
+)
+from guardrails.core.envelope.envelope import CallFailed
+from tests.session.conftest import ok
+from tests.tables import table
+
+
+if TYPE_CHECKING:
+    from nowhere import Database  # type: ignore[import-not-found]
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+SMALL = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 10}}, "required": ["amount"]}
+
+
+def checked(**options: Any) -> Policy:
+    return Policy([Validation()], **options)
+
+
+def plan(session: Session, name: str) -> Tool:
+    return session.ledger.chain.plan(name).tool
+
+
+# What a host declares
+
+
+def test_arguments_are_checked_by_the_schema_of_the_host_or_the_signature_of_its_function() -> None:
+    def pay(amount: int) -> None:
+        """Pay somebody."""
+
+    session = checked().session("s")
+    assert session.call("book", {}, ok).ok
+    session.calls.declare(Tool(name="book", parameters=SCHEMA), pay)
+    assert [session.call(name, {}, ok).status for name in ("book", "pay")] == ["validation_error"] * 2
+    assert session.call("book", {"city": "Kyoto"}, ok).ok
+    assert plan(session, "pay").description == "Pay somebody."
+
+
+def test_hints_count_and_what_the_policy_says_stands_above_them() -> None:
+    rules = [Rule(match="ruled", declared={"timeout": 5.0, "read_only": True})]
+    session = checked(tools=[Tool(name="own", read_only=False)], rules=rules).session("s")
+    session.calls.declare(*(Tool(name=name, read_only=True, timeout=9) for name in ("own", "free")))
+    session.calls.declare(Tool(name="ruled", timeout=9, idempotent=True))
+    plans = [plan(session, name) for name in ("own", "free", "ruled")]
+    assert [(one.read_only, one.timeout, one.idempotent) for one in plans] == [
+        *((False, 9, None), (True, 9, None), (True, 5, True)),
+    ]
+
+
+def test_a_declaration_is_of_its_session_and_its_children_and_of_no_other() -> None:
+    policy = checked()
+    session = policy.session("s")
+    session.calls.declare(Tool(name="book", parameters=SCHEMA, read_only=True))
+    with session.child("sub") as child:
+        assert child.call("book", {}, ok).status == "validation_error"
+        child.calls.declare(Tool(name="book", parameters=SCHEMA, read_only=False))
+        assert [plan(one, "book").read_only for one in (child, session)] == [False, True]
+    assert policy.session("other").call("book", {}, ok).ok
+
+
+def test_a_tool_that_is_not_valid_is_refused_and_one_whose_schema_is_not_is_not_checked() -> None:
+    session = checked().session("s")
+    with pytest.raises(PolicyError):
+        session.calls.declare(Tool(name="good", read_only=True), Tool(name="bad", parameters=3))
+    assert plan(session, "good").read_only is None
+    session.calls.declare(Tool(name="strange", read_only=True, parameters={"type": "no such type"}))
+    assert plan(session, "strange").read_only is True
+    assert session.call("strange", {"any": 1}, ok).ok
+
+
+def test_a_label_reaches_the_tool_and_tells_no_call_from_another() -> None:
+    given: list[Any] = []
+    policy = Policy([Duplicates(), Approve(tools=("run",))], tools=[Tool(name="run", labels=("reason",))])
+    session = policy.session("s")
+
+    def run(command: str, reason: str) -> str | None:
+        asked = {"command": command, "reason": reason}
+        return session.call("run", asked, lambda _, arguments: given.append(arguments), id=command).code
+
+    assert run("ls", "look") == "approve.pending"
+    session.approve("ls")
+    assert [run("ls", "look again"), run("ls", "look")] == [None, "duplicates.window"]
+    assert run("pwd", "look") == "approve.pending"
+    assert given == [{"command": "ls", "reason": "look again"}], "the tool is given them all the same"
+
+
+# What a wrapped function says of itself
+
+
+def search(query: str, n: int = 10) -> list[dict[str, int]]:
+    """
+    Find things.
+    """
+    return [{query: n}]
+
+
+async def asearch(query: str) -> list[str]:
+    return [query]
+
+
+def numbers(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+def made(n: int) -> Generator[int, None, str]:
+    yield n
+    return "done"
+
+
+async def streamed(n: int) -> AsyncIterator[str]:
+    yield str(n)
+
+
+def listed(n: int) -> Iterable[int]:
+    return [n]
+
+
+def kept(query: str, database: Database | None = None) -> Database:
+    return query
+
+
+class Shop:
+    """
+    A shop.
+    """
+
+    def __init__(self, city: str) -> None:
+        self.city = city
+
+    def order(self, what: str, *tags: str, **more: int) -> bool:
+        return bool(what)
+
+    def __call__(self, what: str) -> int:
+        """
+        Ask for it.
+        """
+        return len(what)
+
+
+@pytest.fixture
+def session() -> Session:
+    return Policy([Budget(max_calls=90)]).session("s")
+
+
+@table(
+    ("function", "shown", "value", "name"),
+    [
+        (search, "(query: str, n: int = 10)", list[dict[str, int]], "search"),
+        (asearch, "(query: str)", list[str], "asearch"),
+        (numbers, "(n: int)", list[int], "numbers"),
+        (made, "(n: int)", list[int], "made"),
+        (streamed, "(n: int)", list[str], "streamed"),
+        (listed, "(n: int)", Iterable[int], "listed"),
+        (Shop("Kyoto").order, "(what: str, *tags: str, **more: int)", bool, "order"),
+        (Shop("Kyoto"), "(what: str)", int, "Shop"),
+        (Shop, "(city: str)", Shop, "Shop"),
+        (functools.partial(functools.partial(search, n=2)), "(query: str)", list[dict[str, int]], "search"),
+        (functools.partial(search, "x"), "(n: int = 10)", list[dict[str, int]], "search"),
+    ],
+)
+def test_the_signature_has_the_parameters_and_what_comes_back(
+    function: Callable[..., Any], shown: str, value: Any, name: str
+) -> None:
+    session = Policy([Budget(max_calls=90)]).session("s")
+    returns: Literal["json", "envelope", "value"]
+    for returns, result in (("json", str), ("envelope", Envelope), ("value", value)):
+        wrapped = session.wrap(function, returns=returns)
+        signature = inspect.signature(wrapped)
+        assert str(signature.replace(return_annotation=signature.empty)) == shown
+        assert signature.return_annotation == result
+        hints = typing.get_type_hints(wrapped, include_extras=True)
+        assert hints.pop("return") == result
+        assert hints == {one.name: one.annotation for one in signature.parameters.values()}
+        assert inspect.iscoroutinefunction(wrapped) == (function in (asearch, streamed))
+        assert wrapped.__name__ == name
+    assert session.wrap(function, name="look_up").__name__ == "look_up"
+
+
+def test_what_is_bound_is_in_neither_signature_nor_schema_nor_is_its_annotation_needed(session: Session) -> None:
+    wrapped = session.wrap(functools.partial(kept, database=None))
+    assert str(inspect.signature(wrapped)) == "(query: str) -> str"
+    assert typing.get_type_hints(wrapped) == {"query": str, "return": str}
+    spec = Tool.of(wrapped).arguments()
+    assert spec is not None
+    assert set(spec.schema()["properties"]) == {"query"}
+    assert '"x"' in wrapped("x")
+
+
+def test_what_a_wrapped_function_returns_is_what_its_annotation_says(session: Session) -> None:
+    assert session.wrap(numbers, returns="value")(3) == [0, 1, 2]
+    assert session.wrap(Shop, returns="value")("Kyoto").city == "Kyoto"
+    assert isinstance(session.wrap(search)("x"), str)
+    assert isinstance(session.wrap(search, returns="envelope")("x", 2), Envelope)
+    assert [session.wrap(one).__doc__ for one in (search, Shop)] == ["Find things.", "A shop."]
+
+
+# What a wrapped function does
+
+
+def pay(amount: int) -> int:
+    return amount
+
+
+def guarded(clock: Any, **tool: Any) -> Session:
+    tools = [Tool(**tool)] if tool else []
+    return Policy([Budget(max_calls=50), Validation()], tools=tools).session("s", clock=clock)
+
+
+def test_a_second_function_of_a_name_is_refused_and_the_first_keeps_its_check(clock: Any) -> None:
+    class Other:
+        def pay(self, city: str) -> Any:
+            return city
+
+    session = guarded(clock)
+    first = session.wrap(pay, returns="value")
+    with pytest.raises(SessionError, match="`pay` is another function in this session already"):
+        session.wrap(Other().pay)
+    other = session.wrap(Other().pay, name="pay_city", returns="value")
+    assert (first(2), other("Kyoto")) == (2, "Kyoto")
+
+
+def test_the_parameters_of_a_policy_stand_above_those_of_a_function(clock: Any) -> None:
+    session = guarded(clock, name="pay", parameters=SMALL)
+    wrapped = session.wrap(pay, returns="envelope")
+    assert (wrapped(5).value, wrapped(50).status) == (5, "validation_error")
+    assert session.call("pay", {"amount": 50}, ok).status == "validation_error"
+
+
+def test_where_the_value_is_wanted_what_went_wrong_is_raised(clock: Any) -> None:
+    def divide(a: int, b: int) -> float:
+        return a / b
+
+    def fails() -> Any:
+        return {"isError": True, "content": [{"type": "text", "text": "no such city"}]}
+
+    session = guarded(clock)
+    wrapped: Any = session.wrap(divide, returns="value")
+    assert wrapped(4, b=2) == 2.0
+    with pytest.raises(ZeroDivisionError):
+        wrapped(1, 0)
+    with pytest.raises(CallDenied, match=r"^validation\.arguments: ") as refused:
+        wrapped("much", 1)
+    assert refused.value.envelope.status == "validation_error"
+    with pytest.raises(TypeError):
+        wrapped(1, 2, 3)
+    with pytest.raises(CallFailed, match=r"^[a-z_]+: no such city$") as failed:
+        session.wrap(fails, returns="value")()
+    assert failed.value.envelope.status == "error"
+
+
+@table("awaited", [False, True])
+@table("generator", [False, True])
+def test_a_tool_out_of_time_raises_a_timeout(awaited: bool, generator: bool, clock: Any) -> None:
+    release = threading.Event()
+
+    def slow() -> None:
+        release.wait(10)
+
+    def slow_rows() -> Iterator[int]:
+        yield 1
+        release.wait(10)
+
+    async def aslow() -> None:
+        await asyncio.Event().wait()
+
+    async def aslow_rows() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.Event().wait()
+
+    functions: Any = {(0, 0): slow, (0, 1): slow_rows, (1, 0): aslow, (1, 1): aslow_rows}
+    session = guarded(clock, name="slow", timeout=0.05)
+    wrapped: Any = session.wrap(functions[awaited, generator], name="slow", returns="value")
+    with pytest.raises(TimeoutError, match=r"^no result within 0\.05 s$"):
+        asyncio.run(wrapped()) if awaited else wrapped()
+    release.set()
