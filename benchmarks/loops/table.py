@@ -18,10 +18,11 @@ from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
 from guardrails import Duplicates, Loops, LoopScore, Policy
 from guardrails.offline.learning.facts import Facts
 from guardrails.offline.learning.rows import read
-from guardrails.offline.learning.train import learn, write
+from guardrails.offline.learning.train import learn
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
 from guardrails.offline.transcripts.files import Input, inputs
+from guardrails.stores.places import write_whole
 
 
 OFF: Final = Duplicates(window=30, mode="off")
@@ -74,7 +75,7 @@ def learned(files: Sequence[Input], folder: Path) -> tuple[Policy, Judgement]:
             for fact, count in own.items() if other != path else ():
                 rest.add(fact, *count)
         model = folder / f"{len(list(folder.iterdir()))}.json"
-        write(model, learn(rest, loops=True, force=True).text)
+        write_whole(model, learn(rest, loops=True, force=True).text)
         policy = Policy([LoopScore(model=str(model))], by_name=True)
         if not path:
             of_all = policy

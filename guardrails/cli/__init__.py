@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
+import typer.core
 
 from typer.main import get_command
 
 from guardrails.core.values.version import __version__
 
-from .group import Commands, Group
 from .printing import failures
 
 
@@ -29,6 +29,30 @@ DOORS: Final = {
     "mcp": ("guardrails.mcp.command", "Stand in front of an MCP server and guard its tools."),
 }
 """Commands that `guardrails.__main__` starts without this module; here they are listed, and a call is passed on."""
+
+
+class Group(typer.core.TyperGroup):
+    """
+    Several commands under one name.
+    """
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """
+        A `--help` that is not given is false, no value to convert: for that typer imports pydantic, which takes longer than
+        all else of a help.
+        """
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+
+def commands(*, cls: type[Group] = Group, add_completion: bool = False) -> typer.Typer:
+    """
+    Returns a collection of commands; without rich, whose tracebacks show the values of local variables.
+    """
+    plain: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+    return typer.Typer(cls=cls, no_args_is_help=True, add_completion=add_completion, **plain)
 
 
 class Guardrails(Group):
@@ -59,7 +83,7 @@ def _command(name: str) -> Any:
     command = getattr(import_module(f"guardrails.cli.{name}"), name)
     if isinstance(command, typer.Typer):
         return get_command(command)
-    alone = Commands()
+    alone = commands()
     alone.command(name)(command)
     return get_command(alone)
 
@@ -70,7 +94,7 @@ def _door(name: str) -> Any:
     def start(ctx: typer.Context) -> None:
         raise typer.Exit(import_module(module).main(ctx.args))
 
-    door = Commands()
+    door = commands()
     context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
     door.command(name, help=summary, context_settings=context)(start)
     return get_command(door)
@@ -82,7 +106,7 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = Commands(name="guardrails", cls=Guardrails, no_args_is_help=True, add_completion=True)
+app = commands(cls=Guardrails, add_completion=True)
 
 
 @app.callback()

@@ -2,10 +2,10 @@
 The command `demo`.
 """
 
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,10 +14,6 @@ import guardrails
 from guardrails.offline.figures import plural
 
 from .printing import Json, fail, points, print_json, say, table
-
-
-if TYPE_CHECKING:
-    from guardrails.agent.demo import Comparison
 
 
 def demo(
@@ -40,57 +36,59 @@ def demo(
       guardrails demo --transcript chat.json --policy policy.yaml
     """
     chain = guardrails.Policy.load(policy)
-    with ExitStack() as stack:
-        sink = stack.enter_context(guardrails.JsonLines(records)) if records else None
+    with guardrails.JsonLines(records) if records else nullcontext() as sink:
         if transcripts:
-            from guardrails.agent.demo import NOT_JUDGED, play
-            from guardrails.offline.transcripts import Report
-
-            report = Report()
-            played = [one for file in transcripts for one in play(chain, file, report, sink)]
-            found = {"policy": chain.name, "not_judged": NOT_JUDGED, "transcripts": [asdict(one) for one in played]}
-            found["notes"] = report.notices
+            found = _played(chain, transcripts, sink)
         else:
             from guardrails.agent.demo import compare
 
-            compared = compare(chain, max_requests=max_requests, records=sink)
-            found = asdict(compared)
+            found = asdict(compare(chain, max_requests=max_requests, records=sink))
     if as_json:
         print_json(found)
     elif transcripts:
-        for one in played:
-            denied = sum(call["decision"] == "denied" for call in one.calls)
-            say(f"{one.name}: {plural(one.recorded_calls, 'call')}, {denied} denied")
-            said = [(call, call["code"] or " ".join(call["observed"]), call["reason"] or "") for call in one.calls]
-            table(
-                [
-                    ("tool", "decision", "code", "reason"),
-                    *((call["tool"], call["decision"], *why) for call, *why in said),
-                ]
-            )
-        points("Not judged", [*report.notices, NOT_JUDGED])
+        _show_played(found)
     else:
-        _show(compared)
+        _show(found)
     if sink is not None and (sink.failed or sink.dropped):
         fail(f"not all records could be written to `{records}`")
 
 
-def _show(compared: "Comparison") -> None:
+def _played(chain: guardrails.Policy, files: list[str], sink: guardrails.JsonLines | None) -> dict[str, Any]:
+    from guardrails.agent.demo import NOT_JUDGED, play
+    from guardrails.offline.transcripts import Report
+
+    report = Report()
+    played = [asdict(one) for file in files for one in play(chain, file, report, sink)]
+    return {"policy": chain.name, "not_judged": NOT_JUDGED, "transcripts": played, "notes": report.notices}
+
+
+def _show_played(found: dict[str, Any]) -> None:
+    for one in found["transcripts"]:
+        denied = sum(call["decision"] == "denied" for call in one["calls"])
+        say(f"{one['name']}: {plural(one['recorded_calls'], 'call')}, {denied} denied")
+        rows = [("tool", "decision", "code", "reason")]
+        for call in one["calls"]:
+            code = call["code"] or " ".join(call["observed"])
+            rows.append((call["tool"], call["decision"], code, call["reason"] or ""))
+        table(rows)
+    points("Not judged", [*found["notes"], found["not_judged"]])
+
+
+def _show(found: dict[str, Any]) -> None:
     """
     Both runs side by side, what the model read, and its answer.
     """
-    from guardrails.agent.demo import QUESTION, USD_PER_MTOK
+    from guardrails.agent.demo import QUESTION
 
-    say(f"A stuck agent, once unguarded, once behind the policy `{compared.policy}`. It is asked: {QUESTION}")
+    say(f"A stuck agent, once unguarded, once behind the policy `{found['policy']}`. It is asked: {QUESTION}")
     typer.echo()
-    runs = {name: asdict(getattr(compared, name)) for name in ("unguarded", "guarded")}
-    answer = runs["guarded"].pop("answer")
-    rows = [(name, *(_text(run[name]) for run in runs.values())) for name in runs["guarded"]]
-    table([("", *runs), *rows])
-    read, written = USD_PER_MTOK
+    runs = {name: found[name] for name in ("unguarded", "guarded")}
+    names = [name for name in found["guarded"] if name != "answer"]
+    table([("", *runs), *((name, *(_text(run[name]) for run in runs.values())) for name in names)])
+    read, written = found["usd_per_mtok"]
     say(f"Cost at ${read:.2f} for a million tokens in and ${written:.2f} out.")
-    points("What the model read in the guarded run", [f"{n}. {text}" for n, text in enumerate(compared.read, 1)], 20)
-    points("Its final answer", [answer or "(none)"])
+    points("What the model read in the guarded run", [f"{n}. {text}" for n, text in enumerate(found["read"], 1)], 20)
+    points("Its final answer", [found["guarded"]["answer"] or "(none)"])
 
 
 def _text(value: Any) -> str:

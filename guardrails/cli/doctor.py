@@ -47,7 +47,9 @@ def doctor(*, as_json: Json = False) -> None:
         bubblewrap()
     except SandboxUnavailable as error:
         blocked = str(error)
-    works, installed, problems, here = blocked is None, _installed(OURS), [], str(Path(__file__).parents[2])
+    works, installed, problems = blocked is None, _installed(OURS), []
+    versions = {"python": platform.python_version(), "library": __version__, "installed": installed}
+    versions["folder"] = str(Path(__file__).parents[2])
     if _installed(THEIRS):
         clash = f"{THEIRS} is installed too, and either overwrites files of the other"
         problems.append({"problem": clash, "next": f"pip uninstall {THEIRS} {OURS}, and install the one you want"})
@@ -60,12 +62,7 @@ def doctor(*, as_json: Json = False) -> None:
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
         "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked}],
-        "versions": {
-            "python": platform.python_version(),
-            "library": __version__,
-            "installed": installed,
-            "folder": here,
-        },
+        "versions": versions,
         "extras": [{"name": extra, "lacks": packages} for extra, packages in extras.items()],
         "problems": problems,
     }

@@ -6,7 +6,7 @@ A guard declares its codes in its own class. Their meaning stands in `codes.yaml
 it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,7 +30,7 @@ class Explained:
     status: str = "denied"
     when: str
     means: str
-    settings: tuple[str, ...] = ()
+    settings: Sequence[str] = ()
     told: str
     retry: str
     loosen: str = ""
@@ -57,10 +57,7 @@ def explanations() -> Mapping[str, Explained]:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for group in yaml.load(Path(__file__).with_name("codes.yaml").read_text(encoding="utf-8"), Loader=loader):  # noqa: S506
         for code, own in group["codes"].items():
-            guard, shared = code.removesuffix(".error"), group.get("shared", {})
-            texts = {name: text.replace("{guard}", guard) for name, text in shared.items() if isinstance(text, str)}
-            parts = {**shared, **texts, **own, "code": code}
-            found[code] = Explained(**{**parts, "settings": tuple(parts.get("settings", ()))})
+            found[code] = Explained(**{**group.get("shared", {}), **own, "code": code})
     return found
 
 
@@ -100,7 +97,7 @@ def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
     for cls in guards:
         rest: dict[str, Any] = {
             "means": " ".join((cls.__doc__ or "A guard of your own.").split()),
-            "settings": tuple(f"{cls.name}.{each.name}" for each in fields(cls)),
+            "settings": [f"{cls.name}.{each.name}" for each in fields(cls)],
             "told": "the message that the guard gives it",
             "retry": "That depends on the guard.",
             "off": f"{cls.name}: {{mode: off}}",
@@ -129,5 +126,5 @@ def _found(code: str, known: Mapping[str, Explained]) -> Explained:
 def _in_scope(one: Explained, scope: str) -> Explained:
     loosen, off = (f"scopes: {{{scope}: {{{lines}}}}}" if lines else "" for lines in (one.loosen, one.off))
     means = f"{one.means} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
-    settings = tuple(f"scopes.{scope}.{name}" for name in one.settings)
+    settings = [f"scopes.{scope}.{name}" for name in one.settings]
     return replace(one, code=f"{scope}.{one.code}", means=means, loosen=loosen, off=off, settings=settings)

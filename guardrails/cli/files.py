@@ -4,12 +4,13 @@ The files that commands write: looked at before long work, so that no transcript
 
 import json
 import os
-import shutil
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+
+from guardrails.stores.places import write_whole
 
 from .printing import fail, printable
 
@@ -31,19 +32,17 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
     """
     from guardrails.offline.transcripts.files import inputs
 
-    options: dict[str, str] = {}
-    for option, path in outputs.items():
-        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+    named = {option: path for option, path in outputs.items() if path is not None}
+    for path in named.values():
+        if path.is_dir() or not path.parent.is_dir():
             fail(f"cannot write `{path}`: {'it is a folder' if path.is_dir() else f'no folder `{path.parent}`'}")
-        if path is not None:
-            options[os.path.realpath(path)] = option
+    written = {os.path.realpath(path): option for option, path in named.items()}
     files = []
     for file in inputs(paths):
-        own = next((options[place] for place in map(os.path.realpath, file.parts) if place in options), None)
-        if own is not None and not file.found:
-            fail(f"`--{own}` would overwrite `{file.path}`, which is to be read")
-        if own is None:
-            files.append(file)
+        own = [written[place] for place in map(os.path.realpath, file.parts) if place in written]
+        if own and not file.found:
+            fail(f"`--{own[0]}` would overwrite `{file.path}`, which is to be read")
+        files += [] if own else [file]
     return files
 
 
@@ -58,23 +57,15 @@ def must_have(calls: int, paths: list[str], report: "Report") -> None:
         raise NothingFoundError(nothing_found(paths, report.without))
 
 
-def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
+def write_text(path: Path, text: str, mode: int = 0o666) -> None:
     """
     Write *text* to the file *path*, whose mode stays; a new one has *mode*. Ctrl-C leaves the old file or the new one.
     """
-    target = Path(os.path.realpath(path))
+    target = path.resolve()
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
-        return
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        unfinished.touch(mode)
-        if target.exists():
-            shutil.copymode(target, unfinished)
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    else:
+        write_whole(target, text.encode(), mode)
 
 
 def page(command: Literal["report", "replay", "profile"], data: Any) -> str:
@@ -91,5 +82,5 @@ def write_page(path: Path | None, command: Literal["report", "replay", "profile"
     Write it to *path*, if there is one, for its owner only.
     """
     if path is not None:
-        write_whole(path, page(command, data), 0o600)
+        write_text(path, page(command, data), 0o600)
         typer.echo(printable(f"A page is written to `{path}`."), err=True)

@@ -15,7 +15,7 @@ import guardrails
 
 from guardrails.offline.figures import plural
 
-from .files import inputs_of, must_have, write_whole
+from .files import inputs_of, must_have, write_text
 from .printing import Json, Quiet, fail, print_json, printable, progress
 
 
@@ -65,7 +65,7 @@ def init(
     steps = shlex.join(["guardrails", "policy", "check", path]), shlex.join(judged)
     text = partial(starter, found, suggestions(found, policy) if found else [], policy, steps=steps)
     mode = "observe" if found and _refuses_wrongly(text(mode="enforce"), files) else "enforce"
-    write_whole(output, text(mode=mode))
+    write_text(output, text(mode=mode))
     calls, sessions, tools = (found.calls, found.sessions, sorted(found.tallies)) if found else (0, 0, [])
     if as_json:
         figures = {"calls": calls, "sessions": sessions, "tools": tools}

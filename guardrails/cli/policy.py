@@ -5,8 +5,7 @@ The commands about policy files: check, schema, show, test. Other commands load 
 import json
 import re
 
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -16,30 +15,19 @@ import guardrails
 
 from guardrails.offline.figures import plural
 
-from .files import write_whole
-from .group import Commands
+from . import commands
+from .files import write_text
 from .printing import FOUND, Json, fail, print_json, printable
 from .printing import show as document
 
 
 if TYPE_CHECKING:
-    from guardrails.policy.file import Node
+    pass
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
-OF_MODELS: Final = (
-    *("budget.max_turns", "budget.max_tokens", "budget.max_cost_usd"),
-    *("growth.max_requests_per_second", "growth.max_tokens_per_minute"),
-)
-HOSTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    **dict.fromkeys(("agent-framework", "crewai", "google-adk", "langchain", "openai-agents"), ("", ())),
-    **dict.fromkeys(("pydantic-ai", "strands"), ("", ())),
-    **dict.fromkeys(("mcp", "fastmcp", "proxy"), ("tells of no model response", OF_MODELS)),
-    "claude-agent-sdk": ("ends no tool that runs", ("timeout",)),
-}
-"""Hosts that an adapter is for, and the MCP proxy: what each does not do, and the settings that limit nothing there."""
 Own = Annotated[list[str] | None, typer.Option("--guards", metavar="FILE", help="Python of your guards; it is run.")]
 
-policy = Commands(no_args_is_help=True)
+policy = commands()
 
 
 @policy.callback()
@@ -59,7 +47,6 @@ def _about() -> None:
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
-    host: Annotated[str | None, typer.Option(metavar="NAME", help="Refuse limits that it cannot hold.")] = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -75,22 +62,17 @@ def check(
     """
     from guardrails.policy.file import find
 
-    if host not in (None, *HOSTS):
-        raise typer.BadParameter(f"`--host` takes one of {', '.join(HOSTS)}, not `{host}`")
     guards = own_guards(own)
     for file in files:
         find(file)
-    checked = [check_file(file, guards, host) for file in files]
-    ok = not any(one["mistakes"] for one in checked)
-    for one in checked:
-        mistakes, hints = one["mistakes"], one["hints"]
-        if as_json:
-            one |= {"ok": not mistakes, "mistakes": [*map(_placed, mistakes)], "hints": [*map(_placed, hints)]}
-        else:
-            first = mistakes or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
-            typer.echo(printable("\n".join([*first, *hints])))
+    checked = [check_file(file, guards) for file in files]
+    ok = all(one["ok"] for one in checked)
     if as_json:
-        print_json({"ok": ok, "files": checked})
+        placed = [{name: [*map(_placed, one[name])] for name in ("mistakes", "hints")} for one in checked]
+        print_json({"ok": ok, "files": [one | each for one, each in zip(checked, placed, strict=True)]})
+    for one in () if as_json else checked:
+        first = one["mistakes"] or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
+        typer.echo(printable("\n".join([*first, *one["hints"]])))
     if not ok:
         raise typer.Exit(FOUND)
 
@@ -109,7 +91,7 @@ def schema(
       guardrails policy schema -o policy.schema.json
     """
     text = json.dumps(guardrails.Policy.schema(own_guards(own)), indent=2, ensure_ascii=False)
-    write_whole(output, f"{text}\n") if output else typer.echo(text)
+    write_text(output, f"{text}\n") if output else typer.echo(text)
 
 
 @policy.command()
@@ -188,14 +170,31 @@ def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ..
             module = run_file(file, "guards")
         except ImportError as error:
             fail(str(error))
-        kinds = [
-            each for each in vars(module).values() if isinstance(each, type) and issubclass(each, guardrails.Guard)
-        ]
-        own = [each for each in kinds if each.__module__ == module.__name__]
+        classes = [each for each in vars(module).values() if isinstance(each, type)]
+        own = [each for each in classes if issubclass(each, guardrails.Guard) and each.__module__ == module.__name__]
         if not own:
             fail(f"`{file}` defines no guard: write `@guard` above a `class Mine(Guard)`")
         guards += own
     return tuple(guards)
+
+
+def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = ()) -> dict[str, Any]:
+    """
+    All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards. The hints are older words,
+    and the values of other files that it overrides.
+    """
+    from guardrails.policy.document import Document
+    from guardrails.policy.file import find, shipped
+
+    found: dict[str, Any] = {"file": file, "guards": None, "hints": [], "mistakes": [], "ok": False}
+    try:
+        document = Document(file, own)
+        found |= {"guards": len(guardrails.Policy(**document.arguments()).chain.guards), "ok": True}
+    except guardrails.PolicyError as error:
+        # What is found after the file was read has no place in it.
+        return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
+    # What a shipped policy says is not written by whoever checks it.
+    return found if find(file).parent == shipped() else found | {"hints": document.hints()}
 
 
 def _placed(mistake: str) -> dict[str, Any]:
@@ -203,48 +202,6 @@ def _placed(mistake: str) -> dict[str, Any]:
     if found is None:
         return {"file": None, "line": None, "column": None, "message": mistake.partition("\n")[0]}
     return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
-
-
-def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: str | None = None) -> dict[str, Any]:
-    """
-    All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards. The hints are
-    older words, and the values of other files that it overrides.
-    """
-    from guardrails.policy.document import Document
-    from guardrails.policy.file import find, shipped
-
-    found: dict[str, Any] = {"file": file, "guards": None, "hints": []}
-    try:
-        document = Document(file, own)
-        found["guards"] = len(guardrails.Policy(**document.arguments()).chain.guards)
-    except guardrails.PolicyError as error:
-        # What is found after the file was read has no place in it.
-        return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
-    # What a shipped policy says is not written by whoever checks it.
-    hints = [] if find(file).parent == shipped() else document.hints()
-    return found | {"mistakes": [*_not_held(document.root, host)], "hints": hints}
-
-
-def _not_held(root: "Node", host: str | None) -> Iterator[str]:
-    """
-    Settings of a person's own that limit nothing in *host*: what a limit counts is told by nobody there, or declared by no tool.
-    """
-    from guardrails.policy.file import Mistake, Node, inner, items, plain, shipped
-
-    lacks, limits = HOSTS.get(host or "", ("", ()))
-    scopes: Any = inner(root, "scopes") or Node(root.position, {})
-    places = {"": root, **{f"scopes.{name}.": scope for name, scope in scopes.value.items()}}
-    places |= {f"tools.{number}.": rule for number, rule in enumerate(items(root, "tools"))}
-    declared = {key for rule in items(root, "tools") for key in plain(rule)}
-    for (where, place), limit in product(places.items(), limits):
-        found = inner(place, *limit.split("."))
-        # By such a declaration of a tool it counts too.
-        by = next((name for name in ("tokens", "cost_usd") if name in limit), None)
-        # A shipped policy is for all hosts; the limits that a person wrote are wanted.
-        if found is None or found.value is None or by in declared or Path(found.named.source.name).parent == shipped():
-            continue
-        hint = f", and no tool declares `{by}`" if by else ""
-        yield str(Mistake(found.named, f"{where}{limit}: `{host}` {lacks}, so that this limits nothing there{hint}"))
 
 
 def chain_of(policy: "guardrails.Policy") -> dict[str, Any]:

@@ -55,10 +55,8 @@ def failures() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)
-    except NothingFoundError as error:
-        fail(str(error).replace("\n", "\\n"), FOUND)
     except GuardrailsError as error:
-        fail(str(error))
+        fail(str(error), FOUND if isinstance(error, NothingFoundError) else USAGE)
     except OSError as error:
         let_go_of_stdout()
         fail(os_message(error))

@@ -15,7 +15,7 @@ import guardrails
 
 from guardrails.offline.figures import plural, share, usd, visible
 
-from .files import Files, Html, inputs_of, must_have, write_page, write_whole
+from .files import Files, Html, inputs_of, must_have, write_page, write_text
 from .printing import Json, Quiet, fail, observed, points, print_json, printable, progress, say, table
 
 
@@ -85,7 +85,7 @@ def report(
     again = shlex.join(["guardrails", "replay", policy, *records, "--compare", str(output or "overrides.yaml")])
     text = overrides(made, _base(policy, output), _seen(found, ""), again)
     if output is not None:
-        write_whole(output, text)
+        write_text(output, text)
         count = f"{plural(sum(len(one.settings) for one in made), 'setting')} for {plural(len(made), 'tool')}"
         typer.echo(printable(f"{count} written to `{output}`. Judge them before you use them:\n  {again}"), err=as_json)
     elif not as_json:

@@ -26,6 +26,7 @@ from .printing import FOUND, INTERRUPTED, USAGE, Json, print_json, printable, ta
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
 
+Several = list[str] | None
 Sandbox = Literal["auto", "bwrap", "read-only", "none"]
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
 """The fields of the end that the last line on stderr has."""
@@ -40,20 +41,18 @@ def run(
     policy: Annotated[str | None, typer.Option(metavar="POLICY", help="The policy that guards (`agent`).")] = None,
     wire: Annotated[Literal["chat", "responses"] | None, typer.Option(help="The API to speak (`chat`).")] = None,
     workspace: Annotated[str | None, typer.Option(metavar="DIR", help="Where the tools work (this folder).")] = None,
-    tools: Annotated[list[str] | None, typer.Option(metavar="FILE.py", help="Files with tools of your own.")] = None,
+    tools: Annotated[Several, typer.Option(metavar="FILE.py", help="Files with tools of your own.")] = None,
     mcp: Annotated[str | None, typer.Option(metavar="FILE", help="MCP servers to use too: TOML or JSON.")] = None,
     builtins: Annotated[bool | None, typer.Option(help="Files, shell, memory, web, sub-agents (with them).")] = None,
     sandbox: Annotated[Sandbox | None, typer.Option(help="Confines commands (`auto`); see `doctor`.")] = None,
     network: Annotated[bool | None, typer.Option(help="Let commands use the network (they may not).")] = None,
     search: Annotated[str | None, typer.Option(metavar="URL", help="A search service, with `{query}` in it.")] = None,
-    allow_hosts: Annotated[
-        list[str] | None, typer.Option("--allow-host", metavar="HOST", help="Fetch from it.")
-    ] = None,
+    allow_hosts: Annotated[Several, typer.Option("--allow-host", metavar="HOST", help="Fetch from it.")] = None,
     conversation: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it is kept.")] = None,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a kept conversation.")] = None,
-    extend: Annotated[list[str] | None, typer.Option(metavar="LIMIT=AMOUNT", help="Raise a limit by that.")] = None,
+    extend: Annotated[Several, typer.Option(metavar="LIMIT=AMOUNT", help="Raise a limit by that.")] = None,
     forgive: Annotated[bool, typer.Option("--forgive", help="Forgive refused turns and blown growth caps.")] = False,
-    scopes: Annotated[list[str] | None, typer.Option("--scope", metavar="NAME=ID", help="Whose it is.")] = None,
+    scopes: Annotated[Several, typer.Option("--scope", metavar="NAME=ID", help="Whose it is.")] = None,
     stream: Annotated[bool | None, typer.Option(help="Ask for the text as it comes (streamed).")] = None,
     max_iterations: Annotated[int | None, typer.Option(min=1, help="Turns with calls at most (20).")] = None,
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="The file of records.")] = None,

@@ -18,7 +18,7 @@ from guardrails.core.values.types import MICRO
 from guardrails.core.values.units import duration_ms
 from guardrails.offline.figures import plural
 
-from .group import Commands
+from . import commands
 from .printing import FOUND, Json, fail, print_json, table
 from .printing import show as document
 
@@ -32,7 +32,7 @@ SHOWN: Final = 100
 COLUMNS: Final = ("key", "kind", "idle_s", "calls", "cost_usd", "tokens", "open", "ended_by")
 """Of a list; figures of a state that cannot be read are not there."""
 
-store = Commands(no_args_is_help=True)
+store = commands()
 
 
 @store.callback()

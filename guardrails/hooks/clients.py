@@ -24,13 +24,11 @@ Kind = Literal[
 A call is to be made; it was made, with a result or without one; a person, or the client, refused it. The model is to be asked,
 and may have tools; a response of it came; the user has written; a sub-agent, and the model, has answered; the program has started.
 """
-_WRAPPED: Final = re.compile(r"\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
-_VOLATILE: Final = re.compile(r"^(?:Process Group PGID|Background PIDs): (?:\(none\)|[\d, ()]{0,400})\n?", re.MULTILINE)
-_EXIT: Final = re.compile(
-    r"""^(?:Exit\ Code:\ (?!0$)-?\d{1,10}|Signal:\ (?!0$)\w{1,20})$
-    (?=(?:\n(?:Exit\ Code|Signal|Background\ PIDs|Process\ Group\ PGID):[^\n]*){0,4}\s*+(?:</untrusted_context>\s*+)?\Z)""",
-    re.MULTILINE | re.VERBOSE,
-)
+_WRAPPED: Final = r"(?s)\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z"
+"""Of Gemini CLI alone: compiled where it is used, since each event is a process."""
+_VOLATILE: Final = r"(?m)^(?:Process Group PGID|Background PIDs): (?:\(none\)|[\d, ()]{0,400})\n?"
+_EXIT: Final = r"""(?mx)^(?:Exit\ Code:\ (?!0$)-?\d{1,10}|Signal:\ (?!0$)\w{1,20})$
+    (?=(?:\n(?:Exit\ Code|Signal|Background\ PIDs|Process\ Group\ PGID):[^\n]*){0,4}\s*+(?:</untrusted_context>\s*+)?\Z)"""
 """What stands behind the output of a command that failed; in versions of 2025 a 0 there tells that it worked."""
 _SHELL: Final = "run_shell_command"
 
@@ -326,16 +324,16 @@ def plain_text(tool: str, text: str) -> str:
     """
     The *text* of a result without the ids of processes, which are others in each run.
     """
-    wrapped = _WRAPPED.match(text)
+    wrapped = re.match(_WRAPPED, text)
     inner = wrapped[1] if wrapped is not None else text
-    return _VOLATILE.sub("", inner).rstrip("\n") if tool == _SHELL else inner
+    return re.sub(_VOLATILE, "", inner).rstrip("\n") if tool == _SHELL else inner
 
 
 def shell_failed(tool: str, text: str) -> bool:
     """
     Returns whether *text* is what a command has written that failed.
     """
-    return tool == _SHELL and _EXIT.search(text) is not None
+    return tool == _SHELL and re.search(_EXIT, text) is not None
 
 
 def _text(content: Any) -> Any:

@@ -29,7 +29,6 @@ Exit code 0: done; 1: something was found; 2: it cannot be done.
 
 import json
 import os
-import secrets
 import shlex
 import stat
 import subprocess
@@ -42,6 +41,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.values.errors import PolicyError, os_message
 from guardrails.policy.policy import Policy
+from guardrails.stores.places import write_whole
 
 from .clients import CLIENTS
 from .door import FAILED
@@ -70,7 +70,7 @@ def main(words: Sequence[str]) -> int:
     Run the command of *words*; the exit code.
     """
     if not {"-h", "--help"}.isdisjoint(words):
-        _say((__doc__ or "").strip())
+        sys.stdout.write(f"{(__doc__ or '').strip()}\n")
         return 0
     flags = [word for word in words if word in ("--project", "--local", "--json")]
     rest = [word for word in words[1:] if word not in flags]
@@ -88,10 +88,10 @@ def main(words: Sequence[str]) -> int:
             if place not in places(client):
                 raise ValueError(f"{HOMES[client].title} has no settings that are kept out of git: use --project")
             done = _install(client, place, options) if words[0] == "install" else _uninstall(client, place)
-            _say(f"{HOMES[client].title}: {done}")
+            sys.stdout.write(f"{HOMES[client].title}: {done}\n")
     except (OSError, ValueError, PolicyError) as error:
         why = os_message(error) if isinstance(error, OSError) else error
-        _say(f"guardrails hook {words[0]}: {why}", error=True)
+        sys.stderr.write(f"guardrails hook {words[0]}: {why}\n")
         return 2
     return 0
 
@@ -163,13 +163,15 @@ def _asked(command: Sequence[str]) -> tuple[bool, list[str]]:
 
 def _status(clients: list[str], *, as_json: bool) -> int:
     rows = [_row(client, place) for client in clients or HOMES for place in places(client)]
-    if as_json:
-        _say(json.dumps(rows, indent=2))
-    for row in () if as_json else rows:
-        facts = [f"{name}: {row[name]}" for name in ("policy", "observe", "records", "answers") if name in row]
-        state = ", ".join(["installed", *facts] if row["installed"] else ["not installed"])
-        _say("\n    ".join([f"{row['client']} {row['place']}: {state}; {row['path']}", *row["problems"]]))
+    lines = [json.dumps(rows, indent=2)] if as_json else [_line_of(row) for row in rows]
+    sys.stdout.write("\n".join([*lines, ""]))
     return int(any(row["problems"] for row in rows))
+
+
+def _line_of(row: Mapping[str, Any]) -> str:
+    facts = [f"{name}: {row[name]}" for name in ("policy", "observe", "records", "answers") if name in row]
+    state = ", ".join(["installed", *facts] if row["installed"] else ["not installed"])
+    return "\n    ".join([f"{row['client']} {row['place']}: {state}; {row['path']}", *row["problems"]])
 
 
 def _row(client: str, place: str) -> dict[str, Any]:
@@ -195,15 +197,6 @@ def _row(client: str, place: str) -> dict[str, Any]:
         problems.append("it is not as this release writes it: install it again")
     said = {"policy": options.policy, "observe": options.observe, "records": _records(options), "answers": answers}
     return {**row, "installed": True, **said, "problems": problems}
-
-
-def _say(text: str, *, error: bool = False) -> None:
-    """
-    Print *text*; what the encoding cannot say is escaped.
-    """
-    stream = sys.stderr if error else sys.stdout
-    encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 # The settings file of a client: our entries put in or taken out, in one step. All else in it stays.
@@ -315,7 +308,7 @@ def install(path: Path, wanted: Mapping[str, Any]) -> None:
     """
     settings = read(path)
     if path.exists() and not entries(settings):
-        _replace(_backup(path), path.read_bytes(), like=path)
+        write_whole(_backup(path), path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
     _write(path, with_ours(settings, wanted))
 
 
@@ -345,19 +338,6 @@ def _backup(path: Path) -> Path:
 
 
 def _write(path: Path, settings: Settings) -> None:
-    _replace(path, f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode(), like=path)
-
-
-def _replace(path: Path, content: bytes, *, like: Path) -> None:
-    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        # A copy of private settings is private from its first byte.
-        new.touch(0o600, exist_ok=False)
-        new.write_bytes(content)
-        if like.exists():
-            new.chmod(stat.S_IMODE(like.stat().st_mode))
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
+    # One's own settings may be a link, whose file changes.
+    write_whole(path.resolve(), f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode(), 0o600)

@@ -22,7 +22,7 @@ from guardrails.integrations.otel import of_process
 from guardrails.policy.check import policy_type
 from guardrails.policy.policy import Policy
 from guardrails.policy.reload import digest, stamp_of
-from guardrails.stores.places import is_url, store_at
+from guardrails.stores.places import is_url, store_at, write_whole
 
 from .clients import CLIENTS, Answer, Client, Event, client_of
 from .events import answer, charge, close_lost, hidden_agent, share_of
@@ -231,12 +231,9 @@ def _kept(place: str) -> Settings:
 
 
 def _keep(place: str, made: Settings) -> None:
-    new = f"{place}.{os.getpid()}"
     with suppress(OSError):
         os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
-        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123
-            json.dump(made, file)
-        os.replace(new, place)  # noqa: PTH105
+        write_whole(place, json.dumps(made).encode(), 0o600)
 
 
 def _placed(settings: Settings, project: str, cwd: str) -> Settings:

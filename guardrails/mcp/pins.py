@@ -4,9 +4,7 @@ The lock file of MCP tools: the hash of what each tool said of itself when it wa
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 import threading
 import time
 
@@ -16,7 +14,7 @@ from typing import Any, Final
 
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.logs import log
-from guardrails.stores.places import state_folder
+from guardrails.stores.places import state_folder, write_whole
 
 
 Pinned = dict[str, dict[str, dict[str, str]]]
@@ -128,12 +126,8 @@ class Pins:
         if text == self._text:
             return
         try:
-            folder = Path(self._path).absolute().parent
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor, copy = tempfile.mkstemp(dir=folder)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(text)
-            Path(copy).replace(self._path)
+            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_whole(self._path, text.encode(), 0o600)
         except OSError as error:
             log.warning("`%s` cannot be written: %s", self._path, error)
 

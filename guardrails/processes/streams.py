@@ -42,4 +42,5 @@ def _quiet(stream: Any) -> Any:
         return stream
     stream.flush()
     raw = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
-    return io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+    # What the encoding cannot say is escaped.
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)

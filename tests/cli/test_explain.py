@@ -62,27 +62,10 @@ def test_a_code_of_a_scope_is_that_of_its_guard() -> None:
     assert json.loads(explained("tenant.budget.error", "--json"))["code"] == "tenant.budget.error"
 
 
-@table(
-    ("code", "near"),
-    [
-        ("budget.max_cals", "`budget.max_calls`"),
-        ("max_calls", "`budget.max_calls`"),
-        ("Rate-Limit", "`rate_limit`"),
-        ("qqqq", "lists all"),
-    ],
-)
-def test_an_unknown_code_is_told_what_may_have_been_meant(code: str, near: str) -> None:
-    assert near in explained(code, code=2)
-
-
 def test_without_a_code_all_are_listed() -> None:
     lines = {line.split()[0] for line in explained().splitlines() if line.strip()}
     assert set(EXPLAINED) <= lines
     assert [each["code"] for each in json.loads(explained("--json"))] == list(EXPLAINED)
-
-
-def test_what_the_model_wrote_does_not_steer_the_terminal() -> None:
-    assert "\x1b" not in explained("\x1b[31m", code=2)
 
 
 def test_codes_of_guards_of_ones_own_are_explained_by_their_docstrings(tmp_path: Path) -> None:

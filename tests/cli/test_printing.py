@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.cli import printing
-from guardrails.cli.files import write_whole
+from guardrails.cli.files import write_text
 from tests.tables import table
 
 
@@ -123,11 +123,11 @@ def test_a_file_keeps_its_mode_and_what_leads_to_it(tmp_path: Path) -> None:
     kept.write_text("old")
     kept.chmod(0o640)
     (tmp_path / "link.html").symlink_to(kept)
-    write_whole(tmp_path / "link.html", "new")
+    write_text(tmp_path / "link.html", "new")
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("new", 0o640)
     with pytest.raises(UnicodeEncodeError):
-        write_whole(kept, "half a pair: \ud800")
+        write_text(kept, "half a pair: \ud800")
     assert kept.read_text() == "new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.html", "link.html"]
-    write_whole(Path(os.devnull), "text")
+    write_text(Path(os.devnull), "text")
     assert not Path(os.devnull).is_file()

@@ -14,7 +14,6 @@ from typer.testing import CliRunner, Result
 from guardrails import Duplicates, Policy
 from guardrails.cli import app
 from guardrails.sinks import JsonLines
-from tests.tables import table
 
 
 def replay(*arguments: str | Path) -> Result:
@@ -45,7 +44,7 @@ def records(tmp_path: Path, clock: Any) -> Path:
     return path
 
 
-def test_the_table_tells_what_would_have_been_refused_and_by_which_guard(transcript: Path) -> None:
+def test_the_table_tells_what_would_have_been_refused_by_which_guard_and_what_was_not_judged(transcript: Path) -> None:
     shown = replay("default", transcript)
     assert (shown.exit_code, shown.stderr) == (0, "")
     lines = shown.stdout.splitlines()
@@ -57,13 +56,13 @@ def test_the_table_tells_what_would_have_been_refused_and_by_which_guard(transcr
     ]
     assert "default refuses 2 calls; 0 of them had worked (0.00 in 1,000 calls)." in shown.stdout
     assert max(len(line) for line in lines if str(transcript) not in line) <= 80
-
-
-def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
-    said = " ".join(replay("strict", transcript).stdout.split())
-    assert "budget.max_elapsed, growth: no times in sessions of lab" in said
+    words = " ".join(replay("strict", transcript).stdout.split())
+    assert "budget.max_elapsed, growth: no times in sessions of lab" in words
     # A long path is broken at the width of the terminal.
-    assert f"`{transcript}`:couldnotread1line,thefirstisline7" in said.replace(" ", "")
+    assert f"`{transcript}`:couldnotread1line,thefirstisline7" in words.replace(" ", "")
+    said = json.loads(replay("default", transcript, "--json").stdout)
+    assert (said["policy"], said["broken_lines"], said["total"]["denied"]) == ("default", 1, {"duplicates.evidence": 2})
+    assert [[part["source"] for part in said[name]] for name in ("sources", "tools")] == [["lab"], ["look"]]
 
 
 def test_records_of_a_policy_that_observed_say_what_it_would_have_refused(tmp_path: Path, clock: Any) -> None:
@@ -99,14 +98,6 @@ def test_the_advice_of_a_retry_model_is_told(transcript: Path, tmp_path: Path) -
     assert "was asked about 1 failure and called 1 worth a retry." in shown
 
 
-def test_figures_are_data_for_another_program(transcript: Path) -> None:
-    said = json.loads(replay("default", transcript, "--json").stdout)
-    assert (said["policy"], said["broken_lines"]) == ("default", 1)
-    assert said["total"]["denied"] == {"duplicates.evidence": 2}
-    assert [source["source"] for source in said["sources"]] == ["lab"]
-    assert [tool["source"] for tool in said["tools"]] == ["look"]
-
-
 def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     shown = replay("default", transcript, "--compare", "strict").stdout
     rows = [line.split() for line in shown.splitlines()]
@@ -122,12 +113,17 @@ def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     assert ["only", "observed", "2"] in [line.split() for line in observing.splitlines()]
 
 
-def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
+def test_records_of_ours_are_decided_again_exactly_and_what_differs_is_shown(records: Path) -> None:
     shown = replay("default", records, "--exact")
     assert shown.exit_code == 0
     said = " ".join(shown.stdout.split())
     assert "policy default sessions 1 calls 4 differing 0" in said
     assert json.loads(replay("default", records, "--exact", "--json").stdout)["exact"] is True
+    other = replay("strict", records, "--exact")
+    assert other.exit_code == 1
+    first = "n: 7, tool: look, recorded: nudge (nudge loops.reread), replayed: deny (duplicates.window)"
+    assert first in " ".join(other.stdout.split())
+    assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
 
 
 def test_guards_that_could_not_be_judged_are_said(tmp_path: Path, clock: Any) -> None:
@@ -141,43 +137,12 @@ def test_guards_that_could_not_be_judged_are_said(tmp_path: Path, clock: Any) ->
     assert "not_judged shell: the arguments of 9 calls were not kept" in shown
 
 
-def test_a_decision_that_is_not_the_recorded_one_is_shown(records: Path) -> None:
-    shown = replay("strict", records, "--exact")
-    assert shown.exit_code == 1
-    first = "n: 7, tool: look, recorded: nudge (nudge loops.reread), replayed: deny (duplicates.window)"
-    assert first in " ".join(shown.stdout.split())
-    assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
-
-
 def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
     said = json.loads(replay("default", records, "--json").stdout)["total"]
     assert (said["calls"], said["denied"]) == (4, {"duplicates.evidence": 2})
     # They were denied live, so nobody knows what they would have brought.
     assert (said["unknown"], said["wrong"]) == ({"duplicates.evidence": 2}, {})
     assert "refused, no result known" in replay("default", records).stdout
-
-
-@table(
-    "arguments, said",
-    [
-        (["nowhere", "FILE"], "no policy named `nowhere`"),
-        (["./nowhere.yaml", "FILE"], "no policy file"),
-        (["default", "nowhere.jsonl"], "no file or folder `nowhere.jsonl`"),
-        (["default", "FILE", "--compare", "nowhere"], "no policy named `nowhere`"),
-        (["default", "FILE", "--exact"], "holds no records of this library"),
-        (["default", "FILE", "--exact", "--html", "x"], "`--exact` goes without"),
-        (["default", "FILE", "--decisions", "no/such/folder"], "cannot write `no/such/folder`: no folder `no/such`"),
-        (["default", "FILE", "--html", "no/such/folder"], "cannot write `no/such/folder`"),
-        (["default", "FILE", "--html", "."], "cannot write `.`: it is a folder"),
-        (["default", "FILE", "--decisions", "FILE"], "`--decisions` would overwrite"),
-        (["default", "FILE", "--html", "FILE"], "`--html` would overwrite"),
-        (["default"], "Missing argument"),
-    ],
-)
-def test_a_use_that_cannot_work_is_said(transcript: Path, arguments: list[str], said: str) -> None:
-    shown = replay(*(str(transcript) if argument == "FILE" else argument for argument in arguments))
-    assert (shown.exit_code, said in shown.stderr) == (2, True), shown.output
-    assert transcript.read_text().endswith("{broken\n"), "no transcript is overwritten"
 
 
 def test_what_an_earlier_run_wrote_into_the_folder_of_transcripts_is_not_read(transcript: Path) -> None:
@@ -191,23 +156,6 @@ def test_a_full_disk_for_the_page_does_not_cost_the_figures(transcript: Path) ->
     shown = replay("default", transcript, "--html", "/dev/full")
     assert (shown.exit_code, "6 recorded calls" in shown.stdout) == (2, True)
     assert "No space left on device" in shown.stderr
-
-
-def test_a_policy_with_mistakes_is_said(transcript: Path, tmp_path: Path) -> None:
-    (tmp_path / "bad.yaml").write_text("version: 1\nbudget: {max_cals: 2}\n")
-    shown = replay(tmp_path / "bad.yaml", transcript)
-    assert shown.exit_code == 2
-    assert "did you mean `max_calls`?" in shown.stderr
-
-
-def test_a_folder_without_calls_says_what_is_in_it(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("hello\n")
-    shown = replay("default", tmp_path)
-    assert (shown.exit_code, shown.stdout) == (1, "")
-    assert (
-        f"no calls found: `{tmp_path}/notes.txt`: no calls that can be read in 1 line, the first is line 1: hello; what is read: "
-        in shown.stderr
-    )
 
 
 def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Valid
 from guardrails.cli import app
 from guardrails.offline.figures import NONE
 from tests.pages import document
-from tests.tables import table
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -69,9 +68,6 @@ def test_a13_each_tool_has_its_figures_and_the_worst_goes_first(records: Path) -
     assert (rates["retries"], rates["retry_success"]) == (30, 1.0)
     assert book["validation_errors"] == 30
     assert book["self_correction_rate"] == 1.0
-
-
-def test_the_table_names_what_to_redesign_first_and_why(records: Path) -> None:
     shown = report(records, "-q")
     assert "Redesign first" in shown
     assert "1. search: " in shown
@@ -98,10 +94,6 @@ def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tm
     assert "# 90 of 90 repeats within " in path.read_text()
     assert f"--compare {path}" in said
     assert "1 setting for 1 tool written" in said
-
-
-def test_suggestions_are_printed_where_no_file_is_named_and_load_from_there(records: Path, tmp_path: Path) -> None:
-    path = tmp_path / "overrides.yaml"
     path.write_text(report(records, "--suggest", "-q"))
     assert Policy.load(path).chain.rules[0].match == ("search",)
 
@@ -111,6 +103,7 @@ def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: P
     asked = ["report", str(records), "--html", str(html), "--suggest", "-o", str(path), "--json", "-q"]
     done = CliRunner().invoke(app, asked)
     assert f"1 setting for 1 tool written to `{path}`" in done.stderr
+    assert f"A page is written to `{html}`.\n" in done.stderr
     found = json.loads(done.stdout)
     (one,) = found["suggestions"]
     assert list(one["settings"]) == ["duplicates"]
@@ -128,35 +121,3 @@ def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Pa
     assert "extends: ../own/policy.yaml" in out.read_text()
     assert policy.chain.plan("rates").timeout_ms == 5_000
     assert policy.chain.rules[0].match == ("search",)
-
-
-@table(
-    "arguments, said",
-    [
-        (["missing.jsonl"], "no file or folder `missing.jsonl`"),
-        (["RECORDS", "-o", "x.yaml"], "`--output` goes with `--suggest`"),
-        (["RECORDS", "--policy", "missing.yaml"], "missing.yaml"),
-        (["RECORDS", "--html", "missing/out.html"], "cannot write `missing/out.html`"),
-        (["RECORDS", "--suggest", "-o", "missing/o.yaml"], "cannot write `missing/o.yaml`"),
-    ],
-)
-def test_what_cannot_be_done_is_said_with_exit_code_2(
-    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    named = [str(records) if each == "RECORDS" else each for each in arguments]
-    done = CliRunner().invoke(app, ["report", *named])
-    assert done.exit_code == 2
-    assert said in " ".join(done.stderr.split())
-    assert not list(tmp_path.glob(".*")), "nothing half written is left"
-
-
-def test_the_page_that_was_written_is_told_of_and_no_record_is_overwritten(records: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["report", str(records), "--json", "--html", str(page)])
-    assert done.stderr == f"A page is written to `{page}`.\n"
-    json.loads(done.stdout)
-    before = records.read_bytes()
-    refused = CliRunner().invoke(app, ["report", str(records), "--html", str(records)])
-    assert (refused.exit_code, records.read_bytes()) == (2, before)
-    assert "would overwrite" in refused.stderr

@@ -24,7 +24,6 @@ from guardrails.sinks import read
 from guardrails.testing.scripted_openai import (
     Calls,
     Delayed,
-    Fail,
     Raw,
     Reply,
     ScriptedOpenAI,
@@ -98,6 +97,10 @@ def looked_up(files: Path) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
+def recorded(files: Path) -> list[Any]:
+    return list(read(files / "state" / "guardrails" / "conversations.jsonl"))
+
+
 def kept_id(shown: Result) -> str:
     return next(line.split()[1].rstrip(":") for line in shown.stderr.splitlines() if line.startswith("conversation "))
 
@@ -154,10 +157,24 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
     sent = server.requests[-1].get("messages") or server.requests[-1]["input"]
     users = [message["content"] for message in sent if message.get("role") == "user"]
     assert users == ["weather?", "Go on with the task: its limits were raised."]
-    records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
+    records = recorded(files)
     raised = [r["amounts"] for r in records if r["event"] == "extend" and not r.get("asked")]
     assert raised == [{"max_calls": 20}]
     assert [record["n"] for record in records] == list(range(1, len(records) + 1))
+
+
+def test_every_budget_can_be_extended(files: Path) -> None:
+    limits = "max_calls: 9, max_turns: 9, max_tokens: 900000, max_cost_usd: 1, max_elapsed: 1h"
+    (files / "policy.yaml").write_text(f"version: 1\nextends: default\nbudget: {{{limits}}}\n")
+    more = ["max_tool_calls=3,max_turns=4", "max_tokens=500", "max_total_cost_usd=0.25", "max_elapsed=10m"]
+    with ScriptedOpenAI([Text("one"), Text("two")]) as server:
+        told = json.loads(run("say", *options(server, files, "--policy", files / "policy.yaml", "--json")).stdout)
+        extended = [word for amount in more for word in ("--extend", amount)]
+        assert run("--resume", told["id"], *extended, "again").exit_code == 0
+    [raised] = [
+        record["amounts"] for record in recorded(files) if record["event"] == "extend" and not record.get("asked")
+    ]
+    assert raised == {"max_calls": 3, "max_turns": 4, "max_tokens": 500, "max_cost": 250_000, "max_elapsed": 600_000}
 
 
 def test_without_a_terminal_a_denied_call_is_a_line_with_its_reason(files: Path) -> None:
@@ -169,96 +186,6 @@ def test_without_a_terminal_a_denied_call_is_a_line_with_its_reason(files: Path)
     assert "denied, duplicates.window: This exact look_up call was already made" in " ".join(shown.stderr.split())
     assert "2 denied" in shown.stderr.splitlines()[-2]
     assert looked_up(files) == ["Kyoto"]
-
-
-@pytest.mark.parametrize(
-    ("given", "internal"),
-    [
-        ("max_calls=3", {"max_calls": 3}),
-        ("max_tool_calls=3", {"max_calls": 3}),
-        ("max_turns=4", {"max_turns": 4}),
-        ("max_tool_turns=4", {"max_turns": 4}),
-        ("max_tokens=500", {"max_tokens": 500}),
-        ("max_cost_usd=0.25", {"max_cost": 250_000}),
-        ("max_total_cost_usd=1", {"max_cost": 1_000_000}),
-        ("max_elapsed=10m", {"max_elapsed": 600_000}),
-        ("max_elapsed=90", {"max_elapsed": 90_000}),
-        ("max_calls=1,max_turns=2", {"max_calls": 1, "max_turns": 2}),
-    ],
-)
-def test_every_budget_can_be_extended(files: Path, given: str, internal: dict[str, int]) -> None:
-    policy = files / "all.yaml"
-    policy.write_text(
-        "version: 1\nextends: default\n"
-        "budget: {max_calls: 9, max_turns: 9, max_tokens: 900000, max_cost_usd: 1, max_elapsed: 1h}\n"
-    )
-    with ScriptedOpenAI([Text("one"), Text("two")]) as server:
-        told = json.loads(run("say", *options(server, files, "--policy", policy, "--json")).stdout)
-        shown = run("--resume", told["id"], "--extend", given, "again")
-        assert shown.exit_code == 0, shown.output
-    records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
-    raised = [r["amounts"] for r in records if r["event"] == "extend" and not r.get("asked")]
-    assert raised == [internal]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ([], "say what the agent is to do"),
-        (["  "], "say what the agent is to do"),
-        (["task"], "name a model"),
-        (["task", "--model", "m"], "set OPENAI_API_KEY"),
-        (["task", "--model", "m", "--extend", "max_calls=1"], "go with `--resume ID`"),
-        (["--resume", "x", "--extend", "max_call=1"], "`max_call` is no limit"),
-        (["--resume", "x", "--extend", "max_calls"], "takes a whole number of at least 0"),
-        (["--resume", "x", "--extend", "max_calls=-1"], "at least 0"),
-        (["--resume", "x", "--extend", "max_calls=1.5"], "takes a whole number of at least 0, not `1.5`"),
-        (["--resume", "x"], "no conversations are kept in"),
-        (["--list"], "no conversations are kept in"),
-        (["task", "--model", "m", "--wire", "grpc"], "'chat', 'responses'"),
-        (["task", "--model", "m", "--workspace", "/no/such"], "cannot work in `/no/such`"),
-        (["task", "--model", "m", "--policy", "no-such"], "no-such"),
-        (["task", "--model", "m", "--tools", "no-such.py"], "no-such.py` is no Python file with tools"),
-    ],
-)
-def test_what_cannot_work_is_said_and_leaves_nothing_behind(arguments: list[str], why: str) -> None:
-    shown = run(*arguments)
-    assert shown.exit_code == 2
-    assert why in " ".join(shown.stderr.replace("│", " ").split())
-    assert "Traceback" not in shown.output
-
-
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        ("", "defines no tools"),
-        ("1 / 0", "ZeroDivisionError"),
-        ("def x(:", "SyntaxError"),
-        ("import sys\ntools = [sys.exit, 3]", "tools.py"),
-        ("tools = [lambda: 1]", "tools.py"),
-    ],
-)
-def test_a_file_without_usable_tools_is_refused(files: Path, code: str, why: str) -> None:
-    (files / "tools.py").write_text(code)
-    shown = run("task", "--model", "m", "--base-url", "http://127.0.0.1:9", "--tools", files / "tools.py")
-    assert shown.exit_code == 2
-    assert why in shown.stderr
-    assert run("--list").exit_code in (0, 2)
-
-
-@pytest.mark.parametrize("reply", [Fail(400, message="no such model"), Fail(401, message="bad key")])
-def test_an_endpoint_that_refuses_leaves_a_conversation_that_can_go_on(files: Path, reply: Reply) -> None:
-    with ScriptedOpenAI([reply, Text("now")]) as server:
-        shown = run("task", *options(server, files))
-        assert shown.exit_code == 2
-        assert "the endpoint refused (HTTP" in shown.stderr
-        assert f"guardrails run --resume {kept_id(shown)}" in shown.stderr
-        again = run("--resume", kept_id(shown))
-        assert (again.exit_code, again.stdout) == (0, "now\n")
-    # Whoever was killed before it could print the answer is told it then.
-    done = run("--resume", kept_id(shown))
-    assert (done.exit_code, done.stdout) == (0, "now\n")
-    assert "it has its answer: to go on, give it another task, or raise a limit" in done.stderr
 
 
 PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</html>\n" * 99
@@ -301,6 +228,10 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
         assert (again.exit_code, again.stdout) == (0, "now\n")
     assert problems(server.requests) == []
     assert looked_up(files) == ["Kyoto"]
+    # Whoever was killed before it could print the answer is told it then.
+    done = run("--resume", kept_id(shown))
+    assert (done.exit_code, done.stdout) == (0, "now\n")
+    assert "it has its answer: to go on, give it another task, or raise a limit" in done.stderr
 
 
 def test_an_endpoint_that_is_not_there_is_named(files: Path) -> None:
@@ -346,14 +277,6 @@ def test_kept_conversations_are_listed(files: Path) -> None:
     assert "find out why" in row
     [told] = json.loads(run("--list", "--json").stdout)["conversations"]
     assert (told["id"], told["messages"], told["wire"]) == (name, 3, "chat")
-
-
-def test_an_unknown_id_is_refused_with_the_latest(files: Path) -> None:
-    with ScriptedOpenAI([Text("one")]) as server:
-        name = kept_id(run("task", *options(server, files)))
-    shown = run("--resume", name + "0", "more")
-    assert shown.exit_code == 2
-    assert f"the latest are: `{name}`" in shown.stderr
 
 
 def test_a_task_may_come_from_stdin_and_a_quiet_run_says_only_the_answer(files: Path) -> None:

@@ -78,6 +78,10 @@ def test_what_is_kept_is_listed_the_latest_changed_first(path: Path) -> None:
         "trip-2/pay": "child",
     }
     assert said.stderr.strip() == "4 states"
+    told = json.loads(run("ls", str(path), "--json").stdout)
+    assert (told["states"], told["shown"], told["store"]) == (4, 4, str(path))
+    (scope,) = (one for one in told["entries"] if one["key"] == "/user/u1")
+    assert (scope["calls"], scope["version"], scope["idle_s"], scope["unreadable"]) == (3, VERSION, 0, None)
 
 
 def test_a_list_may_be_of_a_prefix_of_what_is_idle_and_of_a_few(path: Path) -> None:
@@ -97,14 +101,6 @@ def test_a_conversation_without_a_session_is_forgotten_too(tmp_path: Path) -> No
     assert run("forget", str(path), "talk", "--yes").exit_code == 0
     with Conversations(path) as kept:
         assert kept.listed() == []
-
-
-def test_a_list_for_programs_has_the_figures(path: Path) -> None:
-    said = json.loads(run("ls", str(path), "--json").stdout)
-    assert (said["states"], said["shown"], said["store"]) == (4, 4, str(path))
-    (scope,) = (one for one in said["entries"] if one["key"] == "/user/u1")
-    assert scope["kind"] == "scope"
-    assert (scope["calls"], scope["version"], scope["idle_s"], scope["unreadable"]) == (3, VERSION, 0, None)
 
 
 def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_do(path: Path) -> None:
@@ -158,26 +154,6 @@ def test_a_key_that_is_not_there_is_told(path: Path) -> None:
         assert "guardrails store ls" in said.stderr
     assert run("show", str(path), "nothing like it").exit_code == 2
     assert len(listed(path)) == 4
-
-
-@pytest.mark.parametrize(
-    "command", [("ls",), ("show", "x"), ("forget", "x", "--yes"), ("prune", "--idle", "1d", "--yes")]
-)
-def test_what_is_no_store_is_told_and_never_made(command: tuple[str, ...], tmp_path: Path) -> None:
-    missing, other = tmp_path / "missing.db", tmp_path / "other.db"
-    with closing(sqlite3.connect(other)) as database:
-        database.execute("CREATE TABLE theirs (x)")
-    (tmp_path / "text.db").write_text("no database at all " * 100)
-    for place, said in (
-        (missing, "is no file: name the file of a SqliteStore"),
-        (tmp_path, "is no file: name the file of a SqliteStore"),
-        (other, "is a database of another program: use another file"),
-        (tmp_path / "text.db", "is damaged, or no database"),
-    ):
-        told = run(command[0], str(place), *command[1:])
-        assert (told.exit_code, told.stdout) == (2, "")
-        assert said in told.stderr
-    assert not missing.exists()
 
 
 def test_nothing_is_dropped_unless_that_is_said(path: Path) -> None:

@@ -18,7 +18,6 @@ from guardrails.core.retries.model import MAX_BYTES
 from guardrails.policy.models import read_model
 from tests.offline.learning.faulty_tools import play
 from tests.pages import document
-from tests.tables import table
 
 
 def run(*arguments: str | Path) -> Result:
@@ -65,28 +64,6 @@ def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "m.json").exists()
 
 
-@table(
-    "arguments, said",
-    [
-        (["train", "nowhere", "-o", "m.json"], "no file or folder `nowhere`"),
-        (["train", ".", "-o", "m.json", "--master", "local[2]"], "goes with `--engine spark`"),
-        (["train", ".", "-o", "m.json", "--half-life", "0"], "more than 0 days"),
-        (["train", ".", "-o", "."], "cannot write the model file `.`"),
-        (["train", ".", "-o", "no/such/m.json"], "cannot write the model file `no/such/m.json`"),
-        (["profile", "nowhere.json"], "cannot use `nowhere.json`"),
-        (["profile", "bad.json"], "`bad.json`: no retry model"),
-    ],
-)
-def test_a_use_that_cannot_work_says_why(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.json").write_text("{}")
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert said in result.stderr
-
-
 def test_a_file_that_is_no_log_is_told_of_where_nothing_can_be_learned(tmp_path: Path) -> None:
     other = tmp_path / "notes.jsonl"
     other.write_bytes(b'\x00\x01 no log\n{"bad": 1}\n')
@@ -95,14 +72,6 @@ def test_a_file_that_is_no_log_is_told_of_where_nothing_can_be_learned(tmp_path:
     told = " ".join(result.stderr.split())
     assert "there are no failed calls in these records" in told
     assert "skipped: no calls that can be read" in told
-
-
-def test_records_without_failures_say_so(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.jsonl"
-    empty.write_text("")
-    result = run("train", empty, "-o", tmp_path / "m.json")
-    assert result.exit_code == 1
-    assert "nothing to learn" in result.stderr
 
 
 def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_path: Path) -> None:

@@ -4,42 +4,172 @@ The same rules behind each client, in its own words.
 
 import json
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails.hooks.clients import shell_failed
-from tests.hooks.driven import Claude, Codex, Gemini, reason, refused
+from guardrails.hooks.options import Options
+from tests.hooks.driven import POLICY, Claude, Codex, Gemini, reason, refused
+from tests.tables import table
 
 
 CLIENTS = pytest.mark.parametrize("client", [Claude, Codex, Gemini])
-SHORT = "version: 1\nbudget: {max_calls: 2}\n"
+USAGE = {"input_tokens": 9}
 BIG = "line\n" * 40_000
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[[], Path]:
+    """
+    Folders, each a new one.
+    """
+    names = iter(range(1_000))
+
+    def make() -> Path:
+        made = tmp_path / f"{next(names)}"
+        made.mkdir()
+        return made
+
+    return make
+
+
 @CLIENTS
-def test_a_repeat_that_brings_nothing_is_refused(client: Any, tmp_path: Path) -> None:
+def test_a_repeat_that_brings_nothing_is_refused_and_free_again_after_work(client: Any, tmp_path: Path) -> None:
     driven = client(tmp_path)
     assert [driven.ran() for _ in range(4)] == [True, True, False, False]
-
-
-@CLIENTS
-def test_a_refused_repeat_is_free_again_after_work(client: Any, tmp_path: Path) -> None:
-    driven = client(tmp_path)
-    assert [driven.ran() for _ in range(3)] == [True, True, False]
     edit = {"file_path": str(tmp_path / "a.py"), "old_string": "a", "new_string": "b"}
     assert driven.ran("replace" if client is Gemini else "Edit", edit, "The file was changed.")
     assert driven.ran(), "tests run again after an edit"
 
 
+HONEST = {
+    "searches that find nothing": ('bd search "topic {} of many" --json', "[]"),
+    "looks that find nothing": ("rg name{} src || true", ""),
+    "pages without content": ("curl -s http://localhost/{}", '{"items": []}'),
+    "failures": ("which tool{}", None),
+}
+
+
 @CLIENTS
-def test_what_is_said_at_a_limit_asks_for_the_answer(client: Any, tmp_path: Path) -> None:
-    driven = client(tmp_path, SHORT)
+def test_other_commands_are_not_refused_for_what_those_before_them_found(client: Any, folder: Any) -> None:
+    for command, shown in HONEST.values():
+        driven = client(folder())
+        for n in range(12):
+            assert not refused(driven.before(arguments={"command": command.format(n)})), command
+            if shown is not None:
+                driven.after({"stdout": shown, "stderr": "", "interrupted": False} if client is Claude else shown)
+            elif client is Claude:
+                driven.tell("PostToolUseFailure", **driven.last, error="Exit code 1")
+            else:
+                driven.after("<untrusted_context>\nOutput: (empty)\nExit Code: 1\n</untrusted_context>")
+
+
+def test_a_command_of_codex_in_another_folder_is_another_call(tmp_path: Path) -> None:
+    driven = Codex(tmp_path)
+    places = [str(tmp_path / name) for name in ("a", "b", "c")]
+    event = {"tool_name": "Bash", "tool_input": {"command": "git status --short"}}
+    ids = [(place, f"call_{number}") for number, place in enumerate(places)]
+    begun = [driven.tell("PreToolUse", **event, cwd=place, tool_use_id=key) for place, key in ids]
+    ended = [driven.tell("PostToolUse", **event, cwd=place, tool_use_id=key, tool_response="") for place, key in ids]
+    assert [*begun, *ended] == [{}] * 6
+    twins = [driven.tell("PreToolUse", **event, cwd=places[0], tool_use_id=f"call_{n}") for n in range(3, 5)]
+    assert [refused(one) for one in twins] == [False, True]
+
+
+@CLIENTS
+def test_a_hook_refuses_every_call_under_a_policy_that_stops_them(client: Any, tmp_path: Path) -> None:
+    driven = client(tmp_path, f"{POLICY}stop: the key leaked\n")
+    said = driven.before(arguments={"command": "make test"})
+    assert refused(said)
+    assert "the key leaked" in str(said)
+    assert [record["stop"] for record in driven.records() if "stop" in record] == ["the key leaked"]
+
+
+def test_observed_calls_are_decided_recorded_and_never_answered(tmp_path: Path) -> None:
+    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n", observe=True)
+    for n in range(3):
+        assert driven.before(arguments={"command": f"ls {n}"}) == {}
+        assert driven.after() == {}
+    observed = [record.get("observed") for record in driven.records() if record["event"] == "call"]
+    assert len(observed) == 3
+    assert observed[0] != observed[2]
+
+
+def test_a_person_is_asked_in_the_way_of_each_client(folder: Any) -> None:
+    asking = "version: 1\napprove: {tools: ['*']}\n"
+    claude, codex, gemini = (client(folder(), asking).before() for client in (Claude, Codex, Gemini))
+    assert claude["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert gemini["decision"] == "ask"
+    assert gemini["reason"] == gemini["systemMessage"]
+    assert refused(codex), "Codex would run what is asked about"
+
+
+# At a limit
+
+
+@CLIENTS
+def test_a_refusal_is_a_sentence_with_the_envelope_below_it_and_a_limit_asks_for_the_answer(
+    client: Any, tmp_path: Path
+) -> None:
+    driven = client(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
     answers = [driven.before(arguments={"command": f"ls {n}"}) for n in range(4)]
     assert [refused(answer) for answer in answers] == [False, False, True, True]
+    said = answers[2].get("reason") or answers[2]["hookSpecificOutput"]["permissionDecisionReason"]
+    assert said.startswith("Tool call limit reached (2)")
     assert "final answer" in json.dumps(reason(answers[2]))
     assert all("continue" not in answer for answer in answers), "the model is to write it"
+
+
+@table("together, stops", [(True, [False] * 4), (False, [False, False, True, True])])
+def test_a_model_that_goes_on_after_it_has_read_why_is_stopped_and_its_person_reads_the_digest(
+    together: bool, stops: list[bool], folder: Any
+) -> None:
+    driven, stopped = Claude(folder(), "version: 1\nbudget: {max_calls: 1}\n"), []
+    if together:
+        driven.said("msg_1", USAGE, *(f"toolu_{n}" for n in range(1, 5)))
+    for n in range(1, 5):
+        if not together:
+            driven.said(f"msg_{n}", USAGE, f"toolu_{n}")
+        said = driven.before(arguments={"command": f"ls {n}"})
+        assert refused(said) == (n > 1)
+        if n == 1:
+            driven.after()
+        driven.result(f"toolu_{n}")
+        stopped.append("continue" in said)
+    # The second call reads the reason, the third is made nevertheless.
+    assert stopped == stops
+    assert together or said["stopReason"].startswith("1 tool call was made:\n- Bash done\n")
+
+
+def test_gemini_may_call_nothing_once_a_limit_is_used_up(tmp_path: Path) -> None:
+    driven = Gemini(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
+    assert driven.tell("BeforeToolSelection", llm_request={}) == {}
+    for n in range(3):
+        driven.ran(arguments={"command": f"ls {n}"})
+    said = driven.tell("BeforeToolSelection", llm_request={})
+    assert said == {"hookSpecificOutput": {"hookEventName": "BeforeToolSelection", "toolConfig": {"mode": "NONE"}}}
+
+
+@CLIENTS
+@pytest.mark.parametrize("more", ["budget: {max_calls: 4}", "budget: {}", ""])
+def test_a_limit_that_the_policy_raises_lets_the_session_go_on_with_the_next_message(
+    tmp_path: Path, client: Any, more: str
+) -> None:
+    prompt = "BeforeAgent" if client is Gemini else "UserPromptSubmit"
+    made = client(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
+    assert [made.ran(arguments={"command": f"make {n}"}) for n in range(3)] == [True, True, False]
+    made.tell(prompt)
+    assert not made.ran(arguments={"command": "make 3"})
+    raised = tmp_path / "raised.yaml"
+    raised.write_text(f"version: 1\n{more}\n")
+    made.options = Options(policy=str(raised), store=made.options.store)
+    made.tell(prompt)
+    assert [made.ran(arguments={"command": f"make {n}"}) for n in range(4, 7)] == [True, True, "4" not in more]
+
+
+# Results and the calls that they are of
 
 
 @CLIENTS
@@ -52,6 +182,7 @@ def test_a_result_is_cut_in_the_form_of_its_client(client: Any, tmp_path: Path) 
         kept = answer["hookSpecificOutput"]["updatedToolOutput"]
         assert kept.keys() == given.keys()
         text = kept["stdout"]
+        assert json.loads(answer["hookSpecificOutput"]["additionalContext"])["is_complete"] is False
     else:
         assert answer.keys() == {"decision", "reason"}
         assert answer["decision"] == ("block" if client is Codex else "deny")
@@ -61,8 +192,8 @@ def test_a_result_is_cut_in_the_form_of_its_client(client: Any, tmp_path: Path) 
     assert len(text) < 70_000
 
 
-@pytest.mark.parametrize("client", [Claude, Codex])
-def test_identical_calls_in_parallel_are_two_by_their_ids(client: Any, tmp_path: Path) -> None:
+@CLIENTS
+def test_identical_calls_in_parallel_are_two(client: Any, tmp_path: Path) -> None:
     driven = client(tmp_path, "version: 1\nbudget: {max_calls: 99}\n")
     assert driven.before() == {}
     first = driven.last
@@ -70,14 +201,6 @@ def test_identical_calls_in_parallel_are_two_by_their_ids(client: Any, tmp_path:
     assert driven.after() == {}
     driven.last = first
     assert driven.after() == {}
-    assert [record["event"] for record in driven.records()] == ["call", "call", "settle", "settle"]
-
-
-def test_gemini_meets_the_ends_of_identical_calls_though_they_have_no_ids(tmp_path: Path) -> None:
-    driven = Gemini(tmp_path, "version: 1\nbudget: {max_calls: 99}\n")
-    same = {"command": "make"}
-    assert [driven.before(arguments=same), driven.before(arguments=same)] == [{}, {}]
-    assert [driven.after(), driven.after()] == [{}, {}]
     records = driven.records()
     assert [record["event"] for record in records] == ["call", "call", "settle", "settle"]
     assert len({record["id"] for record in records if record["event"] == "call"}) == 2
@@ -91,15 +214,18 @@ def test_arguments_that_another_hook_has_changed_find_their_call(tmp_path: Path)
     assert [record["event"] for record in driven.records()] == ["call", "settle"]
 
 
-def test_a_command_that_failed_is_a_failure_by_its_exit_code(tmp_path: Path) -> None:
-    driven = Gemini(tmp_path)
-    driven.before()
-    answer = driven.after("<untrusted_context>\nOutput: bad\nExit Code: 3\nProcess Group PGID: 7\n</untrusted_context>")
-    assert "exec_nonzero" in answer["hookSpecificOutput"]["additionalContext"]
+@pytest.mark.parametrize("odd", [7, 1.5, True, {}, ["x"], "", None])
+def test_an_id_that_is_no_text_is_as_good_as_none(tmp_path: Path, odd: Any) -> None:
+    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 3}\n")
+    said = []
+    for number in range(5):
+        said.append(driven.before(arguments={"command": f"make {number}"}, tool_use_id=odd))
+        driven.after()
+    assert [refused(one) for one in said] == [False] * 3 + [True] * 2
 
 
-@pytest.mark.parametrize(
-    ("text", "failed"),
+@table(
+    "text, failed",
     [
         ("Output: a\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)\nProcess Group PGID: 7", False),
         ("Output: a\nError: (none)\nExit Code: 2\nSignal: 0\nBackground PIDs: (none)\nProcess Group PGID: 7", True),
@@ -108,12 +234,14 @@ def test_a_command_that_failed_is_a_failure_by_its_exit_code(tmp_path: Path) -> 
         ("Output: the log ends in\nExit Code: 1\nas it should\nProcess Group PGID: 7", False),
     ],
 )
-def test_an_exit_code_counts_behind_the_output_and_if_it_is_not_0(text: str, failed: bool, tmp_path: Path) -> None:
-    assert shell_failed("run_shell_command", text) is failed
-    driven = Gemini(tmp_path)
+def test_an_exit_code_of_gemini_counts_behind_the_output_and_if_it_is_not_0(
+    text: str, failed: bool, folder: Any
+) -> None:
+    driven = Gemini(folder())
     driven.before()
-    driven.after(f"<untrusted_context>\n{text}\n</untrusted_context>")
+    answer = driven.after(f"<untrusted_context>\n{text}\n</untrusted_context>")
     assert [r["status"] for r in driven.records() if r["event"] == "settle"] == ["error" if failed else "ok"]
+    assert ("additionalContext" in json.dumps(answer)) is failed
 
 
 def test_a_failure_that_claude_tells_is_one(tmp_path: Path) -> None:
@@ -123,43 +251,7 @@ def test_a_failure_that_claude_tells_is_one(tmp_path: Path) -> None:
     assert "exec_nonzero" in said["hookSpecificOutput"]["additionalContext"]
 
 
-ASKING = "version: 1\napprove: {tools: ['*']}\n"
-
-
-def test_a_person_is_asked_in_the_way_of_each_client(tmp_path: Path) -> None:
-    for number, client in enumerate((Claude, Codex, Gemini)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        answer = client(folder, ASKING).before()
-        if client is Claude:
-            assert answer["hookSpecificOutput"]["permissionDecision"] == "ask"
-        elif client is Gemini:
-            assert answer["decision"] == "ask"
-            assert answer["reason"] == answer["systemMessage"]
-        else:
-            assert refused(answer), "Codex would run what is asked about"
-
-
-def test_gemini_may_call_nothing_once_a_limit_is_used_up(tmp_path: Path) -> None:
-    driven = Gemini(tmp_path, SHORT)
-    assert driven.tell("BeforeToolSelection", llm_request={}) == {}
-    for n in range(3):
-        driven.ran(arguments={"command": f"ls {n}"})
-    said = driven.tell("BeforeToolSelection", llm_request={})
-    assert said == {"hookSpecificOutput": {"hookEventName": "BeforeToolSelection", "toolConfig": {"mode": "NONE"}}}
-
-
-def test_observed_calls_are_decided_recorded_and_never_answered(tmp_path: Path) -> None:
-    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n", observe=True)
-    for n in range(3):
-        assert driven.before(arguments={"command": f"ls {n}"}) == {}
-        assert driven.after() == {}
-    observed = [record.get("observed") for record in driven.records() if record["event"] == "call"]
-    assert len(observed) == 3
-    assert observed[0] != observed[2]
-
-
-# Sub-agents
+# Sub-agents and workspaces
 
 
 @pytest.mark.parametrize("client", [Claude, Codex])
@@ -175,17 +267,11 @@ def test_a_sub_agent_draws_from_who_started_it_and_has_seen_nothing_yet(client: 
     assert kept.count(True) == 1, "the last call is its parent's"
 
 
-# Workspaces
-
-
-PLACED = "version: 1\nextends: default\nworkspace: {root: .}\n"
-
-
 def test_the_workspace_is_where_the_session_began(tmp_path: Path) -> None:
     inside, outside = tmp_path / "project", tmp_path / "other"
     (inside / "sub").mkdir(parents=True)
     outside.mkdir()
-    driven = Claude(tmp_path, PLACED)
+    driven = Claude(tmp_path, "version: 1\nextends: default\nworkspace: {root: .}\n")
     driven.project = str(inside)
 
     def ran(path: Path | str, cwd: Path) -> bool:
@@ -199,11 +285,9 @@ def test_the_workspace_is_where_the_session_began(tmp_path: Path) -> None:
     assert not ran(outside / "a", outside), "whoever goes out has not taken the workspace along"
 
 
-def test_the_commands_of_each_client_are_read_where_a_policy_speaks_of_them(tmp_path: Path) -> None:
+@CLIENTS
+def test_the_commands_of_each_client_are_read_where_a_policy_speaks_of_them(client: Any, tmp_path: Path) -> None:
     pytest.importorskip("tree_sitter_bash")
-    for number, client in enumerate((Claude, Codex, Gemini)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        driven = client(folder, "version: 1\nshell: {deny: [halt]}\n")
-        assert refused(driven.before(arguments={"command": "sh -c 'halt'"}))
-        assert not refused(driven.before(arguments={"command": "ls"}))
+    driven = client(tmp_path, "version: 1\nshell: {deny: [halt]}\n")
+    assert refused(driven.before(arguments={"command": "sh -c 'halt'"}))
+    assert not refused(driven.before(arguments={"command": "ls"}))

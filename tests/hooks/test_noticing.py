@@ -89,6 +89,20 @@ def test_a_call_whose_end_nobody_tells_is_over_with_the_response_after_it(client
             driven.write(count(100 * n))
 
 
+def test_a_patch_whose_end_codex_does_not_tell_excuses_no_repeats(tmp_path: Path) -> None:
+    driven, said = Codex(tmp_path), []
+    driven.transcript.touch()
+    for n, command in enumerate(("apply_patch <<'EOF'", "make test", "make test", "make test")):
+        said.append(refused(driven.before(arguments={"command": command})))
+        if n:
+            driven.after("1 failed\n")
+        driven.write(
+            {"type": "response_item", "payload": {"type": "function_call_output", "call_id": f"toolu_{n + 1}"}}
+        )
+        driven.write(count(100 * n + 100))
+    assert said == [False, False, False, True]
+
+
 def test_a_call_that_the_client_refused_never_ran(tmp_path: Path) -> None:
     driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n")
     assert driven.before() == {}

@@ -11,8 +11,8 @@ import pytest
 
 from guardrails.core.retries.model import MAX_BYTES
 from guardrails.core.retries.serving import RETRIES
-from guardrails.offline.learning.train import write
 from guardrails.policy.models import CHECK_MS, ModelFiles, cold_model, read_model
+from guardrails.stores.places import write_whole
 from tests.core.retries.conftest import text
 
 
@@ -38,7 +38,7 @@ def test_a_changed_file_is_looked_for_at_most_every_few_seconds(path: Path) -> N
     files = ModelFiles({str(path): RETRIES})
     files.refresh(1_000_000)
     before = names(files)
-    write(path, text(training={"days": [1, 2]}))
+    write_whole(path, text(training={"days": [1, 2]}))
     files.refresh(1_000_000 + CHECK_MS - 1)
     assert names(files) == before
     files.refresh(1_000_000 + CHECK_MS)

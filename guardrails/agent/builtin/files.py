@@ -5,7 +5,6 @@ The tools that read and change files of a workspace: read_file, write_file, edit
 import errno
 import io
 import os
-import secrets
 import stat
 import sys
 
@@ -20,6 +19,7 @@ from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.text.path_text import path_of, readings, system, within
+from guardrails.stores.places import write_whole
 
 from .failure import ToolFailure, ToolSet, encoded, no_path, page
 
@@ -31,7 +31,6 @@ MAX_LINE_CHARS: Final = 8_192
 MAX_WRITE_BYTES: Final = 8 << 20
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_PLACE: Final = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
 
 
@@ -208,19 +207,7 @@ def _replace(place: Path, data: bytes) -> bool:
     with suppress(FileNotFoundError):
         mode = place.lstat().st_mode
         _check_regular(mode)
-    made = place.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with os.fdopen(os.open(made, _NEW, 0o600 if mode else 0o666), "wb") as file:
-            if mode is not None:
-                # Without the bits that let a program run as its owner: the system takes them from a file that is written, too.
-                os.fchmod(file.fileno(), mode & 0o777)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        made.replace(place)
-    except BaseException:
-        made.unlink(missing_ok=True)
-        raise
+    write_whole(place, data)
     return mode is None
 
 

@@ -5,8 +5,6 @@ replaces it.
 `python -m guardrails.offline.learning.train` writes the model that is shipped, after a change of the beliefs or crosses.
 """
 
-import os
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -21,6 +19,7 @@ from guardrails.core.retries.trail import Situation
 from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
 from guardrails.offline.transcripts.files import SHOWN, nothing_found, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
+from guardrails.stores.places import write_whole
 
 from .beliefs import ALONE, believed, believed_corrections
 from .beliefs import RETRIES as BELIEVED
@@ -177,21 +176,8 @@ def train(
     made.output, made.files, made.notes = output, found.files, found.notices
     made.written = (made.better or force) and not dry_run
     if made.written:
-        write(output, made.text)
+        write_whole(output, made.text)
     return made
-
-
-def write(path: Path, text: bytes) -> None:
-    """
-    Replace the file *path* at once: a reader finds all of the old or all of the new. Raises OSError; then the old one
-    stays, and beside it perhaps a part of the new.
-    """
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    with new.open("wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def shipped_text() -> bytes:
@@ -238,4 +224,4 @@ def _by_pair(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Mappin
 
 
 if __name__ == "__main__":
-    write(COLD, shipped_text())
+    write_whole(COLD, shipped_text())
