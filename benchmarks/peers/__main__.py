@@ -4,7 +4,7 @@ Other packages and this one through the same works, each in its own environment.
     python -m benchmarks.peers [NAME...] [--json FILE] [--write]
 
 What is not installed in .peers yet is installed by pip, in the version of `versions.toml`, or the newest with `--newest`. All take about
-three minutes on two cores. `--write` puts the tables into docs/peers.md. Exit code 1: a package failed, or was not to be had.
+three minutes on two cores. `--write` puts the tables into docs/measurements.md. Exit code 1: a package failed, or was not to be had.
 """
 
 import argparse
@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.hosts.blast_radius import page, table
-from benchmarks.peers.works import ONE, OTHER, SAME
+from benchmarks.peers.works import ONE
 
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PAGE: Final = ROOT / "docs/peers.md"
+PAGE: Final = ROOT / "docs/measurements.md"
 OURS: Final = "toolcall-guardrails"
 BEGIN: Final = "<!-- python -m benchmarks.peers --write -->\n"
 END: Final = "<!-- end of the tables -->\n"
@@ -51,13 +51,12 @@ REPEATS: Final = (
     "others run",
 )
 COSTS: Final = ("package", "a call", "early in a run", "late", "calls", "memory kept a call")
-ODD_ONES: Final = ("package", "odd arguments that ran", "that failed", "equal forms told as one", "others told apart")
 AFTER: Final = {"blind": NONE, "runs": "yes", "refused": "no"}
 
 
 def tables(told: Sequence[Told]) -> str:
     """
-    Returns a table of repeats, of budgets and of one call's cost; then one of arguments.
+    Returns a table of repeats, of budgets and of one call's cost.
     """
     repeats: list[list[str]] = []
     for each in told:
@@ -68,9 +67,8 @@ def tables(told: Sequence[Told]) -> str:
         for each in told
     ]
     costs = [[_named(each), *_cost(each["cost"])] for each in told]
-    odd = [[_named(each), *_odd(each["odd"]), *_forms(each["forms"])] for each in told]
     caps = ("package", *BUDGETS.values(), "$1.00 and $0.30, one by one: 10 and 3")
-    whole = ((REPEATS, repeats), (caps, budgets), (COSTS, costs), (ODD_ONES, odd))
+    whole = ((REPEATS, repeats), (caps, budgets), (COSTS, costs))
     return "\n".join(table(heads, rows) for heads, rows in whole)
 
 
@@ -106,21 +104,6 @@ def _cost(found: Any) -> list[str]:
         f"{found['calls']:,}",
         f"{found['bytes_a_call']:,.0f} B",
     ]
-
-
-def _odd(found: Mapping[str, str]) -> list[str]:
-    wrong = [f"{name}: {said}" for name, said in found.items() if said not in ("ran", "refused")]
-    return [f"{sum(said == 'ran' for said in found.values())}/{len(found)}", "; ".join(wrong) or NONE]
-
-
-def _forms(found: Any) -> list[str]:
-    if not isinstance(found, Mapping):
-        return [NONE, NONE]
-    cells = []
-    for pairs in (SAME, OTHER):
-        wrong = [name for name in pairs if found[name] != "right"]
-        cells.append(f"{len(pairs) - len(wrong)}/{len(pairs)}" + (f", not {', '.join(wrong)}" if wrong else ""))
-    return cells
 
 
 def versions() -> dict[str, str]:
@@ -199,7 +182,7 @@ def main(*arguments: str) -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="packages (default: all)")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/peers.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/measurements.md")
     parser.add_argument("--newest", action="store_true", help="compare the newest versions")
     given = parser.parse_args(arguments)
     known = versions()

@@ -101,7 +101,7 @@ def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
             "told": "the message that the guard gives it",
             "retry": "That depends on the guard.",
             "off": f"{cls.name}: {{mode: off}}",
-            "page": "guards/write.md",
+            "page": "extend.md",
         }
         for code in cls.codes or ():
             yield Explained(code=code, when=f"the guard `{cls.name}` of your own says so", **rest)

@@ -128,7 +128,7 @@ def _tried(path: str) -> str:
         raise _unavailable(f"it could not be started: {error}") from error
     if tried.returncode:
         last = (tried.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
-        raise _unavailable(f"it cannot run a command: {last}; docs/sandbox.md tells what may forbid it")
+        raise _unavailable(f"it cannot run a command: {last}; docs/security.md tells what may forbid it")
     return path
 
 

@@ -26,7 +26,7 @@ _NOT_MADE: Final = "This call was not made: the final answer was asked for."
 @dataclass(slots=True)
 class FinalAnswer:
     """
-    The end of one loop of a *session*.
+    The end of one loop of a *session*::
 
         final = FinalAnswer(session)
         while True:

@@ -74,7 +74,7 @@ def test_codes_of_guards_of_ones_own_are_explained_by_their_docstrings(tmp_path:
     assert (data["means"], data["off"], data["docs"]) == (
         "Mail to few.",
         "recipients: {mode: off}",
-        "docs/guards/write.md",
+        "docs/extend.md",
     )
     listed = explained("--guards", str(tmp_path / "own.py"))
     assert "recipients.limit" in listed

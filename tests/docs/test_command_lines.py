@@ -12,17 +12,16 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import dropwhile
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from docs.site.nav import ROOT, written
 from guardrails.cli import DOORS, app
+from tests.docs.pages import PAGES, ROOT, blocks
 from tests.tables import table
 
 
-FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = {page: path.read_text(encoding="utf-8") for page, path in written().items() if path.suffix == ".md"}
 SHELL = ("sh", "bash", "console", "cron")
 TARGETS = set(re.findall(r"^    ([a-z]+)  ", (ROOT / "dev.py").read_text(encoding="utf-8"), re.MULTILINE))
 ELSEWHERE = {
@@ -37,8 +36,8 @@ ELSEWHERE = {
 """Programs of others that pages name, and who runs them."""
 
 
-def commands(page: str) -> Iterator[str]:
-    for language, text in FENCE.findall(PAGES[page]):
+def commands(page: Path) -> Iterator[str]:
+    for language, text, _ in blocks(page):
         if language in SHELL and not text.startswith("#!"):
             for line in text.replace("\\\n", " ").splitlines():
                 if language != "console":
@@ -133,7 +132,7 @@ def check(words: list[str]) -> None:
 
 
 @table("page", [page for page in PAGES if any(commands(page))])
-def test_each_command_of_a_page_exists_with_its_options(page: str) -> None:
+def test_each_command_of_a_page_exists_with_its_options(page: Path) -> None:
     for line in commands(page):
         for words in parts(line):
             check(words)

@@ -80,14 +80,11 @@ def test_a_loop_whose_calls_are_stopped_ends_in_an_answer_of_the_model(tmp_path:
     assert server.requests[-1]["tool_choice"] == "none"
 
 
-def test_the_commands_and_the_code_that_look_at_a_store_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
+def test_the_commands_that_look_at_a_store_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with SqliteStore("state.db") as store:
         Policy([Budget(max_calls=2)]).session("trip-42", store=store).call("search", {}, lambda *_: 1)
     heading = "How is a store looked at by hand?"
-    assert re.fullmatch(r"trip-42 version \d+ \d+ bytes\n", ran(heading, capsys))
     commands = [line for text in blocks(heading, "sh") for line in text.splitlines()]
     assert len(commands) == 5
     for command in commands:

@@ -4,7 +4,6 @@ The pages that are followed step by step: what they say to save is saved, what t
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -20,9 +19,7 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(.*?)^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """What stands before it, its language, its text."""
 SAVED = re.compile(r"[Ss]ave this as\s+`([^`]+)`[^`]*\Z")
-IN = re.compile(r"In\s+`([^`]+)`:")
-FOLLOWED = ["tutorial.md", "maintainers/host.md", "maintainers/store.md"]
-FILES = ("guardrails", "tests", "pyproject.toml", "policies", "docs", "dev.py")
+FOLLOWED = ["tutorial.md", "extend.md"]
 
 
 def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
@@ -31,16 +28,13 @@ def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
 
     A command in a block of `sh` is run only: what it prints is not shown.
     """
-    done, place = [], ""
+    done = []
     for before, language, text in BLOCK.findall(page.read_text()):
         name = SAVED.search(before)
         if name is not None:
             target = folder / name[1]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
-        elif language == "diff":
-            place = next(iter(IN.findall(before)[-1:]), place)
-            changed(folder / place, text)
         elif language == "console":
             told = ""
             for line in text.splitlines(keepends=True):
@@ -53,18 +47,6 @@ def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
                     ran(line.split(), folder)
                     done.append(("", ""))
     return done
-
-
-def changed(file: Path, diff: str) -> None:
-    """
-    Make the change *diff* in *file*; raises unless its lines stand there once.
-    """
-    lines = diff.splitlines(keepends=True)
-    old = "".join(line[1:] for line in lines if not line.startswith("+"))
-    new = "".join(line[1:] for line in lines if not line.startswith("-"))
-    text = file.read_text()
-    assert text.count(old) == 1, f"{file.name}: {text.count(old)} times\n{old}"
-    file.write_text(text.replace(old, new))
 
 
 def ran(words: list[str], folder: Path) -> str:
@@ -91,12 +73,6 @@ def timeless(text: str) -> str:
 @pytest.mark.system
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_page_that_is_followed_literally_does_what_it_says(name: str, tmp_path: Path) -> None:
-    if name.startswith("maintainers/"):
-        # A maintainer works in the repository: in one that may be changed.
-        for part in FILES:
-            source = ROOT / part
-            copy = shutil.copytree if source.is_dir() else shutil.copyfile
-            copy(source, tmp_path / part)
     consoles = follow(ROOT / "docs" / name, tmp_path)
     assert consoles
     for shown, told in consoles:

@@ -2,8 +2,6 @@
 FastMCP servers and clients behind the guards.
 """
 
-import asyncio
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,12 +13,11 @@ pytest.importorskip("fastmcp")
 
 from fastmcp import Client, FastMCP
 
-from guardrails import Policy
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
 
 from .contract import Contract
 from .driver import Call
-from .mcp_driver import CANNOT, OF_SERVERS, McpDriver, clients_of, shown_and_printed
+from .mcp_driver import CANNOT, OF_SERVERS, McpDriver
 
 
 class ServerDriver(McpDriver):
@@ -83,23 +80,3 @@ class TestFastMcpServerOfTheHandshake(Contract):
 
 class TestFastMcpClient(Contract):
     driver = ClientDriver
-
-
-@pytest.mark.system
-def test_the_page_shows_what_its_program_prints() -> None:
-    shown, printed = shown_and_printed("fastmcp")
-    assert printed == shown
-
-
-def test_the_client_of_the_page_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def search(query: str) -> str:
-        return "found"
-
-    shown: dict[str, Any] = {}
-    exec(compile(clients_of("fastmcp"), "fastmcp", "exec"), shown)
-    server = FastMCP("s")
-    server.tool(search)
-    # In place of the address, which nobody listens at.
-    monkeypatch.setitem(shown, "Client", lambda _: Client(server))
-    asyncio.run(shown["ask"](Policy.load("default")))
-    assert capsys.readouterr().out == "False\n"

@@ -1,17 +1,18 @@
 """
 What is public, as lines: python -m tests.release.surface writes them into `surface.txt`.
 
-A change of a line is a change for users: see docs/public.md for which need a new major version.
+A change of a line is a change for users: see docs/operate.md for which need a new major version.
 """
 
 import ast
 import inspect
 import json
 import re
+import textwrap
 import tomllib
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +20,6 @@ from typer.main import get_command
 
 import guardrails
 
-from docs.site.commands import named
-from docs.site.sources import fields, methods, signature
 from guardrails.cli import app
 from guardrails.cli.explain import explanations
 from guardrails.core import record
@@ -61,9 +60,71 @@ def python() -> Iterator[str]:
             yield f"python {name}"
             if inspect.isfunction(made) and not declared:
                 yield f"python {flat(signature(made, name, bound=True))}"
-            yield from (f"python {name}.{flat(one.written)}" for one in declared)
+            yield from (f"python {name}.{flat(one)}" for one in declared)
             if found not in GUARDS:
-                yield from (f"python {name}.{flat(one.written)}" for one in methods(found))
+                yield from (f"python {name}.{flat(one)}" for one in methods(found))
+
+
+def signature(function: Callable[..., Any], name: str, *, bound: bool = False) -> str:
+    """
+    The call of *function* under *name*, as its source has it; without its first parameter if it is *bound*.
+    """
+    node = node_of(function)
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return f"{name}(...)"
+    given = node.args
+    if bound and (given.posonlyargs or given.args):
+        (given.posonlyargs or given.args).pop(0)
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    prefix = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
+    return f"{prefix}{name}({ast.unparse(given)}){returns}".replace("'", '"')
+
+
+def fields(cls: type) -> list[str]:
+    """
+    The public fields that the body of *cls* declares, and those of its parents in this library.
+    """
+    found: dict[str, str] = {}
+    for parent in reversed(own(cls)):
+        node = node_of(parent)
+        for line in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                kind, value = ast.unparse(line.annotation), ast.unparse(line.value) if line.value else ""
+                if not kind.startswith(("ClassVar", "InitVar")):
+                    default = f" = {value}" if value and len(value) < 80 else ""
+                    found[line.target.id] = f"{line.target.id}: {kind}{default}".replace("'", '"')
+    return [written for name, written in found.items() if not name.startswith("_")]
+
+
+def methods(cls: type) -> Iterator[str]:
+    """
+    The public methods and properties of *cls* that have a docstring.
+    """
+    taken: set[str] = set()
+    for parent in own(cls):
+        for name, value in vars(parent).items():
+            kind = "property" if isinstance(value, property) else type(value).__name__
+            function = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
+            if name.startswith("_") or name in taken or not inspect.isfunction(function) or not function.__doc__:
+                continue
+            taken.add(name)
+            if kind in {"property", "cached_property"}:
+                node = node_of(function)
+                of = ast.unparse(node.returns) if isinstance(node, ast.FunctionDef) and node.returns else "Any"
+                yield f"{name}: {of}"
+            else:
+                yield signature(function, name, bound=kind != "staticmethod")
+
+
+def own(cls: type) -> list[type]:
+    return [parent for parent in cls.__mro__ if parent.__module__.startswith("guardrails")]
+
+
+def node_of(what: Any) -> ast.stmt | None:
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(what))).body[0]
+    except (OSError, TypeError, IndentationError):
+        return None
 
 
 def flat(written: str) -> str:
@@ -113,6 +174,15 @@ def exported(tree: ast.Module) -> list[str]:
     ]
     own = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
     return [name for name in (*again, *own) if name and not name.startswith("_")]
+
+
+def named(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """
+    The words of every command of *group*, and of the groups in it.
+    """
+    for name in group.list_commands(None) if hasattr(group, "list_commands") else ():
+        yield (*before, name)
+        yield from named(group.get_command(None, name), (*before, name))
 
 
 def commands() -> Iterator[str]:

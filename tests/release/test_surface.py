@@ -5,7 +5,7 @@ What is public stands in a list, so that a change of it is seen.
 from .surface import LIST, surface
 
 
-WRITE = "run `python -m tests.release.surface`, look at the difference, and tell users of it: docs/public.md says how"
+WRITE = "run `python -m tests.release.surface`, look at the difference, and tell users of it: docs/operate.md says how"
 
 
 def test_what_is_public_is_what_the_list_says() -> None:

@@ -31,6 +31,7 @@ from guardrails.stores.memory import MemoryStore
 from guardrails.stores.postgres import PostgresStore
 from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
+from tests.stores.mapped import MappedStore
 from tests.stores.postgres_server import in_postgres
 from tests.stores.postgres_server import shared as shared_postgres
 from tests.stores.redis_server import in_redis, shared
@@ -50,6 +51,7 @@ def in_a_file(**settings: Any) -> Listed:
 STORES: dict[str, Callable[[], Listed]] = {
     "memory": MemoryStore,
     "memory, one live": lambda: MemoryStore(live=1),
+    "mapped, of one's own": lambda: MappedStore({}),
     "sqlite": in_a_file,
     "sqlite, none live": lambda: in_a_file(live=0),
     "redis": in_redis,
@@ -198,7 +200,7 @@ def test_a_forked_process_can_go_on_while_a_thread_of_its_parent_is_in_an_update
     thread.join(10)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     # A file, or a server, is shared with the child, memory is not.
-    assert cost(store, "a") == (1 if isinstance(store, MemoryStore) else 2)
+    assert cost(store, "a") == (1 if isinstance(store, MemoryStore | MappedStore) else 2)
 
 
 @made
@@ -259,6 +261,8 @@ def put(store: Listed, key: str, packed: bytes) -> None:
         case MemoryStore():
             store._live.pop(key, None)
             store._idle[key] = packed
+        case MappedStore():
+            store.states[key] = packed
         case SqliteStore():
             store.update([key], spend(1))
             with closing(sqlite3.connect(store.path, isolation_level=None)) as database:

@@ -4,6 +4,7 @@ Readers that other packages add, from a distribution that is installed.
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 
@@ -20,8 +21,8 @@ from guardrails.offline.transcripts.files import added_formats
 from tests.tables import table
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "transcripts.md"
-CODE = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+PAGE = Path(__file__).parents[3] / "docs" / "extend.md"
+(CODE,) = [text for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "Format(" in text]
 """The example of the page."""
 FILE = Path(__file__).parent / "copilot_cli.jsonl"
 Install = Callable[..., Path]

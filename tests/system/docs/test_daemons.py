@@ -23,17 +23,32 @@ pytestmark = pytest.mark.system
 
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "stores.md").read_text(), re.DOTALL)[-1]
+WORK = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "stores.md").read_text(), re.DOTALL)[-1]
+"""The program of the page: the work on one item."""
+QUEUE = """
+import sqlite3
+
+queue = sqlite3.connect("queue.db", timeout=30, isolation_level=None)
+queue.execute(
+    "CREATE TABLE IF NOT EXISTS items (id TEXT PRIMARY KEY, state TEXT NOT NULL DEFAULT 'open', attempt INTEGER NOT NULL DEFAULT 0)"
+)
+TAKE = "UPDATE items SET attempt = attempt + 1 WHERE id = (SELECT id FROM items WHERE state = 'open') RETURNING id, attempt"
+with OpenAI() as client:
+    while (taken := queue.execute(TAKE).fetchone()) is not None:
+        state, _ = work(client, *taken)
+        queue.execute("UPDATE items SET state = ? WHERE id = ? AND attempt = ?", (state, *taken))
+"""
+"""A daemon around it that gives up an item with its process, so the next process takes it."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "worker.py").write_text(PROGRAM)
+    (tmp_path / "worker.py").write_text(WORK + QUEUE)
     return tmp_path
 
 
 def worker(folder: Path, server: ScriptedOpenAI) -> "subprocess.Popen[str]":
-    own = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "LEASE_S": "0"}
+    own = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
     return subprocess.Popen(
         [sys.executable, "worker.py"],
         cwd=folder,

@@ -19,7 +19,7 @@ from guardrails.cli import app
 from .week import DAYS, NEXT, Week, record
 
 
-PAGE = Path(__file__).parents[3] / "docs" / "rollout.md"
+PAGE = Path(__file__).parents[3] / "docs" / "report.md"
 MORE = "..."
 """A shown output goes on, or leaves lines out."""
 
@@ -104,7 +104,7 @@ def test_the_python_of_the_page_runs_where_its_commands_have_run(
     run("guardrails report records --suggest -o overrides.yaml")
     names: dict[str, Any] = {}
     for program in programs:
-        exec(compile(program, "rollout.md", "exec"), names)
+        exec(compile(program, "report.md", "exec"), names)
     assert names["session"].call("stock", {}, lambda *_: "none").ok
     names["session"].close()
     assert (names["session"].ledger.policy.name, names["policy"].name) == ("observe", "overrides.yaml")

@@ -1,0 +1,189 @@
+"""
+The pages of the documentation: their code runs and prints what they show, their links lead somewhere, and they keep to their size.
+"""
+
+import dataclasses
+import json
+import re
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner
+
+from guardrails import Conversations, Policy, PolicyError
+from guardrails.cli import app
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Guard, Map
+from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.processes.sandbox import bubblewrap
+from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
+from tests.docs.pages import DOCS, PAGES, ROOT, WRITTEN, Block, anchors, blocks, prose
+from tests.tables import table
+
+
+RUN = [
+    DOCS / f"{name}.md"
+    for name in ("index", "own-loop", "envelope", "policy", "architecture", "records", "run", "security")
+]
+RUN += sorted((DOCS / "guards").glob("*.md"))
+"""Pages whose code runs here. Other pages have tests of their own: hosts, stores, steps that are followed."""
+MORE = "..."
+"""A shown output goes on."""
+GUARD_PAGES = {path: path.read_text(encoding="utf-8") for path in sorted((DOCS / "guards").glob("*.md"))}
+
+
+def whole(policy: str) -> str:
+    """
+    A policy file of which a page may show a part.
+    """
+    return policy if "version:" in policy else f"version: 1\n{policy}"
+
+
+def printed(block: Block, names: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    """
+    The output of the code of *block*, or of the check of its policy.
+    """
+    if block.language == "python":
+        exec(compile(block.text, "page", "exec"), names)
+        return capsys.readouterr().out
+    Path("policy.yaml").write_text(whole(block.text))
+    try:
+        Policy.load("policy.yaml")
+    except PolicyError as mistakes:
+        return str(mistakes)
+    return CliRunner().invoke(app, ["policy", "check", "policy.yaml"]).stdout
+
+
+@pytest.mark.system
+@table("page", RUN)
+def test_the_code_of_a_page_runs_and_prints_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if page.name == "security.md":
+        try:
+            bubblewrap()
+        except SandboxUnavailable as error:
+            pytest.skip(str(error))
+    folder = tmp_path / page.stem
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {}
+    before: str | None = None
+    ran = 0
+    for block in blocks(page):
+        if block.language == "text" and before is not None and not block.text.startswith("$ "):
+            shown = block.text.rstrip()
+            if shown.endswith(MORE):
+                shown, before = shown.removesuffix(MORE), before[: len(shown) - len(MORE)]
+            assert before.rstrip() == shown.rstrip()
+        before = None
+        if (block.language == "python" and "OpenAI()" not in block.text) or (
+            block.language == "yaml" and "cases:" not in block.text
+        ):
+            before = printed(block, names, capsys)
+            ran += 1
+    assert ran
+
+
+@pytest.mark.system
+def test_a_conversation_goes_on_with_the_openai_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    openai = pytest.importorskip("openai")
+    monkeypatch.chdir(tmp_path)
+    with Conversations("agent.db") as kept:
+        kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}])
+    with (
+        ScriptedOpenAI(lambda request, n: Text("In Kyoto.")) as server,
+        openai.OpenAI(base_url=server.base_url, api_key="none") as client,
+    ):
+        monkeypatch.setattr(openai, "OpenAI", lambda: client)
+        names: dict[str, Any] = {}
+        (text,) = [one.text for one in blocks(DOCS / "run.md", "python") if "OpenAI()" in one.text]
+        exec(compile(text, "run.md", "exec"), names)
+    assert names["result"].answer == "In Kyoto."
+
+
+@table("page", [DOCS / "coding-clis.md", DOCS / "mcp-proxy.md", DOCS / "operate.md"])
+def test_the_policies_of_a_page_load(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "yaml"):
+        (tmp_path / "policy.yaml").write_text(whole(block.text))
+        Policy.load(tmp_path / "policy.yaml")
+
+
+def page_of(guard: type[Guard]) -> str:
+    """
+    The text of the page that has a section about *guard*.
+    """
+    (text,) = [text for path, text in GUARD_PAGES.items() if f"\n## {guard.name}\n" in text or path.stem == guard.name]
+    return text
+
+
+def shown(field: "dataclasses.Field[Any]") -> str:
+    default = field.default
+    if default is None:
+        return "none"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if isinstance(default, Map):
+        return f"`{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in default.items())}}}`"
+    return "`[]`" if default == () else f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+
+
+@table("guard", GUARDS)
+def test_every_guard_has_a_section_with_its_settings_and_their_defaults(guard: type[Guard]) -> None:
+    text = page_of(guard)
+    for field in dataclasses.fields(guard):
+        if field.name != "mode":
+            assert f"| `{field.name}` | {shown(field)} |" in text
+    assert f"`{guard.name}`" in (DOCS / "policy.md").read_text()
+
+
+@table("page", PAGES)
+def test_every_link_leads_to_a_file_and_a_heading_of_it(page: Path) -> None:
+    wrong = []
+    for address, _, anchor in (link.partition("#") for link in re.findall(r"\]\(([^)\s]+)\)", prose(page))):
+        if re.match(r"[a-z]+:", address):
+            continue
+        target = (page.parent / address).resolve() if address else page
+        generated = target.parent == DOCS / "reference"
+        if not (generated or target.exists()) or (anchor and not generated and anchor not in anchors(target)):
+            wrong.append(f"{address}#{anchor}")
+    assert wrong == []
+
+
+def test_every_page_is_in_the_contents_of_the_site() -> None:
+    named = re.findall(
+        r"^([\w/-]+)$", "\n".join(one.text for one in blocks(DOCS / "index.md", "{toctree}")), re.MULTILINE
+    )
+    own = {path.relative_to(DOCS).with_suffix("").as_posix() for path in WRITTEN} - {"index"}
+    assert own <= set(named)
+    assert len(named) == len(set(named))
+
+
+def test_the_documentation_stays_small() -> None:
+    assert len(WRITTEN) <= 28
+    assert sum(len(path.read_text(encoding="utf-8").split()) for path in WRITTEN) <= 35_000
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 110
+
+
+THREATS = [
+    [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))]
+    for row in (DOCS / "security.md").read_text().split("| shown by |\n")[1].split("\n\n")[0].splitlines()[1:]
+]
+
+
+@table("row", THREATS)
+def test_each_threat_says_what_stops_it_and_is_shown_by_a_test_that_is_there(row: list[str]) -> None:
+    assert len(row) == 4
+    assert all(row)
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row[3])
+    assert named
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(), f"{file} has no {test}"
+
+
+def test_a_hole_has_a_way_to_be_reported() -> None:
+    assert "docs/security.md" in (ROOT / "SECURITY.md").read_text()
+    assert "SECURITY.md" in (DOCS / "security.md").read_text()
