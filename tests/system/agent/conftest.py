@@ -34,7 +34,8 @@ def run(workspace: Path) -> Run:
     """
 
     def made(server: ScriptedOpenAI | None, *arguments: object) -> Result:
-        given = [] if server is None else ["--base-url", server.base_url, "--workspace", workspace, "--model", "m"]
+        own = ["--workspace", workspace, "--model", "gpt-5-mini"]
+        given = [] if server is None else ["--base-url", server.base_url, *own]
         return CliRunner().invoke(app, [*map(str, ["run", *given, *arguments])])
 
     return made

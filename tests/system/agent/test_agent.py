@@ -301,7 +301,7 @@ def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run, given: 
 
 def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has_one(workspace: Path, run: Run) -> None:
     capped = policy(workspace.parent, "budget: {max_cost_usd: 0.5}")
-    new = ["--policy", capped, "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
+    new = ["--policy", capped, "--model", "m", "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
     with ScriptedOpenAI(twice) as server:
         ended = run(server, "one", *new)
         assert ended.exit_code == 1
