@@ -195,7 +195,7 @@ def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 
     *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
     """
-    return prices.get(model) or next((price for name, price in prices.items() if fnmatchcase(model, name)), None)
+    return prices.get(model) or next((price for name, price in prices.items() if fnmatchcase(model or "", name)), None)
 
 
 def cost_of(usage: Usage, price: Price) -> int:

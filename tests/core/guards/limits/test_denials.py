@@ -15,23 +15,17 @@ from guardrails.core.guards.denials import REMEMBERED
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState, end_turn
 from guardrails.sinks import MemorySink
+from tests.core.guards.calls import ok
 from tests.replaying import replay
 from tests.tables import table
 
 
 CAP = "denials.max_turns_in_a_row"
+ONCE = Denials(max_turns_in_a_row=1)
 
 
-def ok(*_: Any) -> str:
-    return "ok"
-
-
-def missing(*_: Any) -> str:
-    raise FileNotFoundError("404: no such page")
-
-
-def make(clock: Any, *guards: Any, **settings: Any) -> Any:
-    return Policy([ToolFilter(deny=("no",)), *guards], **settings).session("s", clock=clock)
+def make(clock: Any, *guards: Any) -> Any:
+    return Policy([ToolFilter(deny=("no",)), *guards]).session("s", clock=clock)
 
 
 def turn(session: Any, *calls: Any) -> list[Any]:
@@ -39,132 +33,64 @@ def turn(session: Any, *calls: Any) -> list[Any]:
     return [session.call(tool, arguments, ok) for tool, arguments in calls]
 
 
-REFUSED: Any = ("no", {})
+def refused(*numbers: Any) -> list[Any]:
+    return [("no", {"n": number}) for number in numbers]
 
 
-def refused(number: int) -> Any:
-    return "no", {"n": number}
+SAME = refused(0)
+RUNS: list[Any] = [("t", {})]
+FIVE = refused(*range(5))
 
 
 # Turns that are told
 
 
-def test_a4_three_turns_that_only_repeat_a_refused_call_end_the_session(clock: Any) -> None:
-    session = make(clock, Denials())
-    seen = [(turn(session, REFUSED), session.exhausted is not None)[1] for _ in range(4)]
-    assert seen == [False, False, False, True]
-    assert session.exhausted == CAP
-    assert turn(session, ("t", {}))[0].code == CAP
+@table(("guards", "turns", "ends"), [
+    ([Denials()], [SAME] * 4, 4),
+    ([Denials()], [refused(number) for number in range(10)], 10),
+    # What cannot be signed is no repeat.
+    ([Denials()], [refused(object())] * 10, 10),
+    # Five refusals of one parallel turn are one strike, and do not know of each other.
+    ([Denials()], [FIVE] * 4, 4),
+    ([ONCE], [SAME * 5] * 2, 2),
+    # Work in between begins anew; turns without calls neither count nor reset.
+    ([ONCE], [turn for n in range(30) for turn in ([*SAME, ("t", {"n": n})], [("t", {"n": -n}), *SAME])], None),
+    ([Denials()], [SAME, SAME, SAME + RUNS] * 5, None),
+    ([Denials()], [SAME, [], []] * 4, 10),
+    # A wait is no strike, nor the first validation error of a call.
+    ([ONCE, Rate(max_calls_per_minute=1)], [RUNS, *([("t", {"n": n % 2})] for n in range(15))], None),
+    ([Denials(max_turns_in_a_row=2), Validation()], [[("t", text)] for text in ("{a", "{b", "{c", "{d", "{a", "{d")], 6),
+    ([Denials(), Duplicates()], [RUNS] * 5, 5),
+    *(([guard], [SAME] * 12, None) for guard in (
+        Denials(max_turns_in_a_row=None), Denials(mode="off"), Denials(mode="observe"),
+    )),
+])  # fmt: skip
+def test_a4_turns_that_only_repeat_refused_calls_end_the_session(
+    guards: Any, turns: Any, ends: int | None, clock: Any
+) -> None:
+    session, at = make(clock, *guards), None
+    for number, calls in enumerate(turns, 1):
+        turn(session, *calls)
+        at = at or (number if session.exhausted else None)
+    assert (at, session.exhausted) == (ends, ends and CAP)
 
 
-def test_ten_turns_of_nothing_but_refusals_end_a_session_whatever_they_ask_for(clock: Any) -> None:
-    session = make(clock, Denials())
-    seen = [(turn(session, refused(number)), session.exhausted is not None)[1] for number in range(10)]
-    assert seen == [False] * 9 + [True]
-    assert session.ledger.limit_message == "Every tool call of 10 turns in a row was refused. Stopping tool loop."
-
-
-def test_calls_that_cannot_be_signed_are_no_repeats_and_ten_turns_of_them_end_a_session(clock: Any) -> None:
-    session = make(clock, Denials())
-    seen = [(turn(session, ("no", {"a": object()})), session.exhausted is not None)[1] for _ in range(10)]
-    assert seen == [False] * 9 + [True]
-
-
-def test_refusals_with_work_in_between_do_not_pile_up(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1))
-    for number in range(30):
-        turn(session, REFUSED, ("t", {"n": number}))
-        turn(session, ("t", {"n": -number}), REFUSED)
-    assert not session.exhausted
-
-
-def test_five_denials_of_one_parallel_turn_are_one_strike(clock: Any) -> None:
-    session = make(clock, Denials())
-    for _ in range(3):
-        turn(session, *[refused(n) for n in range(5)])
-        assert not session.exhausted
-    turn(session, *[refused(n) for n in range(5)])
-    assert session.exhausted
-
-
-def test_equal_calls_of_one_turn_do_not_know_of_each_others_refusal(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1))
-    turn(session, *[REFUSED] * 5)
-    assert not session.exhausted
-    turn(session, *[REFUSED] * 5)
-    assert session.exhausted
-
-
-def test_one_admitted_call_starts_the_count_again(clock: Any) -> None:
-    session = make(clock, Denials())
-    for _ in range(5):
-        turn(session, REFUSED)
-        turn(session, REFUSED)
-        turn(session, REFUSED, ("t", {}))
-    assert not session.exhausted
-
-
-def test_turns_without_calls_neither_count_nor_reset(clock: Any) -> None:
-    session = make(clock, Denials())
-    for _ in range(4):
-        turn(session, REFUSED)
-        session.begin_turn()
-        session.begin_turn()
-    assert session.exhausted
-
-
-def test_retryable_refusals_are_no_strikes(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1), Rate(max_calls_per_minute=1))
-    turn(session, ("t", {}))
-    for number in range(15):
-        assert turn(session, ("t", {"n": number % 2}))[0].retryable is True
-    assert not session.exhausted
-
-
-def test_the_first_validation_error_of_a_signature_is_no_strike_and_the_next_is(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=2), Validation())
-    for text in ("{a", "{b", "{c", "{d"):
-        assert turn(session, ("t", text))[0].status == "validation_error"
-    assert not session.exhausted
-    turn(session, ("t", "{a"))
-    turn(session, ("t", "{d"))
-    assert session.exhausted
-
-
-def test_the_last_refusal_of_the_last_turn_tells_the_limit(clock: Any) -> None:
+def test_the_last_refusal_of_the_last_turn_tells_the_limit_and_further_calls_are_refused_for_it(clock: Any) -> None:
     session = make(clock, Denials(max_turns_in_a_row=2))
-    turn(session, REFUSED)
-    turn(session, REFUSED)
-    first, last = turn(session, REFUSED, REFUSED)
+    for _ in range(2):
+        turn(session, *SAME)
+    first, last = turn(session, *SAME, *SAME)
     assert (first.limit_message, last.code) == (None, "tool_filter.deny")
     assert last.limit_message == "Every tool call of 2 turns in a row was refused. Stopping tool loop."
-
-
-@table("guard", [Denials(max_turns_in_a_row=None), Denials(mode="off"), Denials(mode="observe")])
-def test_without_the_cap_refusals_go_on_for_ever(guard: Any, clock: Any) -> None:
-    session = make(clock, guard)
-    for _ in range(12):
-        turn(session, REFUSED)
-    for _ in range(12):
-        session.call("no", {}, ok)
-    assert not session.exhausted
-
-
-def test_duplicates_a_model_insists_on_end_its_session(clock: Any) -> None:
-    session = make(clock, Denials(), Duplicates())
-    turn(session, ("t", {}))
-    for _ in range(4):
-        assert turn(session, ("t", {}))[0].code == "duplicates.window"
-    assert session.exhausted
+    assert turn(session, ("t", {}))[0].code == CAP
 
 
 def test_an_extended_session_is_forgiven_what_was_refused(clock: Any) -> None:
     session = make(clock, Denials())
-    for _ in range(4):
-        turn(session, REFUSED)
-    session.extend()
-    seen = [(turn(session, REFUSED), session.exhausted is not None)[1] for _ in range(4)]
-    assert seen == [False, False, False, True]
+    for _ in range(2):
+        seen = [(turn(session, *SAME), session.exhausted is not None)[1] for _ in range(4)]
+        assert seen == [False, False, False, True]
+        session.extend()
 
 
 @given(st.lists(st.integers(0, 40), max_size=80))
@@ -186,34 +112,30 @@ def test_what_is_remembered_of_refusals_is_bounded_and_kept(numbers: list[int]) 
 
 @table("seconds", [0, 0.001, 5, 120])
 def test_where_no_turns_are_told_a_session_of_repeated_refusals_has_an_end_too(seconds: float, clock: Any) -> None:
-    session = make(clock, Denials())
+    session, endless = make(clock, Denials()), make(clock, Denials(max_turns_in_a_row=None))
     seen = []
     for _ in range(5):
         seen.append(session.call("no", {}, ok).code)
+        endless.call("no", {}, ok)
         clock.advance(seconds)
     assert seen == [*["tool_filter.deny"] * 4, CAP]
+    assert not endless.exhausted
 
 
-def test_refusals_of_calls_that_were_made_together_are_one_turn(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1))
+def test_refusals_of_calls_that_were_made_together_are_one_turn_and_a_call_that_runs_begins_anew(clock: Any) -> None:
+    together, working = make(clock, ONCE), make(clock, Denials())
     for number in range(30):
-        session.call("no", {"n": number}, ok)
+        together.call("no", {"n": number}, ok)
         clock.advance(0.001)
-    assert not session.exhausted
-
-
-def test_a_call_that_runs_between_refusals_starts_the_count_again_though_nobody_tells_turns(clock: Any) -> None:
-    session = make(clock, Denials())
     for number in range(20):
-        session.call("no", {}, ok)
-        clock.advance(3)
-        session.call("t", {"n": number}, ok)
-        clock.advance(3)
-    assert not session.exhausted
+        for tool, arguments in (("no", {}), ("t", {"n": number})):
+            working.call(tool, arguments, ok)
+            clock.advance(3)
+    assert (together.exhausted, working.exhausted) == (None, None)
 
 
 def test_whoever_asks_again_while_a_call_runs_is_not_ended(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1), Duplicates())
+    session = make(clock, ONCE, Duplicates())
     running = session.decide("t", {}, id="first")
     for number in range(20):
         assert session.decide("t", {}, id=f"again {number}").code == "call.in_flight"

@@ -18,15 +18,9 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, SessionError, SessionState, SqliteStore, Success, Tool
 from guardrails.core.guards.budget import held
+from tests.core.guards.calls import make, ok
 from tests.replaying import replay
-
-
-def ok(*_: Any) -> str:
-    return "ok"
-
-
-def make(clock: Any, *guards: Any, tools: Any = (), **settings: Any) -> Any:
-    return Policy(guards, tools=tools).session("s", clock=clock, **settings)
+from tests.tables import table
 
 
 def used(session: Any, tokens: int, **said: Any) -> None:
@@ -70,17 +64,13 @@ def test_money_is_held_for_a_request_until_it_is_charged(clock: Any) -> None:
     assert session.call("pay", {}, ok).ok
 
 
-@pytest.mark.parametrize("end", ["release", "with", "error"])
-def test_a_request_that_fails_gives_back_what_it_holds(end: str, clock: Any) -> None:
+def test_a_request_that_fails_gives_back_what_it_holds(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=1_000))
-    if end == "release":
-        session.request(tokens=900).release()
-    elif end == "with":
-        with session.request(tokens=900) as asked:
-            assert asked.allowed
-    else:
-        with pytest.raises(ConnectionError), session.request(tokens=900):
-            raise ConnectionError
+    session.request(tokens=900).release()
+    with session.request(tokens=900) as asked:
+        assert asked.allowed
+    with pytest.raises(ConnectionError), session.request(tokens=900):
+        raise ConnectionError
     assert session.ledger.progress["tokens_left"] == 1_000
 
 
@@ -151,7 +141,7 @@ def test_a_turn_that_is_not_charged_ends_the_request_that_was_guessed(clock: Any
     assert held(live(session), guesses=True) == (0, 0)
 
 
-@pytest.mark.parametrize("said", [{"tokens": -1}, {"tokens": 1.5}, {"tokens": True}, {"cost_usd": "much"}])
+@table("said", [{"tokens": -1}, {"tokens": 1.5}, {"tokens": True}, {"cost_usd": "much"}])
 def test_what_is_no_amount_is_no_estimate(said: Any, clock: Any) -> None:
     session = make(clock, Budget(max_tokens=9))
     with pytest.raises(SessionError, match=f"`{next(iter(said))}` takes"):
@@ -193,9 +183,6 @@ def test_calls_one_after_the_other_are_refused_by_no_guess(clock: Any) -> None:
 # Children
 
 
-LIMITS = [(3, 2), (5, 4), (9, 8)]
-
-
 def spend(parent: Any, name: str, ran: Callable[[], object]) -> None:
     """
     Work by one sub-agent after the other, each with a call of the budget, until nothing is left.
@@ -211,7 +198,7 @@ def spend(parent: Any, name: str, ran: Callable[[], object]) -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-@pytest.mark.parametrize(("limit", "children"), LIMITS)
+@table(("limit", "children"), [(3, 2), (5, 4), (9, 8)])
 def test_parallel_children_in_threads_admit_exactly_the_limit(limit: int, children: int, clock: Any) -> None:
     parent = make(clock, Budget(max_calls=limit, max_tokens=limit * 10), tools=[Tool(name="t", tokens=10)])
     ran: list[int] = []
@@ -245,26 +232,18 @@ while not parent.exhausted:
 """
 
 
-def processes(program: str, *arguments: list[str]) -> list[str]:
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", program, *each], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for each in arguments
-    ]
-    for process in started:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    return [process.communicate("go\n", timeout=120)[0].strip() for process in started]
-
-
 @pytest.mark.system
 @pytest.mark.parametrize(("limit", "children"), [(3, 2), (9, 4)])
 def test_parallel_children_in_processes_admit_exactly_the_limit(limit: int, children: int, tmp_path: Path) -> None:
     path, log = str(tmp_path / "state.db"), tmp_path / "ran"
     log.touch()
     SqliteStore(path).close()
-    processes(PROCESS, *([path, str(n), str(limit), str(log)] for n in range(children)))
+    command, pipe = [sys.executable, "-c", PROCESS, path], subprocess.PIPE
+    each = [[*command, str(n), str(limit), str(log)] for n in range(children)]
+    started = [subprocess.Popen(one, stdin=pipe, stdout=pipe, text=True) for one in each]
+    assert [process.stdout.readline() for process in started if process.stdout] == ["ready\n"] * children
+    for process in started:
+        process.communicate("go\n", timeout=120)
     assert log.stat().st_size == limit
 
 

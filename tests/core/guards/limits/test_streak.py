@@ -4,80 +4,49 @@ One tool again and again.
 
 from typing import Any
 
-from guardrails import Policy, Streak, Tool
+from guardrails import Rule, Streak, Tool, ToolFilter
+from tests.core.guards.calls import gives, make, ok
+from tests.tables import table
 
 
-def ok(*_: Any) -> str:
-    return "ok"
+POLLED = [Tool(name="p", repeats="allow"), Tool(name="a"), Tool(name="x"), Tool(name="b")]
 
 
-def fails(*_: Any) -> None:
-    raise ValueError("no")
-
-
-def make(clock: Any, *guards: Any, **settings: Any) -> Any:
-    return Policy(guards, **settings).session("s", clock=clock)
-
-
-def run(session: Any, story: str) -> str:
+@table(("guards", "settings", "story", "admitted"), [
+    ([Streak(max_same=3)], {}, "aaaaabaaaab", "aaa..baaa.b"),
+    ([Streak(max_failures=2)], {}, "AAAAbAaAAA", "AA..bAaAA."),
+    # A refused call of another tool resets nothing.
+    ([Streak(max_same=2), ToolFilter(deny=("x",))], {}, "aaxxaxba", "aa....ba"),
+    ([Streak(max_same=1)], {"tools": POLLED}, "ppppaap", "ppppa.p"),
+    ([Streak(max_same=2)], {"rules": [Rule(match="r*", guards={"streak": {"max_same": 4}})]}, "rrrrrwww", "rrrr.ww."),
+])  # fmt: skip
+def test_a4_what_one_tool_does_in_a_row_is_capped_and_another_tool_in_between_resets(
+    guards: Any, settings: Any, story: str, admitted: str, clock: Any
+) -> None:
     """
-    One call a letter, a capital one fails; what was admitted.
+    One call a letter, a capital one fails.
     """
-    admitted = ""
+    session, ran = make(clock, *guards, **settings), ""
     for number, letter in enumerate(story):
-        envelope = session.call(letter.lower(), {"n": number}, fails if letter.isupper() else ok)
-        admitted += letter if envelope.code is None else "."
-    return admitted
-
-
-def test_a4_consecutive_calls_of_one_tool_are_capped_and_another_tool_in_between_resets(clock: Any) -> None:
-    session = make(clock, Streak(max_same=3))
-    assert run(session, "aaaaabaaaab") == "aaa..baaa.b"
-    assert not session.exhausted
-
-
-def test_consecutive_failures_of_one_tool_are_capped_and_a_success_resets(clock: Any) -> None:
-    assert run(make(clock, Streak(max_failures=2)), "AAAAbAaAAA") == "AA..bAaAA."
-
-
-def test_a_refused_call_of_another_tool_does_not_reset_a_streak(clock: Any) -> None:
-    from guardrails import ToolFilter
-
-    session = make(clock, Streak(max_same=2), ToolFilter(deny=("x",)))
-    assert run(session, "aaxxaxba") == "aa....ba"
+        execute = gives(ValueError("no")) if letter.isupper() else ok
+        ran += letter if session.call(letter.lower(), {"n": number}, execute).code is None else "."
+    assert (ran, session.exhausted) == (admitted, None)
 
 
 def test_a_refusal_says_how_many_and_what_else_to_do(clock: Any) -> None:
     session = make(clock, Streak(max_same=1, max_failures=9))
-    run(session, "a")
+    session.call("a", {"n": 0}, ok)
     envelope = session.call("a", {}, ok)
     assert (envelope.status, envelope.code) == ("denied", "streak.max_same")
     assert envelope.message == "`a` was called 1 times in a row (limit 1)."
     assert envelope.next_action_hint == "Use what you have, or call another tool."
 
 
-def test_polling_tools_may_be_called_again_and_again(clock: Any) -> None:
-    session = make(clock, Streak(max_same=1), tools=[Tool(name="p", repeats="allow"), Tool(name="a")])
-    assert run(session, "ppppaap") == "ppppa.p"
-
-
-def test_parallel_failures_from_before_the_streak_do_not_count_for_it(clock: Any) -> None:
-    session = make(clock, Streak(max_failures=2))
-    first, other, second = (session.decide(tool, {"n": n}, id=f"{n}") for n, tool in enumerate("aba"))
-    session.complete(first, ValueError("no"))
-    session.complete(other, "ok")
-    session.complete(second, ValueError("no"))
-    assert session.call("a", {"n": 9}, ok).ok
-
-
-def test_parallel_calls_of_one_tool_are_capped_as_they_are_admitted(clock: Any) -> None:
-    session = make(clock, Streak(max_same=2))
-    assert [session.decide("a", {"n": n}, id=f"{n}").allowed for n in range(4)] == [True, True, False, False]
-
-
-def test_per_tool_overrides_change_the_cap_of_their_tools(clock: Any) -> None:
-    from guardrails import Rule
-
-    rules = [Rule(match=("r*",), declared={}, guards={"streak": {"max_same": 4}})]
-    session = make(clock, Streak(max_same=2), rules=rules)
-    assert run(session, "rrrrrwww") == "rrrr.ww."
+def test_parallel_calls_are_capped_as_they_are_admitted_and_failures_from_before_do_not_count(clock: Any) -> None:
+    same = make(clock, Streak(max_same=2))
+    assert [same.decide("a", {"n": n}, id=f"{n}").allowed for n in range(4)] == [True, True, False, False]
+    failing = make(clock, Streak(max_failures=2))
+    first, other, second = (failing.decide(tool, {"n": n}, id=f"{n}") for n, tool in enumerate("aba"))
+    for decision, outcome in ((first, ValueError("no")), (other, "ok"), (second, ValueError("no"))):
+        failing.complete(decision, outcome)
+    assert failing.call("a", {"n": 9}, ok).ok
