@@ -23,7 +23,7 @@ from tests.tables import table
 
 
 ROOT = Path(__file__).parents[4]
-BASH = Tool(name="bash", commands=("command",))
+BASH, SPLIT = Tool(name="bash", commands=("command",)), Tool(name="bash", commands=("command+args",))
 SHIPPED = Shell(deny=tuple(yaml.safe_load((ROOT / "policies/shell.yaml").read_text())["shell"]["deny"]))
 AGENT = Shell(ask=tuple(yaml.safe_load((ROOT / "policies/agent.yaml").read_text())["shell"]["ask"]))
 
@@ -35,14 +35,15 @@ def listed(name: str) -> Any:
 COMMANDS, HONEST, ACCIDENTS = listed("commands"), listed("honest"), listed("accidents")
 
 
-def judged(guard: Shell, command: object, tool: Tool = BASH) -> Denial | None:
-    said = guard.check(ToolCall(tool.name, {"command": command}, "1", b"1", None), SessionState(), None, Facts(0, tool))
+def judged(guard: Shell, command: object, **others: object) -> Denial | None:
+    given, tool = {"command": command, **others}, SPLIT if others else BASH
+    said = guard.check(ToolCall(tool.name, given, "1", b"1", None), SessionState(), None, Facts(0, tool))
     assert said is None or isinstance(said, Denial)
     return said
 
 
-def code(guard: Shell, command: object) -> str | None:
-    said = judged(guard, command)
+def code(guard: Shell, command: object, **others: object) -> str | None:
+    said = judged(guard, command, **others)
     return None if said is None else said.code
 
 
@@ -134,77 +135,48 @@ def test_a_question_is_answered_by_the_approver_and_without_one_the_command_does
     assert ran == ["cd x && git push -f"]
 
 
-@table(
-    "command, expected",
-    [
-        ("rm -rf /", "shell.deny"),
-        ("X=$(cat f); $X -rf /", "shell.undecidable"),
-        (":(){ :|:& };:", "shell.fork_bomb"),
-        ("echo 'unclosed", "shell.unreadable"),
-        (["rm", "-rf", "/"], "shell.deny"),
-        (["bash", "-lc", "rm -rf /"], "shell.deny"),
-        (["echo", "; rm -rf /"], None),
-        ([1, 2], "shell.unreadable"),
-        (17, "shell.unreadable"),
-        ({"a": "ls"}, "shell.unreadable"),
-        (None, None),
-        ("", None),
-        ([], None),
-    ],
-)
+@table(("command", "expected"), [
+    ("rm -rf /", "shell.deny"), ("X=$(cat f); $X -rf /", "shell.undecidable"), (":(){ :|:& };:", "shell.fork_bomb"),
+    ("echo 'unclosed", "shell.unreadable"), (["rm", "-rf", "/"], "shell.deny"), (["bash", "-lc", "rm -rf /"], "shell.deny"),
+    (["echo", "; rm -rf /"], None), ([1, 2], "shell.unreadable"), (17, "shell.unreadable"), ({"a": "ls"}, "shell.unreadable"),
+    (None, None), ("", None), ([], None),
+])  # fmt: skip
 def test_a_denial_says_by_its_code_what_it_is_about(command: object, expected: str | None) -> None:
     assert code(SHIPPED, command) == expected
 
 
-def test_a_denial_names_the_command_that_would_have_run_and_the_rule() -> None:
-    said = judged(Shell(deny=("git push --force",)), "cd x && timeout 5 sh -c 'git push -v --force origin'")
-    assert said is not None
-    assert said.values == {"command": "git push -v --force origin", "rule": "git push --force"}
-    assert "`git push -v --force origin`" in said.message
-
-
-@table(
-    "command, expected",
-    [
-        ("git status", None),
-        ("/usr/bin/git status", None),
-        ("./git status", "shell.allow"),
-        ("git status --short", "shell.allow"),
-        ("ls -la src", None),
-        ('ls "$DIR"', "shell.allow"),
-        ("ls '$DIR'", None),
-        ("ls > out/list.txt", "shell.allow"),
-        ("ls; id", "shell.allow"),
-        ("ls | xargs id", "shell.allow"),
-        ("ls $(id)", "shell.allow"),
-        ("NODE_ENV=test ls", "shell.allow"),
-        ("ls -l | cat src/a.py && git status; ls 'a; b'", None),
-        (["ls", "$DIR", "*"], None),
-        (["timeout", "5", "bash", "-c", "ls"], "shell.allow"),
-        ("echo 'open", "shell.unreadable"),
-        ("cat src/../../etc/passwd", "shell.allow"),
-        ("timeout 5 ls", None),
-        ("timeout 5 id", "shell.allow"),
-        ("timeout --unlisted 5 ls", "shell.allow"),
-        ("ls /", "shell.deny"),
-        ("cat src/x | sh", "shell.allow"),
-    ],
-)
+@table(("command", "expected"), [
+    *((command, None) for command in (
+        "git status", "/usr/bin/git status", "ls -la src", "ls '$DIR'", "ls -l | cat src/a.py && git status; ls 'a; b'",
+        ["ls", "$DIR", "*"], "timeout 5 ls",
+    )),
+    *((command, "shell.allow") for command in (
+        "./git status", "git status --short", 'ls "$DIR"', "ls > out/list.txt", "ls; id", "ls | xargs id", "ls $(id)",
+        "NODE_ENV=test ls", ["timeout", "5", "bash", "-c", "ls"], "cat src/../../etc/passwd", "timeout 5 id",
+        "timeout --unlisted 5 ls", "cat src/x | sh",
+    )),
+    ("echo 'open", "shell.unreadable"), ("ls /", "shell.deny"),
+])  # fmt: skip
 def test_where_commands_are_allowed_every_other_is_denied(command: object, expected: str | None) -> None:
     allow = ("git status", "ls *", "cat src/*", "timeout *")
     assert code(Shell(allow=allow, deny=("ls /",)), command) == expected
 
 
-def test_a_refusal_names_the_rules_of_the_program_or_what_to_write_instead() -> None:
-    guard = Shell(allow=("git {status,log} *", "ls *"))
-    for command, hint in {
-        "git push": "These are allowed: `git {status,log} *`.",
-        "id": "These are allowed: `git {status,log} *`, `ls *`.",
-        "ls > x": "Leave it out; read and write files with a tool for files.",
-    }.items():
-        said = judged(guard, command)
-        assert said is not None
-        assert said.hint == hint
+@table(("guard", "command", "told"), [
+    (Shell(allow=("git {status,log} *", "ls *")), "git push", "These are allowed: `git {status,log} *`."),
+    (Shell(allow=("git {status,log} *", "ls *")), "id", "These are allowed: `git {status,log} *`, `ls *`."),
+    (Shell(allow=("ls *",)), "ls > x", "Leave it out; read and write files with a tool for files."),
+    (
+        Shell(deny=("git push --force",)), "cd x && timeout 5 sh -c 'git push -v --force origin'",
+        "`git push -v --force origin` is not to be run here (rule `git push --force`).",
+    ),
+])  # fmt: skip
+def test_a_refusal_names_the_command_and_its_rule_or_what_to_write_instead(
+    guard: Shell, command: str, told: str
+) -> None:
+    said = judged(guard, command)
+    assert said is not None
+    assert told in (said.message, said.hint)
 
 
 def test_what_cannot_be_decided_may_be_let_pass() -> None:
@@ -233,25 +205,31 @@ def test_a_rule_of_a_tool_declares_commands_and_replaces_settings() -> None:
         assert session.call("run_words", {"argv": ["ls", "-l"]}, lambda *_: "done").ok
 
 
-@table(
-    "arguments, expected",
-    [
-        ({"command": "rm", "args": ["-rf", "/"]}, "shell.deny"),
-        ({"command": "rm", "args": "/ -rf"}, "shell.deny"),
-        ({"command": "echo", "args": ["; rm -rf /"]}, None),
-        ({"command": "ls; rm -rf /", "args": []}, "shell.deny"),
-        ({"command": "bash", "args": ["-c", "rm -rf /"]}, "shell.deny"),
-        ({"command": "ls"}, None),
-        ({"args": ["rm", "-rf", "/"]}, "shell.deny"),
-        ({"command": ["rm"], "args": ["-rf", "/"]}, "shell.deny"),
-        ({"command": "ls", "args": [1]}, "shell.unreadable"),
-        ({}, None),
-    ],
-)
-def test_a_command_may_be_in_several_arguments(arguments: dict[str, Any], expected: str | None) -> None:
-    tool = Tool(name="exec", commands=("command+args",))
-    said = SHIPPED.check(ToolCall("exec", arguments, "1", None, None), SessionState(), None, Facts(0, tool))
-    assert (said.code if isinstance(said, Denial) else None) == expected
+SOME = Shell(allow=("git status *", "bash *"))
+
+
+@table(("guard", "arguments", "expected"), [
+    *((SHIPPED, arguments, "shell.deny") for arguments in (
+        {"command": "rm", "args": ["-rf", "/"]}, {"command": "rm", "args": "/ -rf"}, {"command": "ls; rm -rf /", "args": []},
+        {"command": "bash", "args": ["-c", "rm -rf /"]}, {"command": None, "args": ["rm", "-rf", "/"]},
+        {"command": ["rm"], "args": ["-rf", "/"]}, {"command": "rm -rf", "args": ["/"]},
+    )),
+    *((guard, arguments, None) for guard, arguments in (
+        (SHIPPED, {"command": "echo", "args": ["; rm -rf /"]}), (SHIPPED, {"command": "ls", "args": None}),
+        (SHIPPED, {"command": None, "args": None}), (SOME, {"command": "git", "args": ["status", "--short"]}),
+        (SOME, {"command": "git", "args": "status --short"}), (SOME, {"command": "git status", "args": None}),
+        (SOME, {"command": ["git", "status"], "args": ["-s"]}),
+    )),
+    *((SOME, arguments, "shell.allow") for arguments in (
+        {"command": "git", "args": ["push"]}, {"command": "git", "args": "push"}, {"command": "git", "args": []},
+        {"command": "git", "args": "status; id"}, {"command": "git status; id", "args": ["-s"]},
+        {"command": "x/../git", "args": ["status"]}, {"command": "bash", "args": "-c id"},
+        {"command": "bash", "args": ["-c", "id"]},
+    )),
+    (SHIPPED, {"command": "ls", "args": [1]}, "shell.unreadable"),
+])  # fmt: skip
+def test_a_command_may_be_in_several_arguments(guard: Shell, arguments: dict[str, Any], expected: str | None) -> None:
+    assert code(guard, **arguments) == expected
 
 
 def test_observed_it_only_says_what_it_would_have_denied() -> None:
@@ -278,11 +256,8 @@ def test_a_rule_that_is_no_command_is_a_mistake_of_the_policy(rule: str) -> None
 
 
 def test_many_values_are_not_read_one_by_one() -> None:
-    tool = Tool(name="bash", commands=("*.c",))
-    call = ToolCall("bash", {"steps": [{"c": "ls"}] * 1_001}, "1", None, None)
-    said = Shell().check(call, SessionState(), None, Facts(0, tool))
-    assert isinstance(said, Denial)
-    assert said.code == "shell.unreadable"
+    with Policy([Shell()], tools=[Tool(name="bash", commands=("*.c",))]).session("s") as session:
+        assert session.call("bash", {"steps": [{"c": "ls"}] * 1_001}, lambda *_: "").code == "shell.unreadable"
 
 
 def test_a_command_is_read_before_the_state_is_locked() -> None:

@@ -1,73 +1,96 @@
 """
-Which tools may be called at all.
+Which tools may be called at all, and which are held until somebody has looked at them.
 """
 
 from typing import Any
 
-from guardrails import Policy, Tool, ToolFilter
+from guardrails import MemorySink, Policy, Rule, Tool, ToolFilter
+from guardrails.core.guards.tool_filter import Held
+from tests.core.guards.calls import make, ok, said
+from tests.replaying import replay
 from tests.tables import table
 
 
-def ok(*_: Any) -> str:
-    return "ok"
+NAMED = {"tools": [Tool(name="y")]}
+WHY = "its server changed its description"
 
 
-def code(clock: Any, guard: ToolFilter, tool: str, **settings: Any) -> str | None:
-    return Policy([guard], **settings).session("s", clock=clock).call(tool, {}, ok).code
-
-
-@table(
-    ("guard", "tool", "expected"),
-    [
-        (ToolFilter(), "anything", None),
-        (ToolFilter(deny=("rm_*",)), "rm_file", "tool_filter.deny"),
-        (ToolFilter(deny=("rm_*",)), "RM_file", None),
-        (ToolFilter(deny=("rm_*",)), "form_x", None),
-        (ToolFilter(allow=("read_*", "ls")), "read_file", None),
-        (ToolFilter(allow=("read_*", "ls")), "lsof", "tool_filter.allow"),
-        (ToolFilter(allow=("*",), deny=("shell",)), "shell", "tool_filter.deny"),
-        (ToolFilter(deny=("*",)), "", "tool_filter.deny"),
-        (ToolFilter(deny=("a[bc]",)), "ac", "tool_filter.deny"),
-        (ToolFilter(deny=("rm",), mode="observe"), "rm", None),
-        (ToolFilter(deny=("rm",), mode="off"), "rm", None),
-    ],
-)
-def test_globs_allow_and_deny_and_deny_stands_above(
-    guard: ToolFilter, tool: str, expected: str | None, clock: Any
+@table(("guard", "settings", "tool", "code"), [
+    (ToolFilter(), {}, "anything", None),
+    (ToolFilter(deny=("rm_*",)), {}, "rm_file", "tool_filter.deny"),
+    (ToolFilter(deny=("rm_*",)), {}, "RM_file", None),
+    (ToolFilter(deny=("rm_*",)), {}, "form_x", None),
+    (ToolFilter(allow=("read_*", "ls")), {}, "read_file", None),
+    (ToolFilter(allow=("read_*", "ls")), {}, "lsof", "tool_filter.allow"),
+    (ToolFilter(allow=("*",), deny=("shell",)), {}, "shell", "tool_filter.deny"),
+    (ToolFilter(deny=("*",)), {}, "", "tool_filter.deny"),
+    (ToolFilter(deny=("a[bc]",)), {}, "ac", "tool_filter.deny"),
+    (ToolFilter(deny=("rm",), mode="observe"), {}, "rm", None),
+    (ToolFilter(deny=("rm",), mode="off"), {}, "rm", None),
+    (ToolFilter(), NAMED, "x", "tool_filter.unknown"),
+    (ToolFilter(), NAMED, "y", None),
+    (ToolFilter(unknown="allow"), NAMED, "x", None),
+])  # fmt: skip
+def test_globs_allow_and_deny_and_deny_stands_above_and_a_tool_is_unknown_where_tools_are_named(
+    guard: ToolFilter, settings: Any, tool: str, code: str | None, clock: Any
 ) -> None:
-    assert code(clock, guard, tool) == expected
+    assert make(clock, guard, **settings).call(tool, {}, ok).code == code
 
 
-def test_a_tool_is_unknown_only_where_tools_are_named(clock: Any) -> None:
-    assert code(clock, ToolFilter(), "x") is None
-    assert code(clock, ToolFilter(), "x", tools=[Tool(name="y")]) == "tool_filter.unknown"
-    assert code(clock, ToolFilter(unknown="allow"), "x", tools=[Tool(name="y")]) is None
-    session = Policy([ToolFilter()]).session("s", tools=[Tool(name="y")], clock=clock)
-    assert [session.call(tool, {}, ok).code for tool in ("y", "x")] == [None, "tool_filter.unknown"]
-
-
-def test_an_unknown_tool_is_told_the_name_it_was_meant_to_be_or_those_there_are(clock: Any) -> None:
-    tools = [Tool(name=name) for name in ("search_hotels", "book_hotel")]
-    session = Policy([ToolFilter()], tools=tools).session("s", clock=clock)
-    near, far = session.call("search_hotel", {}, ok), session.call("zzz", {}, ok)
-    assert near.next_action_hint == "Did you mean `search_hotels`?"
-    assert far.next_action_hint == "The tools are: `book_hotel`, `search_hotels`."
-    assert (near.status, near.error_type, near.retryable) == ("denied", "tool_missing", False)
-
-
-def test_a_name_of_any_length_is_refused_briefly(clock: Any) -> None:
-    session = Policy([ToolFilter()], tools=[Tool(name=f"t{n}") for n in range(500)]).session("s", clock=clock)
-    refused = session.call("x" * 1_000_000, {}, ok)
+@table(("tools", "called", "hint"), [
+    (["search_hotels", "book_hotel"], "search_hotel", "Did you mean `search_hotels`?"),
+    (["search_hotels", "book_hotel"], "zzz", "The tools are: `book_hotel`, `search_hotels`."),
+    ([f"t{n}" for n in range(500)], "x" * 1_000_000, "The tools are: `t0`, "),
+])  # fmt: skip
+def test_an_unknown_tool_is_told_the_name_it_was_meant_to_be_or_those_there_are_briefly(
+    tools: list[str], called: str, hint: str, clock: Any
+) -> None:
+    refused = make(clock, ToolFilter(), tools=[Tool(name=name) for name in tools]).call(called, {}, ok)
+    assert said(refused, "status", "error_type", "retryable") == ("denied", "tool_missing", False)
+    assert (refused.next_action_hint or "").startswith(hint)
+    assert refused.message == f"There is no tool `{called[:64]}`."
     assert len(refused.to_json()) < 1_000
-    assert f"There is no tool `{'x' * 64}`." in refused.to_json()
 
 
-def test_a_function_that_is_wrapped_is_known_to_its_session(clock: Any) -> None:
+def test_the_tools_that_a_session_brings_or_wraps_are_known_to_it_alone(clock: Any) -> None:
     def book(city: str) -> str:
         return city
 
-    policy = Policy([ToolFilter()], tools=[Tool(name="y")])
-    session = policy.session("s", clock=clock)
+    policy = Policy([ToolFilter()], **NAMED)
+    session = policy.session("s", clock=clock, tools=[Tool(name="z")])
     assert session.wrap(book, returns="value")("Kyoto") == "Kyoto"
-    assert [session.call(tool, {}, ok).code for tool in ("y", "x")] == [None, "tool_filter.unknown"]
+    assert [session.call(tool, {}, ok).code for tool in ("y", "z", "x")] == [None, None, "tool_filter.unknown"]
     assert policy.session("other", clock=clock).call("book", {}, ok).code == "tool_filter.unknown"
+
+
+# Held tools
+
+
+@table("name", ["default", "strict", None])
+def test_a_held_tool_is_refused_under_any_policy_until_it_is_declared_again(name: str | None) -> None:
+    policy, sink = Policy([]) if name is None else Policy.load(name), MemorySink()
+    codes = []
+    with policy.session("s", records=sink) as session:
+        for n, held in enumerate(("", WHY, "", "its name looks like that of `ad`")):
+            session.calls.declare(Tool(name="add", held=held))
+            envelope = session.call("add", {"a": n}, ok)
+            codes.append(envelope.code)
+            assert held == "" or envelope.message == f"`add` is held: {held}. It was not called."
+    assert codes == [None, "held.tool", None, "held.tool"]
+    replayed = list(replay(policy.chain, sink.records))
+    assert [one.made["code"] for one in replayed] == codes
+    assert all(one.same for one in replayed)
+
+
+def test_a_policy_that_only_observes_lets_it_run_and_records_it() -> None:
+    sink = MemorySink()
+    with Policy.load("observe").session("s", records=sink) as session:
+        session.calls.declare(Tool(name="add", held=WHY))
+        assert session.call("add", {"a": 2}, ok).ok
+    assert [record["observed"] for record in sink.records if record["event"] == "call"] == [["held.tool"]]
+
+
+def test_a_policy_may_hold_a_tool_itself_and_others_do_not_meet_the_guard(clock: Any) -> None:
+    session = make(clock, rules=[Rule(match="pay_*", declared={"held": "not before the audit"})])
+    assert [session.call(tool, {}, ok).code for tool in ("pay_rent", "read")] == ["held.tool", None]
+    assert not any(isinstance(guard, Held) for guard in Policy.load("default").chain.plan("add").guards)

@@ -1,12 +1,18 @@
 """
-Arguments that do not fit the tool.
+Arguments that do not fit the tool: what is named, and who is to put it right.
 """
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from guardrails import Budget, Policy, Tool, Validation
+from guardrails import Budget, Envelope, Policy, Retryable, Tool, Validation
+from guardrails.core.arguments.problems import unknown
+from guardrails.core.guards.validation import advice
+from guardrails.core.values.types import INVALID, NextAction, Problem
+from tests.core.guards.calls import make, said
+from tests.core.retries.conftest import constant
 from tests.tables import table
 
 
@@ -32,63 +38,123 @@ def search(city: str, nights: int = 1, sort: Literal["price", "rating"] = "price
     return f"{city} {nights} {sort}"
 
 
-def make(clock: Any, parameters: Any = Search, ask_user: tuple[str, ...] = (), **settings: Any) -> Any:
-    tool = Tool(name="search", parameters=parameters, ask_user=ask_user)
-    return Policy([Validation(), Budget(max_calls=9)], tools=[tool], **settings).session("s", clock=clock)
-
-
-def ok(*_: Any) -> str:
-    return "ok"
+KYOTO = {"city": "Kyoto"}
 
 
 @table("parameters", [Search, SCHEMA, search])
-@table(
-    ("arguments", "fields"), [({}, ["city"]), ({"city": 7}, ["city"]), ({"city": "Kyoto", "sort": "size"}, ["sort"])]
-)
-def test_a7_each_field_that_does_not_fit_is_named(
-    parameters: Any, arguments: Any, fields: list[str], clock: Any
+@table(("arguments", "ask_user", "fields", "action"), [
+    ({}, (), ["city"], "ask_user"),
+    ({"city": 7}, (), ["city"], "fix_arguments"),
+    ({**KYOTO, "sort": "size"}, (), ["sort"], "fix_arguments"),
+    ({**KYOTO, "nights": "two"}, (), ["nights"], "fix_arguments"),
+    ("{broken", ("nights",), [""], "fix_arguments"),
+])  # fmt: skip
+def test_a7_each_field_that_does_not_fit_is_named_and_who_is_to_put_it_right(
+    parameters: Any, arguments: Any, ask_user: Any, fields: list[str], action: str, clock: Any
 ) -> None:
     ran: list[Any] = []
-    session = make(clock, parameters)
+    tool = Tool(name="search", parameters=parameters, ask_user=ask_user)
+    session = make(clock, Validation(), Budget(max_calls=9), tools=[tool])
     envelope = session.call("search", arguments, lambda *_: ran.append(1))
-    assert (envelope.status, envelope.code) == ("validation_error", "validation.arguments")
+    assert said(envelope, "status", "code") == ("validation_error", "validation.arguments")
     assert [error["field"] for error in envelope.errors] == fields
     assert all(error["message"] for error in envelope.errors)
-    assert (envelope.retryable, envelope.retryable_after_correction, ran) == (False, True, [])
-    assert session.ledger.progress["calls_used"] == 0
-
-
-@table(
-    ("arguments", "ask_user", "action"),
-    [
-        ({}, (), "ask_user"),
-        ({"city": "Kyoto", "nights": "two"}, (), "fix_arguments"),
-        ({"city": "Kyoto", "sort": "size"}, (), "fix_arguments"),
-        ({"city": "Kyoto", "nights": 0}, (), "fix_arguments"),
-        ({"city": "Kyoto", "nights": 0}, ("nights",), "ask_user"),
-        ("{broken", ("nights",), "fix_arguments"),
-    ],
-)
-def test_a7_the_answer_says_whether_to_ask_the_user_or_to_correct_oneself(
-    arguments: Any, ask_user: tuple[str, ...], action: str, clock: Any
-) -> None:
-    envelope = make(clock, ask_user=ask_user).call("search", arguments, ok)
-    assert envelope.next_action == action
+    assert said(envelope, "retryable", "retryable_after_correction", "next_action") == (False, True, action)
     assert ("ask the user" in envelope.next_action_hint) is (action == "ask_user")
     assert envelope.user_facing_hint
+    assert (ran, session.ledger.progress["calls_used"]) == ([], 0)
 
 
-def test_what_fits_runs_with_coerced_arguments(clock: Any) -> None:
-    seen: list[Any] = []
-    envelope = make(clock).call("search", {"city": "Kyoto", "nights": "2"}, lambda _, given: seen.append(given))
-    assert envelope.ok
-    assert seen[0]["nights"] == 2
+@table(("ask_user", "action"), [((), "fix_arguments"), (("nights",), "ask_user")])
+def test_a7_a_refused_value_that_only_the_user_can_know_is_asked_for(ask_user: Any, action: str, clock: Any) -> None:
+    session = make(clock, Validation(), tools=[Tool(name="search", parameters=Search, ask_user=ask_user)])
+    assert session.call("search", {**KYOTO, "nights": 0}, lambda *_: "ok").next_action == action
 
 
-@table("mode", ["observe", "off"])
-def test_where_it_is_not_enforced_the_tool_gets_the_arguments_as_they_came(mode: Any, clock: Any) -> None:
-    seen: list[Any] = []
-    tool = Tool(name="search", parameters=Search)
-    session = Policy([Validation(mode=mode)], tools=[tool]).session("s", clock=clock)
-    assert session.call("search", {"city": 7}, lambda _, given: seen.append(given)).ok
-    assert seen == [{"city": 7}]
+@table(("mode", "given", "seen"), [
+    ("enforce", {**KYOTO, "nights": "2"}, {**KYOTO, "nights": 2}),
+    ("observe", {"city": 7}, {"city": 7}), ("off", {"city": 7}, {"city": 7}),
+])  # fmt: skip
+def test_what_fits_runs_coerced_and_what_is_not_enforced_as_it_came(mode: Any, given: Any, seen: Any) -> None:
+    ran: list[Any] = []
+    session = Policy([Validation(mode=mode)], tools=[Tool(name="search", parameters=Search)]).session("s")
+    assert session.call("search", given, lambda _, arguments: ran.append(arguments)).ok
+    assert ran[0].items() >= seen.items()
+
+
+# The words of the advice
+
+MISSING = Problem("check_in", "is required", "missing")
+LATE = Problem("check_out", "check_out must be after check_in", "value")
+WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
+MISSPELT = unknown(("hotels", 0, "checkIn"), ["check_in", "check_out"])
+HERE, ELSEWHERE = (Problem(f"hotels.{n}.check_in", "is required", "missing") for n in (0, 1))
+TAKE = "Take `{}` from the conversation; if it is not there, ask the user. Do not guess."
+CONFIRM = "Confirm `{}` with the user before retrying."
+
+
+@table(("problems", "ask_user", "action", "hint"), [
+    ([LATE], {"check_out"}, "ask_user", CONFIRM.format("check_out")),
+    ([MISSING], set(), "ask_user", TAKE.format("check_in")),
+    (
+        [LATE, MISSING, WRONG_TYPE], {"check_out"}, "ask_user",
+        f"{CONFIRM.format('check_out')} {TAKE.format('check_in')} Also correct `rooms`.",
+    ),
+    (
+        [Problem("", "the arguments are not valid JSON", "json")], {"check_out"}, "fix_arguments",
+        "Send the arguments as one valid JSON object; the user need not be asked.",
+    ),
+    ([Problem("", "a stay ends after check_in.", "value")], {"check_in"}, "ask_user", CONFIRM.format("check_in")),
+    (
+        [Problem("hotels.0.check_out", "is in the past", "value")], {"hotels.check_out"}, "ask_user",
+        CONFIRM.format("hotels.0.check_out"),
+    ),
+    # A misspelt name is no question to the user.
+    (
+        [MISSPELT, HERE], set(), "fix_arguments",
+        "Correct `hotels.0.checkIn` and `hotels.0.check_in` and call again; the user need not be asked.",
+    ),
+    (
+        [MISSPELT, HERE, ELSEWHERE], set(), "ask_user",
+        f"{TAKE.format('hotels.1.check_in')} Also correct `hotels.0.checkIn` and `hotels.0.check_in`.",
+    ),
+])  # fmt: skip
+def test_a7_says_whether_to_ask_the_user_or_to_correct(
+    problems: list[Problem], ask_user: set[str], action: NextAction, hint: str
+) -> None:
+    assert advice(problems, frozenset(ask_user)) == (action, hint)
+
+
+# What is learned of refused calls
+
+NO_CITY = {"nights": 2}
+WRONG = {"city": "Nara", "nights": "two"}
+OFTEN = (
+    "Take what is missing from the conversation and call again: refused calls of `book` are corrected 4 times in 5. "
+    "Ask the user only if it is not there; do not guess."
+)
+SELDOM = "Ask the user before the next try: refused calls of `book` are corrected 1 time in 10."
+
+
+@table(("arguments", "share", "seen", "ask_user", "action", "hint"), [
+    (NO_CITY, 0.8, 40, (), "fix_arguments", OFTEN),
+    (WRONG, 0.1, 40, (), "ask_user", SELDOM),
+    # Between them, of too few calls, and of what only the user can know the usual advice stays.
+    (NO_CITY, 0.1, 40, (), "ask_user", None), (NO_CITY, 0.4, 40, (), "ask_user", None),
+    (WRONG, 0.4, 40, (), "fix_arguments", None), (WRONG, 0.9, 40, (), "fix_arguments", None),
+    (NO_CITY, 1.0, 4, (), "ask_user", None), (NO_CITY, 0.99, 40, ("city",), "ask_user", None),
+])  # fmt: skip
+def test_a11_whether_the_user_is_asked_follows_from_how_often_such_calls_were_corrected(
+    tmp_path: Path, arguments: Any, share: float, seen: float, ask_user: Any, action: str, hint: str | None
+) -> None:
+    def refused(corrections: Any) -> Envelope:
+        model, tool = tmp_path / "model.json", Tool(name="book", parameters=SCHEMA, ask_user=ask_user)
+        model.write_bytes(constant(0.0, corrections=corrections))
+        policy = Policy([Validation(), Retryable(model=str(model))], tools=[tool])
+        return policy.session("s").call("book", arguments, lambda *_: "ok")
+
+    made, usual = refused({tool: {INVALID: [seen, seen * share]} for tool in ("", "book")}), refused({})
+    assert said(made, "status", "next_action") == ("validation_error", action)
+    assert ("ask the user" in str(made.next_action_hint)) is (action == "ask_user")
+    assert made.user_facing_hint == (usual.user_facing_hint if hint is None else hint)
+    assert hint is not None or made.to_json() == usual.to_json()

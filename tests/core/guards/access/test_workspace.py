@@ -11,6 +11,7 @@ from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_s
 from guardrails.core.guards.base import Facts
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
+from tests.core.guards.calls import said
 from tests.replaying import replay
 from tests.tables import table
 
@@ -38,62 +39,25 @@ def asked(guard: Workspace, arguments: Any) -> Envelope:
         return session.call("read", arguments, lambda *_: "read")
 
 
-@table(
-    "path",
-    [
-        "src/app.py",
-        "src/new/deep/file.txt",
-        ".",
-        "in/app.py",
-        "./~/x",
-        "src\\app.py",
-        "‥/ﾠ/．．/x",  # noqa: RUF001
-        "…/x",
-        "src/%2e%2e/x",
-    ],
-)
-def test_d6_a_path_inside_passes(root: Path, path: str) -> None:
-    assert asked(Workspace(root=str(root)), {"path": path}).ok
-
-
-@table(
-    "path",
-    [
-        "..",
-        "../secret",
-        "/etc/passwd",
-        "out/secret",
-        "out/new/file",
-        "file_out",
-        "dangling",
-        "../workbench/x",
-        "..\\secret",
-        "\\\\server\\share",
-        "file:///etc/passwd",
-        "file:///%65tc/passwd",
-    ],
-)
-def test_d6_a_path_that_leads_out_is_denied(root: Path, path: str) -> None:
+@table(("path", "code"), [
+    *((path, None) for path in (
+        "src/app.py", "src/new/deep/file.txt", ".", "in/app.py", "./~/x", "src\\app.py", "‥/ﾠ/．．/x", "…/x", "src/%2e%2e/x",  # noqa: RUF001
+    )),
+    *((path, "workspace.root") for path in (
+        "..", "../secret", "/etc/passwd", "out/secret", "out/new/file", "file_out", "dangling", "../workbench/x", "..\\secret",
+        "\\\\server\\share", "file:///etc/passwd", "file:///%65tc/passwd",
+    )),
+])  # fmt: skip
+def test_d6_a_path_inside_passes_and_one_that_leads_out_is_denied(root: Path, path: str, code: str | None) -> None:
     envelope = asked(Workspace(root=str(root)), {"path": path})
-    assert envelope.code == "workspace.root"
-    assert envelope.error_type == "invalid_path"
-    assert envelope.retryable_after_correction
+    assert envelope.code == code
+    assert code is None or said(envelope, "error_type", "retryable_after_correction") == ("invalid_path", True)
 
 
-@table(
-    ("path", "reason"),
-    [
-        ("", "empty"),
-        ("src\0/x", "NUL"),
-        ("~/x", "`~`"),
-        ("C:\\x", "another system"),
-        ("http://example.com/x", "URL"),
-        ("file://host/x", "another machine"),
-        ("\ud800", "Unicode"),
-        ("a" * 5_000, "4,096"),
-        (3, "not text"),
-    ],
-)
+@table(("path", "reason"), [
+    ("", "empty"), ("src\0/x", "NUL"), ("~/x", "`~`"), ("C:\\x", "another system"), ("http://example.com/x", "URL"),
+    ("file://host/x", "another machine"), ("\ud800", "Unicode"), ("a" * 5_000, "4,096"), (3, "not text"),
+])  # fmt: skip
 def test_what_is_no_path_is_denied_with_the_reason(root: Path, path: object, reason: str) -> None:
     envelope = asked(Workspace(root=str(root)), {"path": path})
     assert envelope.code == "workspace.path"
@@ -109,62 +73,48 @@ def test_thousands_of_links_in_a_row_lead_nowhere(root: Path, caplog: pytest.Log
     assert "failed to name its paths" not in caplog.text
 
 
-def test_an_absolute_path_and_a_file_url_inside_pass(root: Path) -> None:
-    guard = Workspace(root=str(root))
-    assert asked(guard, {"path": str(root / "src/app.py")}).ok
-    assert asked(guard, {"path": (root / "src/new.py").as_uri()}).ok
-    assert not asked(guard, {"path": str(root) + "bench/x"}).ok
+@table(("arguments", "code"), [
+    ({"path": "{root}/src/app.py"}, None), ({"path": "file://{root}/src/new.py"}, None), ({"path": "{root}bench/x"}, "root"),
+    ({"paths": ["src", "in"], "target_dir": None, "other": "/etc"}, None), ({"paths": ["src", "/etc"]}, "root"),
+    ({"edits": [{"path": "src"}, {"path": "../x"}]}, "root"), ({"target_dir": "/"}, "root"),
+    ({"paths": ["src", ["in"]]}, "path"), ({"edits": [{"path": "src"}] * 1_001}, "path"),
+])  # fmt: skip
+def test_absolute_paths_lists_and_nested_arguments_are_looked_into(
+    root: Path, arguments: dict[str, Any], code: str | None
+) -> None:
+    if isinstance(path := arguments.get("path"), str):
+        arguments = {"path": path.format(root=root)}
+    assert asked(Workspace(root=str(root)), arguments).code == (code and f"workspace.{code}")
 
 
-def test_lists_and_nested_arguments_are_looked_into(root: Path) -> None:
-    guard = Workspace(root=str(root))
-    assert asked(guard, {"paths": ["src", "in"], "target_dir": None, "other": "/etc"}).ok
-    assert asked(guard, {"paths": ["src", "/etc"]}).code == "workspace.root"
-    assert asked(guard, {"edits": [{"path": "src"}, {"path": "../x"}]}).code == "workspace.root"
-    assert asked(guard, {"target_dir": "/"}).code == "workspace.root"
-    assert asked(guard, {"paths": ["src", ["in"]]}).code == "workspace.path"
-    assert asked(guard, {"edits": [{"path": "src"}] * 1_001}).code == "workspace.path"
-
-
-def test_a_workspace_may_itself_be_a_link(root: Path, tmp_path: Path) -> None:
-    link = tmp_path / "link"
+def test_a_workspace_may_itself_be_a_link_or_have_further_folders(root: Path, tmp_path: Path) -> None:
+    link, bench = tmp_path / "link", tmp_path / "workbench/x"
     link.symlink_to(root)
-    guard = Workspace(root=str(link))
-    assert asked(guard, {"paths": ["src/app.py", str(link / "src"), str(root / "src")]}).ok
-    assert asked(guard, {"path": "../secret"}).code == "workspace.root"
+    guard = Workspace(root=str(link), also=(str(bench.parent),))
+    assert asked(
+        guard, {"paths": ["src/app.py", str(link / "src"), str(root / "src"), str(bench), "../workbench/x"]}
+    ).ok
+    for out in ("../secret", str(tmp_path / "secret")):
+        assert asked(guard, {"path": out}).code == "workspace.root"
 
 
 def test_a_relative_root_is_where_the_process_works(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-    assert asked(Workspace(), {"paths": ["src/app.py", str(root / "src")]}).ok
-    assert asked(Workspace(), {"path": "../secret"}).code == "workspace.root"
-    assert asked(Workspace(root="src"), {"path": "../src/app.py"}).ok
-    assert asked(Workspace(root="src"), {"path": "../x"}).code == "workspace.root"
+    for own, inside, out in (
+        (Workspace(), "src/app.py", "../secret"),
+        (Workspace(root="src"), "../src/app.py", "../x"),
+    ):
+        assert asked(guard, {"paths": [inside, str(root / "src")]}).ok
+        assert asked(guard, {"path": out}).code == "workspace.root"
 
 
-def test_further_folders_may_be_named(root: Path, tmp_path: Path) -> None:
-    guard = Workspace(root=str(root), also=(str(tmp_path / "workbench"),))
-    assert asked(guard, {"path": str(tmp_path / "workbench/x")}).ok
-    assert asked(guard, {"path": "../workbench/x"}).ok
-    assert asked(guard, {"path": str(tmp_path / "secret")}).code == "workspace.root"
-
-
-@table(
-    ("root", "path", "held"),
-    [
-        ("/w", "a/../b", True),
-        ("/w", "../x", False),
-        ("/w", "/w/x", True),
-        (".", "../x", False),
-        (".", "/any/where", True),
-    ],
-)
+@table(("root", "path", "held"), [
+    ("/w", "a/../b", True), ("/w", "../x", False), ("/w", "/w/x", True), (".", "../x", False), (".", "/any/where", True),
+])  # fmt: skip
 def test_without_a_file_system_paths_are_judged_by_their_text(root: str, path: str, held: bool) -> None:
-    said = Workspace(root=root).check(
-        ToolCall("read", {"path": path}, "1", None, None), SessionState(), None, Facts(0, READ)
-    )
-    assert (said is None) is held
-    assert said is None or isinstance(said, Denial)
+    call = ToolCall("read", {"path": path}, "1", None, None)
+    denial = Workspace(root=root).check(call, SessionState(), None, Facts(0, READ))
+    assert (denial and denial.code) == (None if held else "workspace.root")
 
 
 def test_tools_without_declared_paths_are_none_of_its_business() -> None:
