@@ -7,6 +7,18 @@ from typing import Any
 from guardrails import Envelope, Policy
 
 
+class Busy(Exception):
+    """
+    A refusal for its rate, which may say *after* how many seconds to come again.
+    """
+
+    status_code = 429
+
+    def __init__(self, after: int | None = None) -> None:
+        super().__init__("too many requests")
+        self.headers = {} if after is None else {"retry-after": str(after)}
+
+
 def ok(*_: Any) -> str:
     return "ok"
 

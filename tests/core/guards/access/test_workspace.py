@@ -100,12 +100,9 @@ def test_a_workspace_may_itself_be_a_link_or_have_further_folders(root: Path, tm
 
 def test_a_relative_root_is_where_the_process_works(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root)
-    for own, inside, out in (
-        (Workspace(), "src/app.py", "../secret"),
-        (Workspace(root="src"), "../src/app.py", "../x"),
-    ):
-        assert asked(guard, {"paths": [inside, str(root / "src")]}).ok
-        assert asked(guard, {"path": out}).code == "workspace.root"
+    for own, inside, out in ((".", "src/app.py", "../secret"), ("src", "../src/app.py", "../x")):
+        assert asked(Workspace(root=own), {"paths": [inside, str(root / "src")]}).ok
+        assert asked(Workspace(root=own), {"path": out}).code == "workspace.root"
 
 
 @table(("root", "path", "held"), [
