@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.loops import stories, table
+from benchmarks.loops import stories
+from benchmarks.loops import table as timed
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.guards.evidence import BURST_MS, SHARE
 from guardrails.core.state import LEAP_MS
 from guardrails.sinks import MemorySink
+from tests.core.guards.calls import gives
 from tests.replaying import replay
+from tests.tables import table
 
 
 DAY = 86_400.0
@@ -33,10 +34,6 @@ WAYS: dict[str, Policy] = {
     "duplicates": Policy([Duplicates(rule="evidence", window=20)], tools=READ),
     "undeclared": Policy([Duplicates(rule="evidence", window=20), Loops()]),
 }
-
-
-def shows(value: Any) -> Any:
-    return lambda _tool, _arguments: value
 
 
 def refused(policy: Policy, looks: Sequence[tuple[float, Any]], **asked: Any) -> list[bool]:
@@ -57,59 +54,50 @@ def refused(policy: Policy, looks: Sequence[tuple[float, Any]], **asked: Any) ->
 # Twins: only the times differ
 
 
-@pytest.mark.parametrize("name", stories.TIMED_LOOPS)
+@table("name", stories.TIMED_LOOPS)
 def test_who_looks_again_at_once_is_told_and_refused_unless_it_works_or_asks_for_others(name: str) -> None:
     told = name.startswith(("synchronised", "orders"))
-    assert table.said(Policy.load("default"), "s", stories.TIMED_LOOPS[name]) == (True, not told)
+    assert timed.said(Policy.load("default"), "s", stories.TIMED_LOOPS[name]) == (True, not told)
 
 
-@pytest.mark.parametrize("policy", ["default", "observe"])
-@pytest.mark.parametrize("name", stories.TIMED_HONEST)
+@table("policy", ["default", "observe"])
+@table("name", stories.TIMED_HONEST)
 def test_who_looks_again_later_is_not(name: str, policy: str) -> None:
-    assert not table.said(Policy.load(policy), "s", stories.TIMED_HONEST[name])[1]
+    assert not timed.said(Policy.load(policy), "s", stories.TIMED_HONEST[name])[1]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("third", "stopped"),
-    [(0.1, True), (5, True), (30, True), (60.1, False), (300, False), (DAY, False), (30 * DAY, False)],
-)
-def test_the_third_look_is_refused_only_while_the_first_two_speak(way: str, third: float, stopped: bool) -> None:
-    assert refused(WAYS[way], [(0, "same"), (min(max(third, 61), 120), "same"), (third, "same")])[2] is stopped
-
-
-@pytest.mark.parametrize("pace", [0.1, 1, 5, 10, 20, 30, 60])
-@pytest.mark.parametrize("way", ["default", "duplicates", "undeclared"])
-def test_an_agent_that_is_stuck_is_stopped_at_its_third_look(way: str, pace: float) -> None:
-    assert refused(WAYS[way], [(pace, "same")] * 3) == [False, False, True]
+@table("way", WAYS)
+@table(("paces", "stopped"), [
+    *(((0, min(max(third, 61), 120), third), third <= 30) for third in (0.1, 5, 30, 60.1, 300, DAY, 30 * DAY)),
+    # An agent that is stuck is stopped at its third look, whatever its pace.
+    *(([pace] * 3, True) for pace in (0.1, 1, 5, 10, 20, 30, 60)),
+])  # fmt: skip
+def test_the_third_look_is_refused_only_while_the_first_two_speak(way: str, paces: Any, stopped: bool) -> None:
+    assert refused(WAYS[way], [(pace, "same") for pace in paces]) == [False, False, stopped]
 
 
 # What was seen to change by itself
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
-    ("first", "stopped"), [(108, True), (107, False), ([], False), (FileNotFoundError("no such file: x"), True)]
-)
+@table("way", WAYS)
+@table(("first", "stopped"), [(108, True), (107, False), ([], False), (FileNotFoundError("no such file: x"), True)])
 def test_a_source_that_moved_goes_on_to_move(way: str, first: Any, stopped: bool) -> None:
-    looks = [(5, first), (5, 108), (5, 108), (5, 108), (5, 108)]
-    assert any(refused(WAYS[way], looks)[2:]) is stopped
+    assert any(refused(WAYS[way], [(5, first), *[(5, 108)] * 4])[2:]) is stopped
 
 
-def test_a_clock_in_the_result_is_no_move() -> None:
-    looks = [(5, {"now": f"2026-11-22T10:00:{n:02d}Z", "sky": "grey"}) for n in range(10, 50, 5)]
+@table("looks", [
+    [(5, {"now": f"2026-11-22T10:00:{n:02d}Z", "sky": "grey"}) for n in range(10, 50, 5)],
+    [(5, TimeoutError("timed out")), *[(5, "same")] * 3],
+])  # fmt: skip
+def test_a_clock_in_the_result_or_a_failure_that_passes_is_no_move(looks: Any) -> None:
     assert any(refused(WAYS["default"], looks))
-
-
-def test_a_failure_that_passes_is_no_move() -> None:
-    assert refused(WAYS["default"], [(5, TimeoutError("timed out")), *[(5, "same")] * 3])[3]
 
 
 def test_what_own_work_has_changed_is_no_source_that_moves(clock: Any) -> None:
     one = WAYS["default"].session(f"s{next(NAMES)}", clock=clock)
     for tool, shown in (("look", "a"), ("edit", "ok"), ("look", "b"), ("look", "b")):
         clock.advance(5)
-        assert one.call(tool, {"at": "x"}, shows(shown)).ok
+        assert one.call(tool, {"at": "x"}, gives(shown)).ok
     clock.advance(5)
     assert not one.decide("look", {"at": "x"}).allowed
 
@@ -120,14 +108,12 @@ def test_a_source_that_moved_is_remembered_beyond_the_window(clock: Any) -> None
     story += [("look", {"at": f"y{n}"}, f"{n}") for n in range(40)] + [("look", {"at": "x"}, "b")] * 5
     for tool, arguments, shown in story:
         clock.advance(5)
-        assert one.call(tool, arguments, shows(shown)).ok
+        assert one.call(tool, arguments, gives(shown)).ok
 
 
 def test_a_stable_tool_is_stable_until_it_was_seen_to_move(clock: Any) -> None:
     tools = [Tool(name="look", repeats="evidence")]
-    policy = Policy([Duplicates(rule="evidence")], tools=tools)
-    assert refused(policy, [(0, "same"), (30 * DAY, "same")]) == [False, True]
-    one = policy.session("t", clock=clock)
+    one = Policy([Duplicates(rule="evidence")], tools=tools).session("t", clock=clock)
     # The window forgets the first; what is shown next is another thing.
     for at in ("x", *"abcdef", "x"):
         clock.advance(5)
@@ -138,33 +124,24 @@ def test_a_stable_tool_is_stable_until_it_was_seen_to_move(clock: Any) -> None:
 
 # As it is asked for
 
-
-def test_a_second_look_at_once_is_refused_where_that_is_asked_for() -> None:
-    policy = Policy([Loops(identical={"deny": 1})], tools=READ)
-    assert refused(policy, [(0, 1), (60, 1)]) == [False, True]
-    assert refused(policy, [(0, 1), (61, 1), (61, 1)]) == [False, False, False]
+EVIDENCE = Duplicates(rule="evidence")
+SURE = [Duplicates(rule="evidence", settled_for=None), Loops(settled_for=None)]
+LONGER = [Rule(match="look", guards={"duplicates": {"settled_for": 600.0}})]
 
 
-def test_whoever_says_that_nothing_else_changes_is_believed() -> None:
-    sure = Policy([Duplicates(rule="evidence", settled_for=None), Loops(settled_for=None)])
-    assert refused(sure, [(0, 1), *[(DAY, 2)] * 3])[3]
-
-
-def test_whatever_is_always_a_duplicate_stays_one() -> None:
-    assert refused(Policy([Duplicates()]), [(0, 1), (DAY, 2), (DAY, 2)]) == [False, True, True]
-
-
-def test_how_long_results_speak_is_set_for_single_tools() -> None:
-    rules = [Rule(match="look", guards={"duplicates": {"settled_for": 600.0}})]
-    policy = Policy([Duplicates(rule="evidence")], rules=rules)
-    assert refused(policy, [(300, "same")] * 3)[2]
-
-
-# Clocks
-
-
-def test_a_clock_that_goes_back_makes_no_look_late() -> None:
-    assert refused(WAYS["default"], [(5, "same"), (5, "same"), (-3_600, "same")])[2]
+@table(("policy", "looks", "heard"), [
+    (Policy([Loops(identical={"deny": 1})], tools=READ), [(0, 1), (60, 1)], ".R"),
+    (Policy([Loops(identical={"deny": 1})], tools=READ), [(0, 1), (61, 1), (61, 1)], "..."),
+    # Whoever says that nothing else changes is believed.
+    (Policy(SURE), [(0, 1), *[(DAY, 2)] * 3], "...R"),
+    (Policy([Duplicates()]), [(0, 1), (DAY, 2), (DAY, 2)], ".RR"),
+    (Policy([EVIDENCE], rules=LONGER), [(300, "same")] * 3, "..R"),
+    # A clock that goes back makes no look late.
+    (WAYS["default"], [(5, "same"), (5, "same"), (-3_600, "same")], "..R"),
+    (Policy([EVIDENCE], tools=[Tool(name="look", repeats="evidence")]), [(0, "same"), (30 * DAY, "same")], ".R"),
+])  # fmt: skip
+def test_how_long_results_speak_is_set(policy: Policy, looks: Any, heard: str) -> None:
+    assert "".join(".R"[no] for no in refused(policy, looks)) == heard
 
 
 # Laws

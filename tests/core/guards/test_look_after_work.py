@@ -4,6 +4,7 @@ A look after work is never refused on old evidence (MISSION A6, A12).
 
 import json
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -56,23 +57,30 @@ def said(session: Any, *calls: Call) -> list[str | None]:
     return heard
 
 
-def policies() -> list[Policy]:
-    return [
-        Policy.load("default"),
-        Policy([Duplicates(rule="evidence", window=20)]),
-        Policy([Loops()]),
-        Policy(
-            [Loops(identical={"deny": 1}, unrepaired={"deny": 1}, settled_for=None)],
-            tools=[Tool(name="read_file", read_only=True)],
-        ),
-        Policy([Duplicates(rule="evidence", window=20), Loops()], tools=[Tool(name="read_file", repeats="evidence")]),
-    ]
+WINDOW = Duplicates(rule="evidence", window=20)
+POLICIES = (
+    Policy.load("default"),
+    Policy([WINDOW]),
+    Policy([Loops()]),
+    Policy(
+        [Loops(identical={"deny": 1}, unrepaired={"deny": 1}, settled_for=None)],
+        tools=[Tool(name="read_file", read_only=True)],
+    ),
+    Policy([WINDOW, Loops()], tools=[Tool(name="read_file", repeats="evidence")]),
+)
 
 
-@pytest.mark.parametrize("policy", policies(), ids=str)
-@pytest.mark.parametrize(("look", "work"), STORIES.values(), ids=STORIES)
+NUMBERS = count()
+
+
+def fresh(policy: Policy, clock: Any) -> Any:
+    return policy.session(f"s{next(NUMBERS)}", clock=clock)
+
+
+@table("policy", POLICIES)
+@table(("look", "work"), STORIES.values())
 def test_work_frees_the_look(policy: Policy, look: Call, work: Call, clock: Any) -> None:
-    one = policy.session("s", clock=clock)
+    one = fresh(policy, clock)
     for _ in range(2):
         one.begin_turn()
         decision = one.decide(look[0], look[1])
@@ -84,51 +92,39 @@ def test_work_frees_the_look(policy: Policy, look: Call, work: Call, clock: Any)
 
 def test_without_work_the_third_look_is_refused(clock: Any) -> None:
     for look, _ in STORIES.values():
-        assert said(Policy.load("default").session(look[0], clock=clock), look, look, look)[-1] is not None
+        assert said(fresh(POLICIES[0], clock), look, look, look)[-1] is not None
 
 
-def test_a_look_elsewhere_is_no_work(clock: Any) -> None:
-    one = Policy.load("default").session("s", clock=clock)
-    assert said(one, READ, READ, ("list_files", {}, "x"), READ)[-1] == "duplicates.evidence"
+@table("between", [("list_files", {}, "x"), ("edit", {}, RuntimeError("Unknown tool: edit"))])
+def test_a_look_elsewhere_or_a_tool_that_is_not_there_is_no_work(between: Call, clock: Any) -> None:
+    assert said(fresh(POLICIES[0], clock), READ, READ, between, READ)[-1] == "duplicates.evidence"
 
 
-def test_a_tool_that_is_not_there_does_no_work(clock: Any) -> None:
-    one = Policy.load("default").session("s", clock=clock)
-    assert said(one, READ, READ, ("edit", {}, RuntimeError("Unknown tool: edit")), READ)[-1] == "duplicates.evidence"
-
-
-def test_work_that_still_runs_frees_the_look(clock: Any) -> None:
-    one = Policy.load("default").session("s", clock=clock)
+@table(("policy", "looks"), [
+    (POLICIES[0], 3),
+    *((Policy([WINDOW], tools=[Tool(name="read_file", repeats=repeats, read_only=True)]), 2) for repeats in ("evidence", None)),
+])  # fmt: skip
+def test_work_that_runs_or_ended_after_the_look_began_frees_it(policy: Policy, looks: int, clock: Any) -> None:
+    one = fresh(policy, clock)
     running = one.decide("edit_file", {"path": "x"})
-    assert said(one, READ, READ, READ) == [None] * 3
-    one.complete(running, "ok")
-    assert said(one, READ, READ, READ)[0] is None
-
-
-@pytest.mark.parametrize("repeats", ["evidence", None])
-def test_work_that_ended_after_the_look_began_frees_it(repeats: Any, clock: Any) -> None:
-    tool = Tool(name="read_file", repeats=repeats, read_only=True)
-    one = Policy([Duplicates(rule="evidence", window=20)], tools=[tool]).session("s", clock=clock)
-    running = one.decide("edit_file", {"path": "x"})
-    assert said(one, READ, READ) == [None, None]
+    assert said(one, *[READ] * looks) == [None] * looks
     one.complete(running, "ok")
     assert said(one, READ)[0] is None
 
 
-@pytest.mark.parametrize("ends", ["in time", "late"])
-def test_work_that_the_window_has_forgotten_frees_the_look_when_it_ends(ends: str, clock: Any) -> None:
-    one = Policy([Duplicates(rule="evidence", window=20)]).session("s", clock=clock)
+@table("late", [False, True])
+def test_work_that_the_window_has_forgotten_frees_the_look_when_it_ends(late: bool, clock: Any) -> None:
+    one = fresh(POLICIES[1], clock)
     running = one.decide("edit_file", {"path": "x"})
     for n in range(60):
         assert one.call("read", {"n": n}, lambda *_: "text").ok
-    if ends == "late":
+    if late:
         clock.advance(3_600)
         assert said(one, ("read", {"n": -1}, "text")) == [None]
     look: Call = ("read", {"n": 0}, "same")
     assert said(one, look, look)[0] is None
     one.complete(running, "ok")
-    assert said(one, look) == [None]
-    assert said(one, look, look)[-1] == "duplicates.evidence"
+    assert said(one, look, look, look) == [None, None, "duplicates.evidence"]
 
 
 # A refusal that stays
@@ -136,48 +132,35 @@ def test_work_that_the_window_has_forgotten_frees_the_look_when_it_ends(ends: st
 
 def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(clock: Any) -> None:
     one = Policy([Duplicates(window=5)]).session("s", clock=clock)
-    assert one.call("read", {}, lambda *_: "old").ok
-    plain = json.loads(one.call("read", {}, lambda *_: "new").to_json())
-    assert one.call("edit", {}, lambda *_: "ok").ok
-    read = json.loads(one.call("read", {}, lambda *_: "new").to_json())
-    assert "previous_result_outdated" not in plain
-    assert (read["status"], read["previous_result"]) == ("duplicate_call_blocked", "old")
-    assert read["previous_result_outdated"] is True
-    assert read["message"] == f"{plain['message']} A call made since may have changed it."
+    tools = ("read", "read", "edit", "read")
+    first, plain, _, old = (json.loads(one.call(tool, {}, lambda *_: "old").to_json()) for tool in tools)
+    assert (first["status"], "previous_result_outdated" in plain) == ("success", False)
+    assert (old["status"], old["previous_result"]) == ("duplicate_call_blocked", "old")
+    assert old["previous_result_outdated"] is True
+    assert old["message"] == f"{plain['message']} A call made since may have changed it."
 
 
 # Cycles
 
 
-@table(
-    "lap",
-    [
-        (READ, EDIT),
-        (LIST, MAKE),
-        (NEUTRAL, OTHER),
-        (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
+@table(("lap", "refused"), [
+    *((lap, False) for lap in (
+        (READ, EDIT), (LIST, MAKE), (NEUTRAL, OTHER), (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
         (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
         (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
-    ],
-)
-def test_a_cycle_with_work_in_it_is_told_only(lap: tuple[Call, Call], clock: Any) -> None:
-    one = Policy([Loops()], by_name=True).session("s", clock=clock)
-    assert set(said(one, *lap * 9)) == {None}
-
-
-@table(
-    "lap",
-    [
-        (READ, LIST),
-        (READ, ("search", {"q": "x"}, ["y"]), CART),
+    )),
+    *((lap, True) for lap in (
+        (READ, LIST), (READ, ("search", {"q": "x"}, ["y"]), CART),
         (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
-    ],
-)
-def test_a_lap_of_looks_and_one_in_which_all_failed_alike_are_refused_at_the_third(
-    lap: tuple[Call, ...], clock: Any
+    )),
+])  # fmt: skip
+def test_a_cycle_is_told_only_with_work_in_it_and_refused_at_its_third_lap_else(
+    lap: tuple[Call, ...], refused: bool, clock: Any
 ) -> None:
     one = Policy([Loops(unrepaired={"deny": None})], by_name=True).session("s", clock=clock)
-    assert said(one, *lap * 3) == [None] * 2 * len(lap) + ["loops.cycle"] * len(lap)
+    laps = 3 if refused else 9
+    ends = ["loops.cycle" if refused else None] * len(lap)
+    assert said(one, *lap * laps) == [None] * (laps - 1) * len(lap) + ends
 
 
 def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(clock: Any) -> None:
@@ -186,7 +169,7 @@ def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(cloc
     assert set(said(pressed, *wait * 12, ("panel", {"of": "lift"}, "open"))) == {None}
 
 
-@pytest.mark.parametrize("place", [0, 1])
+@table("place", [0, 1])
 def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: Any) -> None:
     one = Policy([Loops()]).session("s", clock=clock)
     laps = [[SHOW, PATCH] for _ in range(8)]

@@ -16,31 +16,28 @@ from guardrails import Duplicates, Envelope, Guard, MemorySink, Policy, Retryabl
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.retry_budget import TOKEN
 from guardrails.core.packing import pack, unpack
+from tests.core.guards.calls import gives, make, ok, said
 from tests.replaying import replay
+from tests.tables import table
 
 
-Session = Any
+DOWN, WRONG, RED = (
+    gives(ConnectionError("no route")),
+    gives(FileNotFoundError("no such hotel")),
+    gives(RuntimeError("2 failed")),
+)
 
 
-def ok(*_: Any) -> str:
-    return "ok"
-
-
-def down(*_: Any) -> str:
-    raise ConnectionError("no route")
-
-
-def wrong(*_: Any) -> str:
-    raise FileNotFoundError("no such hotel")
+ONE = RetryBudget(burst=1, min_per_minute=0)
 
 
 @pytest.fixture
-def tenant(clock: Any) -> Callable[..., list[Session]]:
+def tenant(clock: Any) -> Callable[..., list[Any]]:
     """
     Sessions of one tenant, of a policy with a retry budget of these settings.
     """
 
-    def made(count: int, *guards: Guard, records: MemorySink | None = None, **budget: Any) -> list[Session]:
+    def made(count: int, *guards: Guard, records: MemorySink | None = None, **budget: Any) -> list[Any]:
         policy = Policy(
             guards or [Retryable(max_same_error=99)], scopes={"tenant": [RetryBudget(**{"min_per_minute": 0} | budget)]}
         )
@@ -53,7 +50,7 @@ def tenant(clock: Any) -> Callable[..., list[Session]]:
 
 
 def test_all_sessions_of_a_scope_together_have_as_many_retries_as_the_bucket_holds(tenant: Any) -> None:
-    said = [session.call("search", {"q": 1}, down) for session in tenant(50, burst=10)]
+    said = [session.call("search", {"q": 1}, DOWN) for session in tenant(50, burst=10)]
     assert [one.retryable for one in said] == [True] * 10 + [False] * 40
     last = json.loads(said[-1].to_json())
     assert (last["status"], last["code"], last["error_type"]) == ("error", "tenant.retry_budget.empty", "connection")
@@ -63,99 +60,77 @@ def test_all_sessions_of_a_scope_together_have_as_many_retries_as_the_bucket_hol
     assert not {"retry_after_ms", "max_retries_remaining"} & last.keys()
 
 
-def test_each_success_gives_back_its_part_of_a_retry(tenant: Any) -> None:
-    one, other = tenant(2, burst=2, ratio=0.5)
-    assert [one.call("search", {"q": n}, down).retryable for n in range(3)] == [True, True, False]
-    other.call("search", {"q": 10}, ok)
-    assert one.call("search", {"q": 4}, down).retryable is False
-    other.call("search", {"q": 11}, ok)
-    assert one.call("search", {"q": 5}, down).retryable is True
-
-
-def test_each_tool_has_a_bucket_of_its_own(tenant: Any) -> None:
-    [session] = tenant(1, burst=1)
-    assert [session.call("search", {"q": n}, down).retryable for n in range(2)] == [True, False]
-    assert session.call("weather", {"q": 1}, down).retryable is True
-
-
-def test_time_gives_back_a_few_whoever_calls_seldom(tenant: Any, clock: Any) -> None:
-    [session] = tenant(1, burst=2, min_per_minute=1)
-    assert [session.call("search", {"q": n}, down).retryable for n in range(3)] == [True, True, False]
-    clock.advance(61)
-    assert [session.call("search", {"q": n}, down).retryable for n in range(10, 12)] == [True, False]
-    clock.advance(3600)
-    assert [session.call("search", {"q": n}, down).retryable for n in range(20, 23)] == [True, True, False]
-
-
-def test_a_failure_that_lies_in_the_call_takes_nothing_and_is_told_as_ever(tenant: Any) -> None:
-    [session] = tenant(1, burst=1)
-    for number in range(5):
-        assert session.call("search", {"q": number}, wrong).code is None
-    assert session.call("search", {"q": 9}, down).retryable is True
-    late = session.call("search", {"q": 6}, wrong)
-    assert (late.code, late.next_action) == (None, "fix_arguments")
-
-
-def test_a_call_with_other_arguments_is_no_retry(tenant: Any) -> None:
-    [session] = tenant(1, burst=1)
-    assert session.call("search", {"q": 1}, down).retryable is True
-    assert session.call("search", {"q": 2}, down).retryable is False
-    assert session.call("search", {"q": 3}, ok).ok
+@table(("budget", "steps"), [
+    # A success gives its part of a retry back; each tool has a bucket of its own; other arguments are no retry.
+    ({"burst": 2, "ratio": 0.5}, [
+        ("search", DOWN, True), ("search", DOWN, True), ("search", DOWN, False), ("search", ok, None), ("search", DOWN, False),
+        ("search", ok, None), ("search", DOWN, True),
+    ]),
+    ({"burst": 1}, [("search", DOWN, True), ("search", DOWN, False), ("weather", DOWN, True), ("search", ok, None)]),
+    # Time gives back a few, whoever calls seldom.
+    ({"burst": 2, "min_per_minute": 1}, [
+        ("search", DOWN, True), ("search", DOWN, True), ("search", DOWN, False), 61, ("search", DOWN, True),
+        ("search", DOWN, False), 3_600, ("search", DOWN, True), ("search", DOWN, True), ("search", DOWN, False),
+    ]),
+    # A failure that lies in the call takes nothing.
+    ({"burst": 1}, [*[("search", WRONG, False)] * 5, ("search", DOWN, True), ("search", WRONG, False)]),
+])  # fmt: skip
+def test_a_retry_takes_a_token_and_a_success_or_time_gives_back(
+    budget: Any, steps: Any, tenant: Any, clock: Any
+) -> None:
+    sessions = tenant(2, **budget)
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            clock.advance(step)
+            continue
+        tool, execute, retryable = step
+        envelope = sessions[number % 2].call(tool, {"q": number}, execute)
+        assert envelope.retryable is retryable
+        assert (envelope.code is not None) is (execute is DOWN and not retryable)
+        assert execute is not WRONG or envelope.next_action == "fix_arguments"
 
 
 def test_a_retry_that_was_advised_has_its_token_already(tenant: Any, clock: Any) -> None:
     [session] = tenant(1, burst=2, min_per_minute=0)
-    assert session.call("search", {"q": 1}, down).retryable is True
-    clock.advance(2)
-    assert session.call("search", {"q": 1}, down).retryable is True
-    assert session.call("search", {"q": 2}, down).retryable is False
+    for question, retryable in ((1, True), (1, True), (2, False)):
+        assert session.call("search", {"q": question}, DOWN).retryable is retryable
+        clock.advance(2)
 
 
 def test_a_retry_against_advice_is_let_through_and_takes_what_is_there(tenant: Any, clock: Any) -> None:
     one, other = tenant(2, Retryable(), Duplicates(), burst=1, ratio=1.0)
-    one.call("search", {"q": 1}, down)
-    assert one.call("search", {"q": 2}, down).retryable is False
+    one.call("search", {"q": 1}, DOWN)
+    assert one.call("search", {"q": 2}, DOWN).retryable is False
     other.call("search", {"q": 3}, ok)
     clock.advance(1)
     # The token that the success gave back is taken by this retry, though nobody advised it.
-    assert one.call("search", {"q": 2}, down).code == "tenant.retry_budget.empty"
+    assert one.call("search", {"q": 2}, DOWN).code == "tenant.retry_budget.empty"
 
 
 def test_the_same_tests_run_again_are_no_retry(tenant: Any) -> None:
-    def red(*_: Any) -> str:
-        raise RuntimeError("2 failed")
-
     [session] = tenant(1, burst=1)
-    session.call("search", {"q": 1}, down)
+    session.call("search", {"q": 1}, DOWN)
     for _ in range(4):
-        assert session.call("run_tests", {}, red).status == "error"
+        assert session.call("run_tests", {}, RED).status == "error"
         session.call("edit", {"file": "a.py"}, ok)
 
 
 def test_a_tool_that_claims_its_own_retry_takes_a_token_or_is_told_no(clock: Any) -> None:
-    def busy(*_: Any) -> Envelope:
-        return Envelope.error(
-            "rate_limit", "busy", retryable=True, next_action="retry", next_action_hint="Try again in 5 s."
-        )
-
-    session = Policy([RetryBudget(burst=1, min_per_minute=0)]).session("s", clock=clock)
+    claim = {"retryable": True, "next_action": "retry", "next_action_hint": "Try again in 5 s."}
+    busy, session = gives(Envelope.error("rate_limit", "busy", **claim)), make(clock, ONE)
     first, second = (session.call("search", {"q": number}, busy) for number in range(2))
-    assert (first.retryable, first.next_action_hint) == (True, "Try again in 5 s.")
-    assert (second.retryable, second.next_action) == (False, "give_up")
+    assert said(first, "retryable", "next_action_hint") == (True, "Try again in 5 s.")
+    assert said(second, "retryable", "next_action") == (False, "give_up")
     assert "Try again in 5 s." not in (second.next_action_hint or "")
 
 
-def test_a_family_shares_the_bucket_of_its_root(clock: Any) -> None:
-    root = Policy([RetryBudget(burst=1, min_per_minute=0), Retryable()]).session("s", clock=clock)
+def test_a_family_shares_the_bucket_of_its_root_and_many_tools_share_one(clock: Any) -> None:
+    root = make(clock, ONE, Retryable())
     child = root.child("a")
-    assert child.call("search", {"q": 1}, down).retryable is True
-    assert root.call("search", {"q": 1}, down).retryable is False
-
-
-def test_more_tools_than_there_is_room_for_share_a_bucket(clock: Any) -> None:
-    session = Policy([RetryBudget(burst=1, min_per_minute=0), Retryable(max_same_error=9)]).session("s", clock=clock)
-    said = [session.call(f"t{number}", {}, down).retryable for number in range(72)]
-    assert said == [True] * 65 + [False] * 7
+    assert child.call("search", {"q": 1}, DOWN).retryable is True
+    assert root.call("search", {"q": 1}, DOWN).retryable is False
+    many = make(clock, ONE, Retryable(max_same_error=9))
+    assert [many.call(f"t{number}", {}, DOWN).retryable for number in range(72)] == [True] * 65 + [False] * 7
 
 
 def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, clock: Any) -> None:
@@ -163,7 +138,7 @@ def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, cl
     sessions = tenant(6, burst=2, ratio=0.5, records=sink)
     for turn in range(4):
         for number, session in enumerate(sessions):
-            session.call("search", {"q": turn % 2}, ok if (turn + number) % 3 == 0 else down)
+            session.call("search", {"q": turn % 2}, ok if (turn + number) % 3 == 0 else DOWN)
         clock.advance(1.5)
     sink.close()
     settled = [record for record in sink.records if record["event"] == "settle"]
@@ -196,7 +171,7 @@ def test_a_bucket_is_never_below_0_nor_above_its_size_and_retries_are_paid_for(
             now[0] += 7
             continue
         arguments = {"q": 0} if what == "again" else {"q": number}
-        envelope = sessions[who].call("search", arguments, ok if what == "ok" else down)
+        envelope = sessions[who].call("search", arguments, ok if what == "ok" else DOWN)
         successes += envelope.ok
         advised += envelope.status == "error" and envelope.retryable is True
         state = store.update(["/tenant/acme"], lambda states: states[0])
@@ -205,9 +180,3 @@ def test_a_bucket_is_never_below_0_nor_above_its_size_and_retries_are_paid_for(
         assert unpack(pack(state)).own == state.own
     minutes = (now[0] - 1_800_000_000.0) / 60
     assert advised <= budget.burst + successes * budget.ratio + minutes * budget.min_per_minute + 1e-9
-
-
-def call() -> Any:
-    from guardrails import ToolCall
-
-    return ToolCall("t", {}, "1", None, None)
