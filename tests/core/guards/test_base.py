@@ -16,11 +16,8 @@ from guardrails import Budget, Denial, Duplicates, Envelope, Guard, Nudge, Polic
 from guardrails.core.chain import ACTS, Chain
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import overrides
+from tests.core.guards.calls import ok
 from tests.tables import table
-
-
-def ok(*_: Any) -> str:
-    return "ok"
 
 
 @guard
@@ -72,14 +69,11 @@ def test_a_guard_is_frozen_keyword_only_and_holds_no_state() -> None:
     assert made == copy.deepcopy(made) != MyTwoCents(limit=4)
 
 
-@table(
-    ("cls", "values", "said"),
-    [
-        (Budget, [5], "`Budget` takes keyword arguments only: Budget(max_calls=5)"),
-        (Streak, [2, 3], "`Streak` takes keyword arguments only: Streak(max_same=2, max_failures=3)"),
-        (MyTwoCents, [1], "`MyTwoCents` takes keyword arguments only: MyTwoCents(limit=1)"),
-    ],
-)
+@table(("cls", "values", "said"), [
+    (Budget, [5], "`Budget` takes keyword arguments only: Budget(max_calls=5)"),
+    (Streak, [2, 3], "`Streak` takes keyword arguments only: Streak(max_same=2, max_failures=3)"),
+    (MyTwoCents, [1], "`MyTwoCents` takes keyword arguments only: MyTwoCents(limit=1)"),
+])  # fmt: skip
 def test_a_setting_without_a_name_is_refused_with_the_way_to_write_it(cls: Any, values: list[Any], said: str) -> None:
     with pytest.raises(TypeError) as raised:
         cls(*values)
@@ -118,27 +112,19 @@ def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type
 
 
 @table("mode", ["off", "observe"])
-def test_a_guard_that_is_off_is_as_if_it_were_not_there_and_one_that_observes_shapes_nothing(
+def test_a_guard_or_a_whole_policy_that_is_off_is_not_there_and_one_that_observes_changes_nothing(
     mode: Any, clock: Any
 ) -> None:
-    seen: list[Any] = []
-    policy = Policy([MyTwoCents(limit=1, mode=mode)])
-    session = policy.session("s", clock=clock, on_decision=seen.append)
-    texts = [session.call("t", {"n": n}, ok).to_json() for n in range(2)]
-    assert "cent" not in "".join(texts)
-    assert [len(decision.observed) for decision in seen] == ([0, 1] if mode == "observe" else [0, 0])
-
-
-@table("mode", ["off", "observe"])
-def test_a_whole_policy_can_be_off_or_observe(mode: Any, clock: Any) -> None:
-    seen: list[Any] = []
-    policy = Policy([Budget(max_calls=1), Duplicates(), Streak(max_same=1)], mode=mode)
-    session = policy.session("s", clock=clock, on_decision=seen.append)
-    assert [session.call("t", {}, ok).ok for _ in range(3)] == [True] * 3
-    observed = [[denial.code for denial in decision.observed] for decision in seen]
     refused = ["budget.max_calls", "streak.max_same", "duplicates.window"]
-    assert observed == ([[], refused, refused] if mode == "observe" else [[], [], []])
-    assert not session.exhausted
+    whole = Policy([Budget(max_calls=1), Duplicates(), Streak(max_same=1)], mode=mode)
+    for policy, codes in ((Policy([MyTwoCents(limit=1, mode=mode)]), ["my_two_cents.limit"]), (whole, refused)):
+        seen: list[Any] = []
+        session = policy.session("s", clock=clock, on_decision=seen.append)
+        envelopes = [session.call("t", {}, ok) for _ in range(2)]
+        assert (all(one.ok for one in envelopes), session.exhausted) == (True, None)
+        assert "cent" not in "".join(one.to_json() for one in envelopes)
+        observed = [[denial.code for denial in decision.observed] for decision in seen]
+        assert observed == [[], codes if mode == "observe" else []]
 
 
 def test_settings_are_checked_where_the_guard_is_used() -> None:

@@ -1,11 +1,12 @@
 """
-What `repeats: evidence` refuses, what a user's message frees, and that an empty text of an unknown tool acknowledges.
+What `repeats` refuses and frees, what a user's message frees, and that an empty text of an unknown tool acknowledges.
 """
 
 from typing import Any
 
-from guardrails import Policy, Tool
+from guardrails import Loops, Policy, Tool
 from tests.conftest import FakeClock
+from tests.core.guards.calls import gives
 from tests.core.result.carriers import block
 from tests.tables import table
 
@@ -54,7 +55,27 @@ def test_work_that_is_accepted_again_under_a_new_id_is_told_at_the_second(
     assert ["accepted again" in (hint or "") for hint in hints] == told
 
 
-def test_older_words_of_repeats_still_work() -> None:
-    assert Tool(name="a", polling=True).repeats == "allow"
-    assert Tool(name="a", stable=True).repeats == "evidence"
-    assert Tool(name="a", polling=True, repeats="ask").repeats == "ask"
+@table(("declared", "told", "noted"), [
+    ({"repeats": "allow"}, "The last 3 times, this exact find call gave the same answer.", False),
+    ({"read_only": False}, "The last 2 times, this exact find call ended the same.", True),
+])  # fmt: skip
+def test_same_calls_are_counted_as_far_as_it_matters_and_changes_are_noted_unless_they_are_declared(
+    declared: Any, told: str, noted: bool, clock: Any
+) -> None:
+    rows, hints, kept = [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}], [], []
+    for answers in ([0] * 7, range(3)):
+        with Policy([Loops()], tools=[Tool(name="find", **declared)]).session("s", clock=clock) as session:
+            for page in answers:
+                clock.advance(5)
+                envelope = session.call("find", {"n": 1}, gives({"rows": rows, "page": page, "name": f"Ann {page}"}))
+                hints.append(envelope.next_action_hint)
+            kept.append(bool(session.ledger.read(lambda state, now: state.own.get("evidence"))))
+    assert (hints[6] or "").startswith(told)
+    assert kept == [False, noted]
+
+
+@table(("words", "repeats"), [
+    ({"polling": True}, "allow"), ({"stable": True}, "evidence"), ({"polling": True, "repeats": "ask"}, "ask"),
+])  # fmt: skip
+def test_older_words_of_repeats_still_work(words: Any, repeats: str) -> None:
+    assert Tool(name="a", **words).repeats == repeats

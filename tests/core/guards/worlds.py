@@ -16,58 +16,43 @@ from guardrails import Policy, Tool
 from guardrails.core.decision import Decision
 
 
-NAMES: Final = (
-    ("alpha", "beta"),
-    ("thing_1", "thing_2"),
-    ("view", "act"),
-    ("read_file", "edit_file"),
-    ("list_items", "create_item"),
-    ("get_cart", "add_to_cart"),
-    ("search", "search_replace"),
-    ("fetch_page", "fetch_or_create_page"),
-    ("find_user", "find_and_update_user"),
-    ("get_ticket", "get_next_ticket"),
-    ("lookup", "lookup_then_insert"),
-    ("srv__get_row", "srv__upsert_row"),
-    ("getRow", "putRow"),
-    ("run_tests", "apply_patch"),
+NAMES: Final = tuple(
+    pair.split()
+    for pair in [
+        "alpha beta",
+        " thing_1 thing_2",
+        " view act",
+        " read_file edit_file",
+        " list_items create_item",
+        " get_cart add_to_cart",
+        "\n    search search_replace",
+        " fetch_page fetch_or_create_page",
+        " find_user find_and_update_user",
+        " get_ticket get_next_ticket",
+        "\n    lookup lookup_then_insert",
+        " srv__get_row srv__upsert_row",
+        " getRow putRow",
+        " run_tests apply_patch",
+    ]
 )
 """(look, work)"""
 REPLIES: Final = ("ok", "", "done: {}", "updated", None)
 STEPS: Final = 48
 
 
-@dataclass
 class World:
     """
     Objects by name, and what each look showed the last time: the versions that differ since are what a refusal hides.
     """
 
-    seed: int
-    dice: random.Random
-    versions: dict[str, int] = field(default_factory=dict)
-    shown: dict[str, int] = field(default_factory=dict)
-    declared: bool = False
-    shell: bool = False
-    names: tuple[str, str] = NAMES[0]
-    takes: float = 1.0
-    reply: str | None = "ok"
-    fails: float = 0.0
-
-    @classmethod
-    def of(cls, seed: int) -> "World":
-        """
-        The world of a *seed*.
-        """
-        dice = random.Random(seed)
-        world = cls(seed, dice, {f"o{n}": dice.randrange(2) for n in range(dice.randint(1, 4))})
-        world.shell = dice.random() < 0.25
-        world.names = dice.choice(NAMES)
-        world.declared = dice.random() < 0.3
-        world.takes = dice.choice((1.0, 1.0, 0.7, 0.3, 0.1))
-        world.fails = dice.choice((0.0, 0.0, 0.2))
-        world.reply = dice.choice(REPLIES)
-        return world
+    def __init__(self, seed: int) -> None:
+        self.seed, self.dice = seed, random.Random(seed)
+        chance, choice = self.dice.random, self.dice.choice
+        self.versions = {f"o{n}": self.dice.randrange(2) for n in range(self.dice.randint(1, 4))}
+        self.shown: dict[str, int] = {}
+        self.shell, self.names, self.declared = chance() < 0.25, choice(NAMES), chance() < 0.3
+        self.takes, self.fails = choice((1.0, 1.0, 0.7, 0.3, 0.1)), choice((0.0, 0.0, 0.2))
+        self.reply: str | None = choice(REPLIES)
 
     def look(self, name: str) -> tuple[str, dict[str, Any]]:
         """
@@ -136,20 +121,17 @@ def sessions(world: World, policy: Policy) -> Iterator[tuple[str, str, Decision]
 
 def _plan(dice: random.Random, objects: list[str]) -> list[tuple[str, str]]:
     one, other = dice.choice(objects), dice.choice(objects)
-    look, work = ("look", one), ("work", one)
-    return list(
-        dice.choice(
-            (
-                [look, look, work, look],
-                [look] * dice.randint(1, 5),
-                [look, work] * dice.randint(2, 5),
-                [look, ("look", other), work, look, ("look", other)],
-                [work, ("work", other), look],
-                [look, ("work", other), ("look", other)] * dice.randint(1, 4),
-                [work] * dice.randint(1, 4),
-            )
-        )
+    look, work, elsewhere = ("look", one), ("work", one), ("look", other)
+    plans = (
+        [look, look, work, look],
+        [look] * dice.randint(1, 5),
+        [look, work] * dice.randint(2, 5),
+        [look, elsewhere, work, look, elsewhere],
+        [work, ("work", other), look],
+        [look, ("work", other), elsewhere] * dice.randint(1, 4),
+        [work] * dice.randint(1, 4),
     )
+    return list(dice.choice(plans))
 
 
 @dataclass
@@ -161,9 +143,7 @@ class Harm:
     looks: int = 0
     refused: int = 0
     codes: Counter[str] = field(default_factory=Counter)
-    """Of looks that were refused though their object had changed."""
-    where: list[int] = field(default_factory=list)
-    """The seeds of their worlds."""
+    """Of looks that were refused though their object had changed, with the seeds of their worlds."""
 
 
 def harm(seeds: range, name: str = "default") -> Harm:
@@ -173,7 +153,7 @@ def harm(seeds: range, name: str = "default") -> Harm:
     found = Harm()
     plain = Policy.load(name)
     for seed in seeds:
-        world = World.of(seed)
+        world = World(seed)
         tools = [Tool(name=world.names[0], read_only=True), Tool(name=world.names[1])]
         policy = Policy.load(name, tools=tools) if world.declared and not world.shell else plain
         for kind, of, decision in sessions(world, policy):
@@ -182,6 +162,5 @@ def harm(seeds: range, name: str = "default") -> Harm:
             found.looks += 1
             found.refused += not decision.allowed
             if not decision.allowed and world.shown.get(of, world.versions[of]) != world.versions[of]:
-                found.codes[decision.code or ""] += 1
-                found.where.append(seed)
+                found.codes[f"{decision.code} in {seed}"] += 1
     return found
