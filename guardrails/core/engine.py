@@ -102,18 +102,13 @@ class Engine(NamedTuple):
 
         *clocks* are the times of the scopes, if each has its own.
         """
-        state, life = states[0], self.life
-        scopes: Sequence[Place] = ()
-        if life is not None and not state.run:
-            # One that was forgotten may live again, and counts from 1 then.
-            state.run = life()
-        if len(states) > 1 + self.child:
-            shared = states[1 : len(states) - self.child]
-            if life is not None:
-                for each in shared:
-                    each.run = each.run or life()
-            scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id)
-        moment = Moment(self, state, scopes)
+        shared = states[1 : len(states) - self.child]
+        for each in (states[0], *shared):
+            if not each.run and self.life is not None:
+                # One that was forgotten may live again, and counts from 1 then.
+                each.run = self.life()
+        scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id) if shared else ()
+        moment = Moment(self, states[0], scopes)
         return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
 
     def look(self, look: Callable[[Sequence[Place]], T], states: States, now_ms: int) -> T:
@@ -164,9 +159,9 @@ class Engine(NamedTuple):
         return self.apply(_complete, now_ms, states, clocks, decision, end, plan, now_ms, advised)
 
 
-class Moment:
+class Moment(Place):
     """
-    One moment of a session, in which an event happens: its state, and the places in which it happens, the session first.
+    One moment of a session, in which an event happens there and in its *scopes*.
     """
 
     expired: Expired = ()
@@ -175,18 +170,15 @@ class Moment:
     """(guard, what it raised), once a call is over."""
 
     def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Place]) -> None:
-        self.engine = engine
-        self.chain = chain = engine.chain
-        self.state = state
-        self.scopes = scopes
-        self.own = own = Place("", engine.id, chain, state, state.now_ms)
-        self.places = (own, *scopes)
+        self.name = self.holder = ""
+        self.id, self.chain, self.state, self.now_ms = engine.id, engine.chain, state, state.now_ms
+        self.engine, self.scopes = engine, scopes
 
     def pass_time(self, now_ms: int) -> int:
         """
         Let time pass in the session. Returns its time.
         """
-        now = self.own.now_ms = touch(self.state, now_ms)
+        now = self.now_ms = touch(self.state, now_ms)
         return now
 
     def marks(self) -> dict[str, Any] | None:
@@ -196,11 +188,11 @@ class Moment:
         shares = self.scopes or self.state.family is not None
         return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
 
-    def plan(self, plan: Plan) -> None:
+    def go_by(self, plan: Plan) -> None:
         """
         Let *plan*, the session's of a tool, hold in the session, and in each scope what its chain has for that tool.
         """
-        self.own.plan = plan
+        self.plan = plan
         for scope in self.scopes:
             scope.plan = scope.chain.plan(plan.tool.name)
 
@@ -224,9 +216,9 @@ class Moment:
         if ran and pending.once:
             note_uncertain(state, pending)
         state.n += 1
-        tell_of(self.own, plan, pending, "expire", waited=not ran)
+        tell_of(self, plan, pending, "expire", waited=not ran)
         if not ran:
-            tell_of(self.own, plan, pending, "withdraw")
+            tell_of(self, plan, pending, "withdraw")
         return state.n
 
 
@@ -246,10 +238,10 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
         twin = _open_twin(state, call) if stop is None else None
         if twin is not None:
             return _again(at, call, plan, twin, claims=claims)
-    at.plan(plan)
+    at.go_by(plan)
     facts = Facts(now, plan.tool, plan.cost, plan.tokens, state.present.number)
     if facts.turn == 0 and stop is None and not goes_on(state, call.sig):
-        begin_implied_turn(at.own, facts)
+        begin_implied_turn(at, facts)
     found = _verdicts(at, call, facts) if stop is None else Found([stop])
     if found is not None and found.questions:
         claims_now = False
@@ -279,7 +271,7 @@ def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
         if last is not None and last.status == "error":
             facts.failed = last
     facts.models = at.chain.models.loaded
-    for place in at.places:
+    for place in (at, *at.scopes):
         its, own = place.state, place.plan
         facts.now_ms, facts.holder, facts.known, mine = place.now_ms, place.holder, place.chain.known, its.own.get
         checks = own.fresh_checks if fresh else own.checks
@@ -306,7 +298,7 @@ def _count(at: Moment, call: ToolCall, facts: Facts, found: Found | None) -> Fou
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
     before = []
-    for place in at.places:
+    for place in (at, *at.scopes):
         its, own = place.state, place.plan
         before.append(its.own.copy())
         facts.now_ms, facts.holder = place.now_ms, place.holder
@@ -315,7 +307,7 @@ def _count(at: Moment, call: ToolCall, facts: Facts, found: Found | None) -> Fou
             found = found or Found()
             found.fail(error, name, place, deny=own.deny_on_error and enforced)
     if found is not None and found.denials:
-        for place, remembered in zip(at.places, before, strict=True):
+        for place, remembered in zip((at, *at.scopes), before, strict=True):
             place.state.own = remembered
     return found
 
@@ -343,7 +335,7 @@ def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | N
     if made.envelope is None:
         pending.limit = _used_up(at, facts, whole=state.present.is_whole)
     if at.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
-        made.left_ms = time_left(at.places)
+        made.left_ms = time_left((at, *at.scopes))
     return at.answer(made, found)
 
 
@@ -352,7 +344,7 @@ def _used_up(at: Moment, facts: Facts, *, whole: bool) -> Limit | None:
     Returns the limit that a call, just admitted or over, uses up; what ends the session at once does so. *whole*: no call of the present
     turn is to come.
     """
-    for place in at.places:
+    for place in (at, *at.scopes):
         facts.now_ms, facts.holder, facts.turn_over = place.now_ms, place.holder, whole
         spenders = place.chain.call_spenders
         cause = first_cause(place, spenders, facts)
@@ -389,7 +381,7 @@ def _refuse(at: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: boo
     cause = None
     if turn.number and turn.is_last and state.exhausted is None:
         facts.turn_over = True
-        cause = first_cause(at.own, chain.spenders, facts)
+        cause = first_cause(at, chain.spenders, facts)
     made = Decision(call, state.n, state.now_ms, turn.number, at.engine.id, state.run, claims)
     made.refuse(*found.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
     return at.answer(made, found)
@@ -437,7 +429,7 @@ def _again(at: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims: boo
     waited = twin.stage in ("approved", "suspended")
     if (claims and twin.stage == "running") or (twin.question is not None and not twin.question.binds(call)):
         return _refuse(at, call, plan, Found([at.chain.worded(in_flight(call.tool))]), claims=claims)
-    left_ms = time_left(at.places)
+    left_ms = time_left((at, *at.scopes))
     if twin.stage == "parked" or not (claims or waited):
         at.scopes = ()
         made = Decision.again(call, twin, own, state.run)
@@ -534,7 +526,7 @@ def _complete(
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
-    at.plan(plan)
+    at.go_by(plan)
     pending = _running(state, decision)
     unknown = _settle(at, plan, pending, end, decision, facts)
     envelope = Envelope.of(end, end.rendered) if own is None else own.shown(end.rendered)
@@ -551,7 +543,7 @@ def _complete(
     if limit is not None:
         envelope.limit(limit[1], finish(limit[0]), limit[0] if names_turns(limit[0]) else None)
     shows = chain.form != "merged" and "progress" not in chain.left_out
-    envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
+    envelope.close(chain.left_out, progress((at, *at.scopes), near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
     made.marks = at.marks()
@@ -594,7 +586,7 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
         entry.result_hash, entry.steady, entry.came = end.hash, end.steady, end.came
         if unknown:
             note_uncertain(state, pending)
-    for place in at.places:
+    for place in (at, *at.scopes):
         its, own = place.state, place.plan
         its.n += 1
         if place.name:
@@ -613,7 +605,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
     Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
     failed = outcome.error_type is not None
-    for place in at.places:
+    for place in (at, *at.scopes):
         its, own, code = place.state, place.plan, envelope.code
         facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
         for name, key, _, shape in own.shapes if failed else own.success_shapes:
@@ -626,7 +618,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
                 at.errors += (failure(error, place.code(name)),)
         if place.name and envelope.code != code:
             envelope.code = place.code(envelope.code or "")
-    for place in at.places if failed and envelope.retryable else ():
+    for place in (at, *at.scopes) if failed and envelope.retryable else ():
         facts.now_ms, facts.holder = place.now_ms, place.holder
         values = {"tool": call.tool, "sig": call.sig}
         tell(place.state, place.plan.on, "advised", values, facts)

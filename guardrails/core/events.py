@@ -104,7 +104,7 @@ def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
     if values.get("uncharged"):
         _release_in(at, {"guess": True})
     facts = Facts(at.pass_time(now_ms), turn=state.present.number, turn_over=True, least=chain.least)
-    _end(at.own, facts)
+    _end(at, facts)
     tell(state, chain.on, "turn", values, facts)
     end_turn(state, values["calls"])
     return None
@@ -127,8 +127,8 @@ def _request(at: Moment, values: Values, now_ms: int) -> Happened:
     """
     estimate = values.get("estimate")
     cost, tokens = estimate or (0, 0)
-    at.own.now_ms = time_of(at.state, now_ms)
-    refused = exhausted_by(at.places, request=True, cost=cost, tokens=tokens)
+    at.now_ms = time_of(at.state, now_ms)
+    refused = exhausted_by((at, *at.scopes), request=True, cost=cost, tokens=tokens)
     more = {"n": at.state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
     _everywhere(at, now_ms, "request", {**values, "estimate": estimate, **more})
     return _happened(at, refused=refused)
@@ -139,7 +139,7 @@ def _everywhere(at: Moment, now_ms: int, name: str, values: Values) -> None:
     Count something in the session and in each of its scopes alike.
     """
     at.pass_time(now_ms)
-    for place in at.places:
+    for place in (at, *at.scopes):
         _count(place, name, values)
     _number(at)
 
@@ -157,7 +157,7 @@ def _release_in(at: Moment, values: Values) -> None:
     """
     Give back what a model request holds, everywhere.
     """
-    for place in at.places:
+    for place in (at, *at.scopes):
         tell(place.state, place.chain.on, "release", values, Facts(place.now_ms, holder=place.holder))
     _number(at)
 
@@ -215,7 +215,7 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
         approve(pending, now)
     else:
         drop(state, pending, "refuse")
-    tell_of(at.own, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
+    tell_of(at, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
     _let_go(at, pending, "approve" if yes else "refuse")
 
 
@@ -223,7 +223,7 @@ def _let_go(at: Moment, pending: Pending, event: str) -> None:
     """
     Let what happened to an admission happen in the scopes too; guards take back what they counted of a call that never ran.
     """
-    for place in at.places:
+    for place in (at, *at.scopes):
         if place.name:
             move_in(place.state, pending, event)
         if event in ("refuse", "withdraw"):
@@ -251,10 +251,10 @@ def _release(at: Moment, values: Values, now_ms: int) -> None:
         release(state, values["child"], values["used"])
     elif "request" in values:
         _release_in(at, values)
-        _end(at.own, Facts(now, turn=state.present.number, least=chain.least))
+        _end(at, Facts(now, turn=state.present.number, least=chain.least))
     elif (pending := _of(state, values)) is not None and withdraw(state, pending):
         _let_go(at, pending, "withdraw")
-        _reopen(at.own)
+        _reopen(at)
     else:
         _note(at, values, now_ms)
 
@@ -294,7 +294,7 @@ def _policy(at: Moment, values: Values, now_ms: int) -> None:
     From now on another policy holds: a session that was ended by a limit goes on if that is not used up any more.
     """
     _note(at, values, now_ms)
-    _reopen(at.own)
+    _reopen(at)
 
 
 def _reopen(own: Place) -> None:
@@ -313,7 +313,7 @@ def _extend(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     SessionError for a limit that the policy does not set.
     """
     if "scope" not in values:
-        return _raise_in(at.own, values, now_ms)
+        return _raise_in(at, values, now_ms)
     chosen = [scope for scope in at.scopes if scope.name == values["scope"]]
     if not chosen:
         raise SessionError(f"the session is in no scope `{values['scope']}`")
@@ -372,14 +372,12 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> Happened | dict[str, in
         state.reserved[child] = {}
         return _happened(at, {}, (refused.code, chain.worded(refused).message))
     if present is None or more:
-        left = _left(at.own, now)
+        left = _left(at, now)
         for name, amount in values["amounts"].items():
             if (available := left[name]) is not None and amount > available:
                 asked = f"{LIMITS[name].setting} {LIMITS[name].shown(amount)}{' more' if more else ''}"
                 raise SessionError(f"`{child}` asks for {asked}, {LIMITS[name].shown(available)} is left")
-        present = (
-            _raised(present, values["amounts"]) if present is not None else _share(at.own, child, values, left, now)
-        )
+        present = _raised(present, values["amounts"]) if present is not None else _share(at, child, values, left, now)
         tell(state, chain.on, "reserve", values, Facts(now))
     touch(state, now_ms)
     state.reserved[child] = present

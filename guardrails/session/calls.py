@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from logging import INFO
-from os import path, urandom
+from os import path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +34,7 @@ from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import MICRO, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
 
-from .ledger import Ledger, grow
+from .ledger import Ledger, grow, new_id
 from .steps import Execute, Steps, Store, Wait, drive, is_cancellation
 
 
@@ -195,7 +195,7 @@ class Calls:
             tool, call_id = checked(tool, call_id, execute)
             plan = ledger.plan(tool)
         spec, labels = plan.arguments or self.specs.get(tool), plan.tool.labels
-        call = tool_call(tool, arguments, call_id or urandom(8).hex(), spec, labels)
+        call = tool_call(tool, arguments, call_id or new_id(), spec, labels)
         if plan.locates:
             call.places = places_of(plan.locates, call, plan.tool)
         now = ledger.time()

