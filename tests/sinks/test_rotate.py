@@ -13,7 +13,6 @@ import pytest
 from guardrails.sinks import JsonLines, ReadReport, Record, by_session, read
 from guardrails.sinks.rotate import rotated
 from tests.sinks.conftest import numbers, run, together
-from tests.tables import table
 
 
 def test_a_file_that_would_grow_too_large_is_renamed_and_all_are_read_in_order(path: Path) -> None:
@@ -81,12 +80,6 @@ def test_broken_lines_are_skipped_and_noted(path: Path) -> None:
     report = ReadReport()
     assert [record["n"] for record in read(path, report)] == [1, 4, 5, 6]
     assert report == ReadReport(lines=10, broken=[3, 4, 5, 7, 9])
-
-
-@table("number", [2**63, 2**64 - 1, 2**64, 10**30, -(2**63), -(2**63) - 1, -(10**19), 10**19])
-def test_integers_of_any_length_come_back_exact(path: Path, number: int) -> None:
-    path.write_text(json.dumps({"sig": -5123456789012345678, "number": number}))
-    assert list(read(path)) == [{"sig": -5123456789012345678, "number": number}]
 
 
 def test_records_by_session_are_in_the_order_of_their_number() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, SqliteStore, Tool, by_session, read
+from guardrails import by_session, read
 from guardrails.stores.persistence import PersistentStore
 from guardrails.stores.places import store_at
 from tests.stores.postgres_server import shared as shared_postgres
@@ -178,15 +178,6 @@ def test_what_many_processes_did_at_once_is_in_their_records(place: Place, tmp_p
     assert len(sessions) == 8
     numbers = [record["scopes"]["user"][2] for records in sessions.values() for record in records]
     assert sorted(numbers) == list(range(1, 17))
-
-
-def test_a_budget_of_a_session_holds_over_processes_one_after_the_other(tmp_path: Path, clock: Any) -> None:
-    policy = Policy([Budget(max_calls=3)], tools=[Tool(name="pay")])
-    codes = []
-    for n in range(5):
-        with SqliteStore(tmp_path / "state.db") as store:
-            codes.append(policy.session("s", store=store, clock=clock).call("pay", {"n": n}, lambda *_: "ok").code)
-    assert codes == [None] * 3 + ["budget.max_calls"] * 2
 
 
 def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(place: Place, tmp_path: Path) -> None:

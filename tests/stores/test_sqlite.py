@@ -2,7 +2,6 @@
 Sessions in a file: what only this store does, and what faults do to it.
 """
 
-import gc
 import os
 import signal
 import sqlite3
@@ -20,6 +19,7 @@ from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
 from guardrails.core.packing import VERSION
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.sqlite import APPLICATION_ID
+from tests.tables import table
 
 
 def spend(states: list[SessionState]) -> list[int]:
@@ -65,14 +65,6 @@ def test_a_new_file_and_what_stands_beside_it_are_the_owners_alone(path: Path, u
     assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm"), 0o600)
 
 
-@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
-def test_a_link_that_nothing_can_close_any_more_is_let_go_in_silence(path: Path) -> None:
-    store: Any = SqliteStore(path)
-    store._slots[0].link = object()
-    del store
-    gc.collect()
-
-
 def test_what_one_store_changed_another_finds_though_it_had_the_state_before(store: SqliteStore, path: Path) -> None:
     with SqliteStore(path) as other:
         counts = [where.update(["a", "b"], spend) for where in (store, other, store, store, other)]
@@ -100,6 +92,7 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no database": (lambda path: path.write_text("# Notes\n" * 200), "is damaged, or no database"),
     "a folder": (lambda path: path.mkdir(), "cannot be opened"),
+    "in a folder that is not there": (lambda path: path.parent.rmdir(), "cannot be opened: its folder must be there"),
 }
 
 
@@ -113,11 +106,6 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_was(
     with pytest.raises(StoreError, match=said):
         SqliteStore(path)
     assert (path.read_bytes() if path.is_file() else None) == before
-
-
-def test_a_missing_folder_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"not/there\.db` cannot be opened: its folder must be there"):
-        SqliteStore(tmp_path / "not" / "there.db")
 
 
 def test_a_damaged_page_is_an_error_and_not_a_new_session(store: SqliteStore, path: Path) -> None:
@@ -145,7 +133,7 @@ def test_a_damaged_state_is_an_error_that_names_it_and_harms_no_other(
     assert store.update(["a"], spend) == [1]
 
 
-UNREADABLE: Any = pytest.mark.parametrize(
+@table(
     ("state", "said"),
     [
         (
@@ -155,37 +143,29 @@ UNREADABLE: Any = pytest.mark.parametrize(
         ("x'01000000'", f"is of version 1, and this version of the library reads {VERSION}"),
         ("x''", "cannot be read"),
     ],
-    ids=["newer", "older", "damaged"],
 )
-
-
-@UNREADABLE
-@pytest.mark.parametrize("on_error", ["deny", "allow"])
-@pytest.mark.parametrize(("key", "whose"), [("s", "`s`"), ("/user/u1", "the scope `user` of `u1`")])
+@table("on_error", ["deny", "allow"])
+@table(("key", "whose"), [("s", "`s`"), ("/user/u1", "the scope `user` of `u1`")])
 def test_a_state_that_cannot_be_read_never_lets_a_call_run_without_limits(
     key: str, whose: str, on_error: Any, state: str, said: str, path: Path, clock: Any
 ) -> None:
     policy = Policy([Budget(max_calls=3)], scopes={"user": [Budget(max_calls=5)]}, on_error=on_error)
-    ran: list[int] = []
     with SqliteStore(path) as store:
+        store.forget("s")
+        store.forget("/user/u1")
         session = policy.session("s", store=store, clock=clock, scopes={"user": "u1"})
-        assert session.call("t", {"n": 0}, lambda *_: ran.append(0)).ok
+        assert session.call("t", {"n": 0}, lambda *_: "ran").ok
         raw(path, f"UPDATE states SET state = {state} WHERE key = '{key}'")
-        refused = session.call("t", {"n": 1}, lambda *_: ran.append(1))
-        assert (refused.code, refused.status, ran) == ("store.unreadable", "denied", [0])
+        refused = session.call("t", {"n": 1}, lambda *_: "ran")
+        assert (refused.code, refused.status) == ("store.unreadable", "denied")
         assert f"the state of {whose} cannot be read" in (refused.message or "")
         assert str(path) not in refused.to_json()
-        for ask in (
-            lambda: session.exhausted,
-            lambda: session.charge(model="m", cost_usd=1),
-            lambda: session.ledger.progress,
-        ):
-            with pytest.raises(
-                StateUnreadable, match=f"the state of {whose} .*{said}.*`forget` it only to start it afresh"
-            ):
+        told = f"the state of {whose} .*{said}.*`forget` it only to start it afresh"
+        for ask in (lambda: session.exhausted, lambda: session.charge(model="m", cost_usd=1)):
+            with pytest.raises(StateUnreadable, match=told):
                 ask()
         store.forget(key)
-        assert session.call("t", {"n": 1}, lambda *_: ran.append(1)).ok
+        assert session.call("t", {"n": 1}, lambda *_: "ran").ok
 
 
 def test_a_result_is_not_lost_where_its_state_cannot_be_read_any_more(path: Path, clock: Any) -> None:
@@ -262,49 +242,6 @@ shutil.rmtree(folder)
     assert "new.db` cannot be opened: its folder must be there, and this process must be allowed to write it" in second
 
 
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_process_that_is_forked_inside_of_an_update_is_told_so(store: SqliteStore, path: Path) -> None:
-    def fork(states: list[SessionState]) -> int:
-        spend(states)
-        return os.fork()
-
-    refused = 0
-    while True:
-        try:
-            child = store.update(["a"], fork if not refused else spend)
-        except StoreError as error:
-            refused += "was forked in the middle of an update" in str(error)
-            if refused == 2:
-                os._exit(0)
-        else:
-            break
-    if child == 0:
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0  # type: ignore[arg-type]
-    assert store.update(["a"], spend) == [2]
-
-
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_parent_and_its_forked_children_count_together(store: SqliteStore) -> None:
-    store.update(["a"], spend)
-    children = []
-    for _ in range(3):
-        child = os.fork()
-        if child == 0:
-            signal.alarm(20)
-            for _ in range(20):
-                store.update(["a"], spend)
-            os._exit(0)
-        children.append(child)
-        store.update(["a"], spend)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
-    assert store.update(["a"], spend) == [1 + 3 + 60 + 1]
-
-
 def test_old_sessions_are_pruned_and_the_file_shrinks(path: Path, clock: Any) -> None:
     store = SqliteStore(path, clock=clock)
 
@@ -368,33 +305,6 @@ def test_what_was_committed_before_kill_9_is_there_afterwards(path: Path) -> Non
             found = store.update(["a"], lambda states: states[0].calls)
         assert acknowledged <= found <= acknowledged + 1
         acknowledged = found
-
-
-def test_a_call_is_refused_while_the_file_is_locked_and_runs_afterwards(path: Path, clock: Any) -> None:
-    with SqliteStore(path, timeout=0.05) as store:
-        session = Policy([Budget(max_calls=3)]).session("s", store=store, clock=clock)
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        refused = session.call("t", {}, lambda *_: "ran")
-        with pytest.raises(StoreError, match="was locked by others"):
-            session.exhausted  # noqa: B018
-        other.close()
-        assert (refused.code, session.ledger.progress["calls_used"]) == ("store.error", 0)
-        assert session.call("t", {}, lambda *_: "ran").ok
-
-
-def test_where_the_policy_allows_it_calls_go_on_without_the_store(
-    path: Path, clock: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    with SqliteStore(path, timeout=0.01) as store:
-        session = Policy([Budget(max_calls=3)], on_error="allow").session("s", store=store, clock=clock)
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        assert session.call("t", {}, lambda *_: "ran").ok
-        assert not session.exhausted
-        other.close()
-        assert session.ledger.progress["calls_used"] == 0
-    assert "was locked by others" in caplog.text
 
 
 @pytest.mark.system
