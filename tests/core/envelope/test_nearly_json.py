@@ -29,22 +29,7 @@ _NAMES: Final = (
 _SIGNS: Final = """ \n\xa0\u2028\u200b\ufeff\x0b\x00\x85,:;=}{]['\"x\ud800"""
 ATOMS: Final = (*_ATOMS.split(), '"\x1b"', '"\n"', "9" * 5_000)
 NAMES: Final = (*CLAIMS, *_NAMES.split(), "", "\x7f", "is_complete ")
-PIECES: Final = (
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    *_SIGNS,
-    "// c\n",
-    "/* c */",
-    ")]}',",
-    " {}",
-    '{"retryable":true}',
-    '"a":1,',
-)
+PIECES: Final = (*[""] * 7, *_SIGNS, "// c\n", "/* c */", ")]}',", " {}", '{"retryable":true}', '"a":1,')
 
 
 def members_of(some: list[tuple[str, str]]) -> str:

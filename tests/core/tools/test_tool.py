@@ -40,12 +40,6 @@ SCHEMA = {
 }
 
 
-def test_a_tool_of_a_function_has_its_name_first_paragraph_and_parameters() -> None:
-    tool = Tool.of(book, cost_usd=0.2)
-    assert (tool.name, tool.description, tool.cost) == ("book", "Book a room.", 200_000)
-    assert Tool.of(book, name="reserve", description="d").name == "reserve"
-
-
 class Finder:
     """
     Cities.
@@ -55,13 +49,21 @@ class Finder:
         return city
 
 
-def test_partials_and_callable_objects_have_names_too() -> None:
-    partial, finder = Tool.of(functools.partial(book, nights=2)), Tool.of(Finder())
-    assert [(tool.name, tool.description) for tool in (partial, finder)] == [
-        ("book", "Book a room."),
-        ("Finder", "Cities."),
-    ]
-    assert set(partial.openai()["function"]["parameters"]["properties"]) == {"city"}
+@table(
+    ("function", "name", "description", "parameters"),
+    [
+        (book, "book", "Book a room.", {"city", "nights"}),
+        (functools.partial(book, nights=2), "book", "Book a room.", {"city"}),
+        (Finder(), "Finder", "Cities.", {"city"}),
+    ],
+)
+def test_a_tool_of_a_function_has_its_name_first_paragraph_and_parameters(
+    function: Any, name: str, description: str, parameters: set[str]
+) -> None:
+    tool = Tool.of(function, cost_usd=0.2)
+    assert (tool.name, tool.description, tool.cost) == (name, description, 200_000)
+    assert tool.openai()["function"]["parameters"]["properties"].keys() == parameters
+    assert Tool.of(function, name="reserve", description="d").name == "reserve"
 
 
 def test_a_tool_of_a_function_leaves_out_what_the_host_passes(clock: Any) -> None:
@@ -90,12 +92,9 @@ def test_a7_one_definition_gives_the_schema_the_model_sees_and_the_check(paramet
     assert (wrong.status, [error["field"] for error in wrong.errors or []]) == ("validation_error", ["city"])
 
 
-def test_a_tool_without_parameters_takes_any_and_says_so() -> None:
+def test_a_tool_without_parameters_takes_any_and_what_is_no_definition_is_refused() -> None:
     assert Tool(name="t").openai()["function"]["parameters"] == {"type": "object", "properties": {}}
     assert Tool(name="t").arguments() is None
-
-
-def test_parameters_that_are_no_definition_are_a_policy_error(clock: Any) -> None:
     with pytest.raises(PolicyError):
         Tool(name="t", parameters=7).arguments()
 
@@ -117,11 +116,8 @@ def test_an_annotation_never_stands_above_a_declaration() -> None:
     declared = Tool(name="t", read_only=False)
     hint = {"annotations": {"readOnlyHint": True, "idempotentHint": True}}
     assert declared.override(hint) == Tool(name="t", read_only=False, idempotent=True)
+    assert Tool(name="t").override(hint).repeats is None, "what is read-only may still be new each time"
     assert Tool(name="t").override({**hint, "read_only": False}).read_only is False
-
-
-def test_read_only_never_makes_a_tool_stable() -> None:
-    assert Tool(name="status").override({"annotations": {"readOnlyHint": True}}).repeats is None
 
 
 def rules(*entries: tuple[str, dict[str, Any], dict[str, Any]]) -> list[Rule]:

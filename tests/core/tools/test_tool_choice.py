@@ -12,31 +12,23 @@ from tests.tables import table
 
 
 CHAT_NAMED = {"type": "function", "function": {"name": "search"}}
-RESPONSES_NAMED = {"type": "function", "name": "search"}
-CHAT_CUSTOM = {"type": "custom", "custom": {"name": "sql"}}
-RESPONSES_CUSTOM = {"type": "custom", "name": "sql"}
 TOOLS = [{"type": "function", "name": "search"}]
 FORCING: list[Any] = [
-    "required",
-    "any",
-    "search",
-    CHAT_NAMED,
-    RESPONSES_NAMED,
-    CHAT_CUSTOM,
-    RESPONSES_CUSTOM,
+    *(
+        "required",
+        "any",
+        "search",
+        CHAT_NAMED,
+        {"type": "function", "name": "search"},
+        {"type": "tool", "name": "search"},
+    ),
+    *({"type": "custom", "custom": {"name": "sql"}}, {"type": "custom", "name": "sql"}),
     {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": TOOLS}},
     {"type": "allowed_tools", "mode": "required", "tools": TOOLS},
-    {"type": "mcp", "server_label": "docs", "name": "lookup"},
-    {"type": "file_search"},
-    {"type": "shell"},
-    {"type": "tool", "name": "search"},
+    *({"type": "mcp", "server_label": "docs", "name": "lookup"}, {"type": "file_search"}, {"type": "shell"}),
 ]
 FREE: list[Any] = [
-    None,
-    "auto",
-    "none",
-    {"type": "auto"},
-    {"type": "none"},
+    *(None, "auto", "none", {"type": "auto"}, {"type": "none"}),
     {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": TOOLS}},
     {"type": "allowed_tools", "mode": "auto", "tools": TOOLS},
 ]
@@ -50,18 +42,12 @@ def always(choice: ToolChoice) -> Strategy:
     return strategy
 
 
-@table("choice", FORCING)
-def test_c1_a_forcing_choice_is_kept_for_the_first_request_only(choice: ToolChoice) -> None:
-    assert forces(choice)
+@table("choice", FORCING + FREE)
+def test_c1_a_forcing_choice_is_kept_for_the_first_request_only_and_a_free_one_stays(choice: ToolChoice) -> None:
+    forcing = choice in FORCING
+    assert forces(choice) is forcing
     assert next_tool_choice(choice, None, first=True, exhausted=False) == choice
-    assert next_tool_choice(choice, None, first=False, exhausted=False) is None
-
-
-@table("choice", FREE)
-def test_c1_a_free_choice_stays(choice: ToolChoice) -> None:
-    assert not forces(choice)
-    assert next_tool_choice(choice, None, first=True, exhausted=False) == choice
-    assert next_tool_choice(choice, None, first=False, exhausted=False) == choice
+    assert next_tool_choice(choice, None, first=False, exhausted=False) == (None if forcing else choice)
 
 
 def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
@@ -78,8 +64,3 @@ def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
 @given(requested=choices, strategic=st.none() | choices.map(always), first=st.booleans())
 def test_c2_an_exhausted_session_says_none_above_everything(requested: Any, strategic: Any, first: bool) -> None:
     assert next_tool_choice(requested, strategic, first=first, exhausted=True) == "none"
-
-
-@given(requested=choices)
-def test_c1_no_choice_forces_twice(requested: Any) -> None:
-    assert not forces(next_tool_choice(requested, None, first=False, exhausted=False))
