@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from guardrails import Policy, PolicyError, Retryable
 from guardrails.core.retries.model import MAX_BYTES
 from guardrails.core.retries.serving import RETRIES
 from guardrails.policy.models import CHECK_MS, ModelFiles, cold_model, read_model
 from guardrails.stores.places import write_whole
 from tests.core.retries.conftest import text
+from tests.tables import table
 
 
 def names(files: ModelFiles) -> list[str]:
@@ -84,3 +86,25 @@ def test_a_file_that_was_deleted_leaves_what_was_loaded(path: Path) -> None:
     path.unlink()
     files.refresh(CHECK_MS)
     assert names(files) == before
+
+
+def test_a_model_is_relative_to_the_policy_file_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "base.yaml").write_text("version: 1\nretryable: {model: ../models/base.json}\n")
+    (tmp_path / "own.yaml").write_text(
+        "version: 1\nextends: base/base.yaml\ntools:\n  - match: pay\n    retryable: {model: pay.json}\n"
+    )
+    policy = Policy.load(tmp_path / "own.yaml")
+    assert policy.model_files is not None
+    found = [Path(path) for path in policy.model_files.loaded]
+    assert found == [tmp_path / "base" / "../models/base.json", tmp_path / "pay.json"]
+    chain = policy.chain
+    own = next(guard for guard in chain.plan("pay").guards if isinstance(guard, Retryable))
+    assert own.model == str(tmp_path / "pay.json")
+
+
+@table("written", ["''", "3", "[a]"])
+def test_a_model_that_is_no_name_is_a_mistake(written: str, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(f"version: 1\nretryable: {{model: {written}}}\n")
+    with pytest.raises(PolicyError, match="model"):
+        Policy.load(tmp_path / "own.yaml")

@@ -77,18 +77,16 @@ def _exact(value: object, form: str, units: Mapping[str, int], bare: int) -> Dec
     return Decimal(str(value)) * bare if number else None
 
 
-Duration = Annotated[
-    float,
-    FromText(
-        duration_s, {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
-    ),
-]
-"""A setting in seconds that may be written `30s`; constraints such as `Gt(0)` are in seconds."""
+def _of_text(parse: Callable[[object], float], kind: str, form: str) -> FromText:
+    """
+    Returns the mark of a setting that is a number of a JSON *kind*, or text of a *form*.
+    """
+    return FromText(parse, {"anyOf": [{"type": kind, "minimum": 0}, {"type": "string", "pattern": form}]})
 
-ByteSize = Annotated[
-    int,
-    FromText(byte_size, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": _SIZE_PATTERN}]}),
-]
+
+Duration = Annotated[float, _of_text(duration_s, "number", DURATION_PATTERN)]
+"""A setting in seconds that may be written `30s`; constraints such as `Gt(0)` are in seconds."""
+ByteSize = Annotated[int, _of_text(byte_size, "integer", _SIZE_PATTERN)]
 """A setting in bytes that may be written `64KiB`; constraints are in bytes."""
 
 

@@ -115,16 +115,12 @@ def test_habits_of_older_dialects_are_read(schema: Any, right: list[Any], wrong:
     assert [given for given in wrong if not arguments.check({"a": given})[1]] == []
 
 
-def test_a_required_property_is_required() -> None:
+def test_a_required_property_is_required_and_a_named_older_draft_keeps_its_tuples() -> None:
     fields = {"a": {"type": "integer", "required": True}, "b": {}, "required": {"required": True, "nullable": True}}
     arguments = arguments_of({"type": "object", "properties": fields, "required": ["b"]})
     assert arguments.schema()["required"] == ["a", "required", "b"]
     assert [problem.field for problem in arguments.check({})[1]] == ["a", "required", "b"]
-
-
-def test_a_named_older_draft_keeps_its_tuples() -> None:
-    items = {"type": "array", "items": [{"type": "integer"}]}
-    draft = "http://json-schema.org/draft-07/schema#"
+    items, draft = {"type": "array", "items": [{"type": "integer"}]}, "http://json-schema.org/draft-07/schema#"
     arguments = arguments_of({"$schema": draft, "type": "object", "properties": {"a": items}})
     assert [bool(arguments.check({"a": each})[1]) for each in ([1], ["x"])] == [False, True]
 

@@ -3,6 +3,7 @@ JSON text without control characters.
 """
 
 import json
+import re
 
 from typing import Any
 
@@ -55,3 +56,21 @@ def test_d9_texts_lose_their_control_characters_and_nothing_else_changes(value: 
 )
 def test_escapes_that_are_none_stay_and_names_are_never_made_equal(text: str, expected: str) -> None:
     assert cleaned(text) == expected
+
+
+@table(("text", "clean"), [
+    ("a\x00b\x7fc\x1bd\x0be", "abcde"), ("line\r\n\ttab", "line\r\n\ttab"), ("\x00é\x1f", "é"), ("a\ud800b", "a\ufffdb"),
+    ("\ud83d\ude00", "\N{GRINNING FACE}"), ("caf\u00e9 \u0085", "caf\u00e9 \u0085"), ("", ""),
+])  # fmt: skip
+def test_d9_control_characters_are_stripped_and_newline_return_and_tab_kept(text: str, clean: str) -> None:
+    assert sanitise(text) == clean
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_d9_sanitised_text_always_encodes_and_has_no_control_characters(text: str) -> None:
+    clean = sanitise(text)
+
+    clean.encode()
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", clean)
+    assert sanitise(clean) == clean
+    assert re.sub(r"[^\n\r\t]", "", clean) == re.sub(r"[^\n\r\t]", "", text)

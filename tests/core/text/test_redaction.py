@@ -2,7 +2,6 @@
 What a model gets to read of an error text.
 """
 
-import re
 import time
 import timeit
 import traceback
@@ -14,7 +13,6 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.text.control import sanitise
 from guardrails.core.text.redaction import REDACTED, SCAN_CHARS, redact, secrets_out, without_secrets
 from guardrails.core.text.traces import untraced
 from tests.tables import table
@@ -203,32 +201,7 @@ def seconds(text: str) -> float:
 
 
 @table("part", EVIL)
-def test_the_time_for_a_megabyte_is_that_for_what_is_looked_at(part: str) -> None:
-    looked_at = part * (2 * SCAN_CHARS // len(part))
-
-    assert seconds(part * (2**20 // len(part))) < 6 * seconds(looked_at) + 0.05
-
-
-@table("part", EVIL)
 def test_the_time_grows_with_the_text_and_not_with_its_square(part: str) -> None:
     small, large = (part * (size // len(part)) for size in (SCAN_CHARS // 8, 2 * SCAN_CHARS))
 
     assert seconds(large) < 64 * seconds(small) + 0.02  # 16 times the text; the square would be 256
-
-
-@table(("text", "clean"), [
-    ("a\x00b\x7fc\x1bd\x0be", "abcde"), ("line\r\n\ttab", "line\r\n\ttab"), ("\x00é\x1f", "é"), ("a\ud800b", "a\ufffdb"),
-    ("\ud83d\ude00", "\N{GRINNING FACE}"), ("caf\u00e9 \u0085", "caf\u00e9 \u0085"), ("", ""),
-])  # fmt: skip
-def test_d9_control_characters_are_stripped_and_newline_return_and_tab_kept(text: str, clean: str) -> None:
-    assert sanitise(text) == clean
-
-
-@given(st.text(st.characters(exclude_categories=[])))
-def test_d9_sanitised_text_always_encodes_and_has_no_control_characters(text: str) -> None:
-    clean = sanitise(text)
-
-    clean.encode()
-    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", clean)
-    assert sanitise(clean) == clean
-    assert re.sub(r"[^\n\r\t]", "", clean) == re.sub(r"[^\n\r\t]", "", text)

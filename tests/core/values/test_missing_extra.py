@@ -136,39 +136,26 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
         assert ": pip install " in line
 
 
+TRY = "try:\n    {}\nexcept ImportError as error:\n    print(error)"
+GOES_ON = {
+    "prices": (
+        "genai_prices",
+        "from guardrails.core.values.usage import Usage, listed_price\n"
+        "print(listed_price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)",
+    ),
+    "shell": (
+        "tree_sitter_bash",
+        "from guardrails import Policy, PolicyError as ImportError, Shell\n"
+        + TRY.format("Policy([Shell(deny=['rm'])])"),
+    ),
+    "openai": (
+        "openai",
+        "from guardrails.agent.settings import client_of\n" + TRY.format("client_of('http://127.0.0.1:9').__enter__()"),
+    ),
+}
+
+
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("package", "code", "said"),
-    [
-        (
-            "genai_prices",
-            (
-                "from guardrails.core.values.usage import listed_price\n"
-                "from guardrails.core.values.usage import Usage\n"
-                "print(listed_price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)"
-            ),
-            install("prices"),
-        ),
-        (
-            "tree_sitter_bash",
-            (
-                "from guardrails import Policy, PolicyError, Shell\n"
-                "try:\n    Policy([Shell(deny=['rm'])])\n"
-                "except PolicyError as error:\n    print(error)"
-            ),
-            install("shell"),
-        ),
-        (
-            "openai",
-            (
-                "from guardrails.agent.settings import client_of\n"
-                "try:\n    client_of('http://127.0.0.1:9').__enter__()\n"
-                "except ImportError as error:\n    print(error)"
-            ),
-            install("openai"),
-        ),
-    ],
-    ids=["prices", "shell", "openai"],
-)
-def test_what_goes_on_without_a_package_says_what_installs_it(package: str, code: str, said: str) -> None:
-    assert said in without(package, code)
+@pytest.mark.parametrize("extra", GOES_ON)
+def test_what_goes_on_without_a_package_says_what_installs_it(extra: str) -> None:
+    assert install(extra) in without(*GOES_ON[extra])
