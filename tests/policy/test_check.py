@@ -46,6 +46,8 @@ def mistakes(*guards: Any, **settings: Any) -> list[str]:
 def test_a_list_becomes_a_tuple_only_where_the_setting_is_one() -> None:
     made: Any = Policy([Words(words=["a"], either=["b"])]).chain.guards[0]  # type: ignore[arg-type]
     assert (made.words, made.either) == (["a"], ("b",))
+    written: Any = Budget(max_elapsed="10m")  # type: ignore[arg-type]
+    assert Policy([written]).chain.guards[0].settings() == {"max_elapsed": 600.0}
 
 
 def test_a_setting_may_be_an_object_and_one_that_cannot_be_checked_is_named() -> None:

@@ -69,22 +69,6 @@ def test_every_guard_has_its_key() -> None:
     assert {cls.name for cls in GUARDS} <= keys.keys()
 
 
-def test_mistakes_of_every_kind_are_told_at_once(tmp_path: Path) -> None:
-    text = """version: 1
-budget: {max_cost_usd: 1, final_answer_reserve_usd: 1}
-tools:
-  - {match: "b[", parameters: {type: strng}}
-messages:
-  budget.max_cals: {message: x}
-  streak.max_same: {message: $n}
-  nope.code: {message: x}
-"""
-    with pytest.raises(PolicyError) as error:
-        load(text, tmp_path)
-    places = [mistake.partition("policy.yaml:")[2].partition(": ")[0] for mistake in error.value.mistakes]
-    assert places == ["2:9", "4:13", "4:31", "6:3", "7:30", "8:3"]
-
-
 def test_words_for_a_guard_of_ones_own_need_that_guard(tmp_path: Path) -> None:
     text = "version: 1\nmessages: {mine.limit: {message: no}}\n"
     with pytest.raises(PolicyError, match=r"policy\.yaml:2:12: no guard says `mine\.limit`"):

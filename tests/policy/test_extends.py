@@ -83,23 +83,6 @@ def test_the_rules_of_a_file_stand_before_those_of_what_it_extends(tmp_path: Pat
         assert rules_of(tmp_path, a=a, b=b, c=c, own=own) == found, own
 
 
-def test_a_rule_overrides_what_is_said_of_the_same_tool_key_by_key(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text(
-        "version: 1\ntools: [{match: refund, idempotent: false, timeout: 9s, budget: {max_calls: 3}}]\n"
-    )
-    (tmp_path / "own.yaml").write_text(
-        "version: 1\nextends: ./base.yaml\ntools: [{match: ref*, timeout: 5s, budget: {max_calls: 1}}]\n"
-    )
-    policy = Policy.load(tmp_path / "own.yaml")
-    tool = policy.chain.plan("refund").tool
-
-    with policy.session("s") as session:
-        ran = [session.call("refund", {"id": n}, lambda tool, arguments: "done").status for n in range(2)]
-
-    assert (tool.idempotent, tool.timeout) == (False, 5)
-    assert ran == ["success", "denied"]
-
-
 def test_a_mistake_in_a_rule_is_told_once_with_its_number_among_all(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("version: 1\ntools: [{match: a}, {match: b, timeout: soon}]\n")
     (tmp_path / "own.yaml").write_text(

@@ -101,12 +101,6 @@ def test_every_mistake_is_told_at_once() -> None:
     assert [said for said, start in zip(found, expected, strict=True) if not said.startswith(start)] == []
 
 
-def test_lists_and_durations_are_taken_as_people_write_them() -> None:
-    written: Any = Budget(max_elapsed="10m")  # type: ignore[arg-type]
-    policy = Policy([written, ToolFilter(deny=["rm"])])  # type: ignore[arg-type]
-    assert [guard.settings() for guard in policy.chain.guards] == [{"deny": ("rm",)}, {"max_elapsed": 600.0}]
-
-
 @table("tool", ["search", 7, partial(search, "x"), None])
 def test_what_is_no_tool_is_refused_for_a_policy_and_for_a_session(tool: Any) -> None:
     assert "is no tool" in mistakes(tools=[tool])[0]

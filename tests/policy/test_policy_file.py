@@ -173,13 +173,6 @@ def test_a_file_without_a_readable_version_is_refused(text: str, expected: str) 
     assert mistakes_of(text) == [expected]
 
 
-def test_on_no_and_yes_are_text_where_text_is_wanted() -> None:
-    policy = loads("version: 1\nmode: off\ntools: [{match: no}, {match: on}]\n")
-
-    assert policy.chain.mode == "off"
-    assert [rule.match for rule in policy.chain.rules] == [("no",), ("on",)]
-
-
 def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file_but_of_what_is_replaced(
     tmp_path: Path,
 ) -> None:

@@ -45,10 +45,6 @@ def test_a_failure_is_judged_by_the_latest_calls(earlier: list[Settled], expecte
     assert {name: made[name] for name in expected} == expected
 
 
-def test_a_call_that_cannot_be_signed_is_no_attempt_of_another() -> None:
-    assert seen(call(sig=None), call(sig=None)).attempt == 0
-
-
 @table(
     "calls, since",
     [

@@ -4,7 +4,6 @@ What a model gets to read of an error text.
 
 import time
 import timeit
-import traceback
 
 from typing import Any
 
@@ -150,13 +149,6 @@ def test_a_secret_that_the_cut_goes_through_does_not_show(shift: int) -> None:
     assert secret[6:12] not in redact(text, limit=10 * SCAN_CHARS)
 
 
-def test_a_traceback_shrinks_to_its_last_line() -> None:
-    text = 'tool failed: Traceback (most recent call last):\n  File "/srv/x.py", line 1, in f\n    g()\nValueError: no such id'
-
-    assert redact(text) == "tool failed:\nValueError: no such id"
-    assert redact(text, keep_traceback=True) == text
-
-
 NOTEBOOK = f"""{"-" * 75}
 TimeoutError                              Traceback (most recent call last)
 Cell In[3], line 4
@@ -177,16 +169,8 @@ PLAIN = 'Traceback (most recent call last):\n  File "/x.py", line 1, in f\n    g
 ])  # fmt: skip
 def test_of_a_stack_trace_the_line_that_names_the_error_stays(text: str, left: str) -> None:
     assert untraced(text) == left
-
-
-def test_no_frame_of_an_exception_group_stays() -> None:
-    try:
-        raise ExceptionGroup("several", [ValueError("one"), KeyError("two")])
-    except ExceptionGroup:
-        left = untraced(traceback.format_exc())
-
-    assert "File" not in left
-    assert "several" in left
+    assert redact(text) == left.strip()
+    assert redact(text, keep_traceback=True) == text.strip()
 
 
 # The cost of `redact` is bounded by what it looks at, whatever the text is made of.

@@ -23,23 +23,12 @@ TEXTS = st.builds(
 )
 NUMBERS = st.integers() | st.integers(2**63, 2**200) | st.floats()
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
-ODD = (
-    st.binary()
-    | st.decimals()
-    | st.datetimes()
-    | st.uuids()
-    | st.frozensets(st.integers() | st.text(max_size=3))
-    | st.builds(object)
-)
+SETS = st.frozensets(st.integers() | st.text(max_size=3))
+ODD = st.one_of(st.binary(), st.decimals(), st.datetimes(), st.uuids(), SETS, st.builds(object))
 KEYS = st.text(CHARACTERS, max_size=8) | st.integers(0, 9) | st.booleans() | st.none() | st.tuples(st.integers())
 VALUES = st.recursive(
     SCALARS | ODD,
-    lambda inner: (
-        st.lists(inner)
-        | st.dictionaries(KEYS, inner)
-        | st.dictionaries(st.text(max_size=5), inner)
-        | st.tuples(inner, inner)
-    ),
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS | st.text(max_size=5), inner) | st.tuples(inner, inner),
     max_leaves=30,
 )
 PLAIN = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 
 from pydantic import BaseModel
 
-from guardrails import Budget, Duplicates, Policy, PolicyError, Rule, Tool, Validation
+from guardrails import Duplicates, Policy, PolicyError, Rule, Tool, Validation
 from guardrails.core.tools.tool import from_annotations
 from tests.tables import table
 
@@ -118,25 +118,6 @@ def test_an_annotation_never_stands_above_a_declaration() -> None:
     assert declared.override(hint) == Tool(name="t", read_only=False, idempotent=True)
     assert Tool(name="t").override(hint).repeats is None, "what is read-only may still be new each time"
     assert Tool(name="t").override({**hint, "read_only": False}).read_only is False
-
-
-def rules(*entries: tuple[str, dict[str, Any], dict[str, Any]]) -> list[Rule]:
-    return [Rule(match=(match,), declared=declared, guards=guards) for match, declared, guards in entries]
-
-
-def test_of_rules_by_glob_the_first_match_wins_key_by_key() -> None:
-    policy = Policy(
-        [Budget(max_calls=100), Duplicates(window=5)],
-        tools=[Tool(name="search_web", cost_usd=1.0, repeats="allow")],
-        rules=rules(
-            ("search_*", {"cost_usd": 0.5}, {"duplicates": {"window": 9}}),
-            ("*", {"cost_usd": 0.1, "read_only": True}, {"duplicates": {"window": 2, "rule": "evidence"}}),
-        ),
-    )
-    plan = policy.chain.plan("search_web")
-    assert (plan.tool.cost_usd, plan.tool.read_only, plan.tool.repeats) == (0.5, True, "allow")
-    assert next(g for g in plan.guards if isinstance(g, Duplicates)) == Duplicates(window=9, rule="evidence")
-    assert policy.chain.plan("other").tool.cost_usd == 0.1
 
 
 def test_a_tool_may_be_observed_while_the_rest_is_enforced(clock: Any) -> None:
