@@ -264,7 +264,7 @@ def _end(call: RecordedCall, came: Came) -> None:
     if carried.text is not None and not (carried.failed and failed is False):
         told = carried.text
     # What a format calls good may still say otherwise, which is judged later.
-    read = None if failed is False else reading_of(told)
+    read = None if failed is False or (failed and kind) else reading_of(told)
     failed = failed or (read is not None and (carried.failed or not read.ok))
     call.has_result, call.is_error, call.result = True, failed, None if came.content is None else told
     if failed and read is not None and kind is None:
