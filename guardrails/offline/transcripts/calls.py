@@ -5,6 +5,9 @@ Calls that somebody's agent made, in one form, and the events that a format make
 Formats hand on the values of a transcript as they are, of whatever type: the join takes of them what has the type that it should have.
 """
 
+import re
+
+from ast import literal_eval
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
@@ -24,8 +27,8 @@ from guardrails.core.values.usage import read_usage
 from .fields import amount, arguments_of, count, text, text_of, time_ms
 
 
-_PLAIN: Final = Carried(None)
-"""A content without a carrier."""
+_PRINTED: Final = re.compile(r"TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")", re.DOTALL)
+"""A block of a result of MCP, as Python prints it."""
 
 
 @dataclass(slots=True)
@@ -138,8 +141,8 @@ class Report:
         """
         Returns the same for another program.
         """
-        more = {"notices": self.notices, "broken_lines": len(self.broken)}
-        return {"read_as": self.read_as, "without_calls": self.without, **more}
+        broken = len(self.broken)
+        return {"read_as": self.read_as, "without_calls": self.without, "notices": self.notices, "broken_lines": broken}
 
 
 class Made(NamedTuple):
@@ -259,7 +262,9 @@ def _end(call: RecordedCall, came: Came) -> None:
     Put a result into *call*. What its format does not say of a failure is read from it, as in a session.
     """
     told, failed, kind = text_of(came.content), came.failed, call.error_type
-    carried = content_of(told) if '"text"' in told else _PLAIN
+    carried = content_of(told) if '"text"' in told else Carried(None)
+    if "[TextContent(" in told[:200] and (blocks := _PRINTED.findall(told)):
+        carried = Carried(None, told.rstrip(")").endswith("isError=True"), "\n".join(map(literal_eval, blocks)))
     # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
     if carried.text is not None and not (carried.failed and failed is False):
         told = carried.text

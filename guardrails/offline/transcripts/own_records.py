@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from guardrails.core.record import newer_version
-from guardrails.core.values.types import MICRO, ErrorType
+from guardrails.core.values.types import MICRO
 
 from .calls import Came, Event, Format, Made, RecordedCall, Values
 from .fields import ERRORS, amount, count, listed, mapping, text, text_of
@@ -25,13 +25,7 @@ from .fields import ERRORS, amount, count, listed, mapping, text, text_of
 
 HASH_DIGITS: Final = 15
 """Hexadecimal digits of a SHA-1 that are kept as evidence: 60 bits."""
-_RENAMED: Final[dict[str, ErrorType]] = {
-    **ERRORS,
-    "server_5xx": "server_error",
-    "stale_state": "precondition",
-    "user_rejected": "cancelled",
-}
-Line = Mapping[str, Any]
+_RENAMED: Final = {"server_5xx": "server_error", "stale_state": "precondition", "user_rejected": "cancelled"}
 
 
 def is_record(value: Any) -> bool:
@@ -44,7 +38,7 @@ def is_record(value: Any) -> bool:
 
 
 def _events(values: Values, file: str) -> Iterator[Event]:
-    lives: defaultdict[tuple[str, str], dict[int, Line]] = defaultdict(dict)
+    lives: defaultdict[tuple[str, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for _, line in values:
         # An event that stands there twice happened once.
         lives[line["session_id"], text(line.get("run")) or ""].setdefault(line["n"], line)
@@ -54,7 +48,7 @@ def _events(values: Values, file: str) -> Iterator[Event]:
         # What is late changes nothing, and may be of another life with the same numbers. The first end of a call counts.
         settled = [line for line in reversed(lines) if line["event"] == "settle" and line.get("late") is not True]
         ends = {of: line for line in settled if type(of := line.get("call_n")) is int}
-        charged: Line = {}
+        charged: Mapping[str, Any] = {}
         for line in lines:
             if line["event"] == "charge":
                 charged = line
@@ -68,7 +62,7 @@ def _events(values: Values, file: str) -> Iterator[Event]:
                 yield Made(call)
 
 
-def _call(session_id: str, run: str, line: Line, charged: Line) -> RecordedCall:
+def _call(session_id: str, run: str, line: Mapping[str, Any], charged: Mapping[str, Any]) -> RecordedCall:
     call = RecordedCall(session_id, line["tool"], line.get("arguments"), turn=count(line.get("turn")), run=run)
     call.id, call.model, call.cost_usd = line.get("id"), charged.get("model"), _dollars(charged.get("cost"))
     if not charged.get("untold"):
@@ -84,7 +78,7 @@ def _call(session_id: str, run: str, line: Line, charged: Line) -> RecordedCall:
     return call
 
 
-def _settle(call: RecordedCall, line: Line) -> None:
+def _settle(call: RecordedCall, line: Mapping[str, Any]) -> None:
     call.is_error, call.is_complete = line.get("status") == "error", _of(bool, line.get("is_complete"))
     call.duration_ms, call.tool_cost_usd = count(line.get("duration_ms")), _dollars(line.get("cost"))
     call.plain_hash, call.masked_hash = _of(int, line.get("result_hash")), _of(int, line.get("result_hash_masked"))
@@ -121,7 +115,7 @@ def _call_events(values: Values, file: str) -> Iterator[Event]:
         call.source, call.cost_usd = text(line.get("source")) or "", amount(line.get("cost_usd"))
         call.tokens_in, call.tokens_out = count(line.get("tokens_in")), count(line.get("tokens_out"))
         call.plain_hash, call.masked_hash = _hash(line.get("result_sha1")), _hash(line.get("result_norm_sha1"))
-        call.error_type = _RENAMED.get(kind, "other") if kind else None
+        call.error_type = ERRORS.get(_RENAMED.get(kind, kind), "other") if kind else None
         # A response tells its tokens on its first call.
         responses[session] += call.tokens_in is not None or call.tokens_out is not None
         yield Made(call, number, responses[session] or None, line.get("ts"))

@@ -37,6 +37,9 @@ def call() -> RecordedCall:
     return RecordedCall("s", "t", {})
 
 
+PRINTED = "meta=None content=[TextContent(type='text', text='{}', annotations=None)] isError={}"
+
+
 def settle(call: RecordedCall, content: str, failed: bool | None = None) -> None:
     joined([Made(call, 1), Came("s", 1, content, failed)], "file")
 
@@ -68,6 +71,8 @@ def test_a_result_settles_its_call(
 @table(
     "content, text, is_error",
     [
+        (PRINTED.format("no", "True"), "no", True),
+        (PRINTED.format("it\\'s", "False"), "it's", False),
         ('{"content": [{"type": "text", "text": "a"}], "isError": true}', "a", True),
         ('{"content": [{"type": "text", "text": "a"}], "is_error": true}', "a", True),
         ('[{"type":"text","text":"a"},{"type":"text","text":"b","id":"lc_1"}]', "a\nb", False),
@@ -76,7 +81,9 @@ def test_a_result_settles_its_call(
         ('[{"text": 7}]', '[{"text": 7}]', False),
     ],
 )
-def test_the_wrapping_of_mcp_is_taken_off(content: str, text: str, is_error: bool) -> None:
+def test_the_wrapping_of_mcp_is_taken_off_as_json_and_as_python_prints_it(
+    content: str, text: str, is_error: bool
+) -> None:
     one = call()
     settle(one, content)
     assert (one.result, one.is_error) == (text, is_error)
