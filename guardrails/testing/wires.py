@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 
 if TYPE_CHECKING:
-    from .scripted_openai import Body, Text
+    from .scripted_openai import Body, Text, Usage
 
 _REASONS: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
@@ -27,22 +27,19 @@ class ChatCompletions:
         content = reply.text or (None if reply.calls or reply.refusal else "")
         message: Body = {"role": "assistant", "content": content, "refusal": reply.refusal}
         if reply.calls:
-            calls = [
-                {"id": _id(call, n, i), "function": {"name": call.name, "arguments": call.arguments}}
+            message["tool_calls"] = [
+                {
+                    "id": _id(call, n, i),
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
                 for i, call in enumerate(reply.calls)
             ]
-            message["tool_calls"] = [{"type": "function", **call} for call in calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}
         response = {"id": f"chatcmpl-{n}", "object": "chat.completion", "created": 1_700_000_000 + n}
         response |= {"model": body["model"], "choices": [choice]}
-        if used := reply.used(body.get("messages"), body.get("tools")):
-            response["usage"] = {
-                "prompt_tokens": used.prompt,
-                "completion_tokens": used.completion,
-                "total_tokens": used.prompt + used.completion,
-                "prompt_tokens_details": {"cached_tokens": used.cached},
-            }
-        return response
+        used = reply.used(body.get("messages"), body.get("tools"))
+        return response | ({"usage": _usage(used, "prompt", "completion")} if used else {})
 
     def frames(self, body: "Body", reply: "Text", n: int) -> list[str]:
         """
@@ -87,14 +84,7 @@ class Responses:
             "parallel_tool_calls": True,
             "tool_choice": body.get("tool_choice", "auto"),
             "tools": body.get("tools") or [],
-            "usage": used
-            and {
-                "input_tokens": used.prompt,
-                "input_tokens_details": {"cached_tokens": used.cached},
-                "output_tokens": used.completion,
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": used.prompt + used.completion,
-            },
+            "usage": used and _usage(used, "input", "output"),
         }
 
     def frames(self, body: "Body", reply: "Text", n: int) -> list[str]:
@@ -114,6 +104,16 @@ WIRES: Final[Mapping[str, ChatCompletions | Responses]] = {
     "/v1/chat/completions": ChatCompletions(),
     "/v1/responses": Responses(),
 }
+
+
+def _usage(used: "Usage", read: str, written: str) -> "Body":
+    return {
+        f"{read}_tokens": used.prompt,
+        f"{read}_tokens_details": {"cached_tokens": used.cached},
+        f"{written}_tokens": used.completion,
+        f"{written}_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": used.prompt + used.completion,
+    }
 
 
 def _output(reply: "Text", n: int, status: str) -> "list[Body]":
