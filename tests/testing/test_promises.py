@@ -23,8 +23,8 @@ from guardrails import (
 )
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import overrides
-from guardrails.core.values.usage import Usage
 from guardrails.testing.promises import watched
+from tests.conftest import FakeClock
 from tests.tables import table
 
 
@@ -53,21 +53,13 @@ TOOLS = [
     Tool(name="pay", cost_usd=0.1, paths=("path",)),
     Tool(name="poll", repeats="allow"),
 ]
-EVENTS = st.lists(
-    st.one_of(
-        st.tuples(st.just("turn")),
-        st.tuples(st.just("wait"), st.sampled_from([0.2, 2.0, 70.0])),
-        st.tuples(st.just("charge"), st.sampled_from([None, 0.01, 0.2])),
-        st.tuples(
-            st.just("call"),
-            st.sampled_from(["look", "pay", "poll", "made_up"]),
-            st.sampled_from([{}, {"n": 1}, {"n": 2}, {"n": 3, "path": "../x"}]),
-            st.sampled_from([[], ["Inn"], TimeoutError("late"), Success("dear", cost_usd=0.2)]),
-        ),
-        st.tuples(st.just("decide"), st.sampled_from(["look", "pay"]), st.sampled_from([{"n": 1}, {"n": 2}])),
-    ),
-    max_size=20,
+CALLS = st.tuples(
+    st.sampled_from(["look", "pay", "poll", "made_up"]),
+    st.sampled_from([{}, {"n": 1}, {"n": 2}, {"n": 3, "path": "../x"}]),
+    st.sampled_from([None, [], ["Inn"], TimeoutError("late"), Success("dear", cost_usd=0.2)]),
 )
+EVENTS = st.lists(st.just("turn") | st.sampled_from([0.2, 2.0, 70.0]) | CALLS, max_size=20)
+"""Turns, waits in seconds, and calls with their outcomes; without one a call is only decided."""
 
 
 def ending(outcome: Any) -> Callable[..., Any]:
@@ -79,20 +71,19 @@ def ending(outcome: Any) -> Callable[..., Any]:
     return execute
 
 
-def broken_by(one: Guard, events: list[Any], clock: Any) -> list[str]:
-    broken: list[str] = []
+def broken_by(one: Guard, events: list[Any]) -> list[str]:
+    broken, clock = list[str](), FakeClock()
     with Policy([watched(one, broken)]).session("s", tools=TOOLS, clock=clock) as session:
-        for kind, *rest in events:
-            if kind == "turn":
-                session.begin_turn()
-            elif kind == "wait":
-                clock.now += rest[0]
-            elif kind == "charge":
-                session.charge(cost_usd=rest[0], usage=Usage(30, 10), model="m")
-            elif kind == "decide":
-                session.decide(*rest)
-            else:
-                session.call(rest[0], rest[1], ending(rest[2]))
+        for event in events:
+            match event:
+                case "turn":
+                    session.begin_turn()
+                case float():
+                    clock.advance(event)
+                case (tool, arguments, None):
+                    session.decide(tool, arguments)
+                case (tool, arguments, outcome):
+                    session.call(tool, arguments, ending(outcome))
     return broken
 
 
@@ -100,13 +91,7 @@ def broken_by(one: Guard, events: list[Any], clock: Any) -> list[str]:
 def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Guard]) -> None:
     @given(guards, EVENTS)
     def holds(one: Guard, events: list[Any]) -> None:
-        class Clock:
-            now = 1_800_000_000.0
-
-            def __call__(self) -> float:
-                return self.now
-
-        assert broken_by(one, events, Clock()) == []
+        assert broken_by(one, events) == []
 
     holds()
 
@@ -116,7 +101,6 @@ def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     assert promising == {*("approve", "duplicates", "retryable", "tool_filter", "validation")}
 
 
-def test_a_promise_that_does_not_hold_is_told(clock: Any) -> None:
-    calls = [("call", "look", {"n": n}, "ok") for n in range(4)]
+def test_a_promise_that_does_not_hold_is_told() -> None:
     said = "`checks_fresh` is false of `look`, and `check` says forgetful.no of a fresh call"
-    assert said in broken_by(Forgetful(), calls, clock)
+    assert said in broken_by(Forgetful(), [("look", {"n": n}, "ok") for n in range(4)])

@@ -4,7 +4,6 @@ The file tools: what they read and write, what they refuse, and that nobody is l
 
 import os
 import socket
-import threading
 import tracemalloc
 
 from pathlib import Path
@@ -233,32 +232,6 @@ def test_a_workspace_on_a_link_takes_paths_by_either_name(root: Path, tmp_path: 
     link.symlink_to(root)
     for path in ("a/b/f", f"{link}/a/b/f", f"{root}/a/b/f"):
         assert use(link, "read_file", path=path).value["text"] == "inside"
-
-
-def test_swapping_a_folder_for_a_link_never_leads_out(root: Path) -> None:
-    read, seen, stop = Files(Root(root)).tools["read_file"], set[str](), threading.Event()
-
-    def swap() -> None:
-        # As it should be now and then, however the threads take turns.
-        while not stop.wait(0.0002):
-            (root / "a").rename(root / "kept")
-            (root / "a").symlink_to(root.parent)
-            (root / "a").unlink()
-            (root / "kept").rename(root / "a")
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        reads = 0
-        while reads < 1_000 or ("inside" not in seen and reads < 100_000):
-            reads += 1
-            said = read("a/b/f")
-            seen.add(said.value["text"] if said.ok else said.error_type)
-    finally:
-        stop.set()
-        thread.join()
-    assert "outside" not in seen
-    assert "inside" in seen
 
 
 def test_a_folder_that_is_swapped_before_it_is_opened_never_leads_out(

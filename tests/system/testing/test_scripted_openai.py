@@ -9,7 +9,7 @@ import pytest
 
 from openai import APIConnectionError, BadRequestError, DefaultHttpxClient, NotFoundError, OpenAI
 
-from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, ScriptedOpenAI, Text, Usage, call
+from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, Script, ScriptedOpenAI, Text, Usage, call
 from tests.openai_api import problems, reasoning
 from tests.tables import table
 
@@ -29,26 +29,25 @@ def ask(client: OpenAI, **options: Any) -> Any:
     return client.chat.completions.create(model="gpt-5-mini", **{"messages": [USER]} | options)
 
 
-def answers(reply: Reply, asked: Callable[[OpenAI], Any]) -> Any:
-    with ScriptedOpenAI([reply]) as server, connect(server) as client:
+def answers(script: Reply | Script, asked: Callable[[OpenAI], Any]) -> Any:
+    with ScriptedOpenAI(script if callable(script) else [script]) as server, connect(server) as client:
         return asked(client)
 
 
 def test_a_list_is_played_in_order_and_a_request_beyond_it_fails_without_a_retry() -> None:
-    with (
-        ScriptedOpenAI([Calls(call("grep", {"q": "é"}, id="c1")), Text("done")]) as server,
-        connect(server, max_retries=2) as client,
-    ):
-        first = ask(client, tools=TOOLS)
-        second = ask(client)
+    first_reply = Calls(call("grep", {"q": "é"}, id="c1"))
+    with ScriptedOpenAI([first_reply, Text("done")]) as server, connect(server, max_retries=2) as client:
+        first, second = ask(client, tools=TOOLS).choices[0], ask(client).choices[0]
         with pytest.raises(BadRequestError, match="only 2 replies"):
             ask(client)
         with pytest.raises(NotFoundError):
             client.embeddings.create(model="m", input="x")
-    [wire] = first.choices[0].message.tool_calls
+    [wire] = first.message.tool_calls
     assert (wire.id, wire.function.name, wire.function.arguments) == ("c1", "grep", '{"q": "é"}')
-    assert (first.choices[0].finish_reason, first.choices[0].message.content) == ("tool_calls", None)
-    assert (second.choices[0].finish_reason, second.choices[0].message.content) == ("stop", "done")
+    assert [(one.finish_reason, one.message.content) for one in (first, second)] == [
+        ("tool_calls", None),
+        ("stop", "done"),
+    ]
     assert [body.get("tools") for body in server.requests] == [TOOLS, None, None]
 
 
@@ -56,18 +55,15 @@ def test_a_script_that_raises_says_so_to_the_test_that_wrote_it() -> None:
     def broken(body: Any, n: int) -> Reply:
         raise KeyError(body["model"])
 
-    with (
-        ScriptedOpenAI(broken) as server,
-        connect(server) as client,
-        pytest.raises(BadRequestError, match="the script failed: KeyError"),
-    ):
-        ask(client)
+    with pytest.raises(BadRequestError, match="the script failed: KeyError"):
+        answers(broken, ask)
 
 
 def test_a_streamed_call_names_itself_once_and_sends_its_arguments_in_pieces() -> None:
     arguments = '{"pattern": "error", "path": "src/main.c"}'
-    reply = Calls(call("grep", arguments, id="a"), call("ls", id="b"), text="let me look")
-    chunks = answers(reply, lambda client: list(ask(client, tools=TOOLS, stream=True)))
+    reply = Calls(call("grep", arguments, id="a"), call("ls", id="b"), text="let me look", usage=Usage(100, 20, 64))
+    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+    *chunks, last = answers(reply, lambda client: list(ask(client, tools=TOOLS, **options)))
     deltas = [piece for c in chunks for piece in c.choices[0].delta.tool_calls or []]
     assert [(d.index, d.id, d.function.name) for d in deltas if d.id] == [(0, "a", "grep"), (1, "b", "ls")]
     assert all(d.function.name is None for d in deltas if not d.id)
@@ -75,17 +71,12 @@ def test_a_streamed_call_names_itself_once_and_sends_its_arguments_in_pieces() -
     assert (first[0], len(first) > 3, "".join(first)) == ("", True, arguments)
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == "let me look"
     assert [c.choices[0].finish_reason for c in chunks if c.choices[0].finish_reason] == ["tool_calls"]
-    assert all(c.usage is None for c in chunks)
-
-
-def test_a_streamed_usage_comes_only_when_asked_for_and_without_choices() -> None:
-    reply = Text("hello", usage=Usage(100, 20, cached=64))
-    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-    chunks = answers(reply, lambda client: list(ask(client, **options)))
-    assert [len(c.choices) for c in chunks][-2:] == [1, 0]
-    assert [c.usage for c in chunks[:-1]] == [None] * (len(chunks) - 1)
-    used = chunks[-1].usage
+    # The usage comes by itself, and only if it is asked for.
+    used = last.usage
+    assert (last.choices, {c.usage for c in chunks}) == ([], {None})
     assert (used.prompt_tokens, used.completion_tokens, used.prompt_tokens_details.cached_tokens) == (100, 20, 64)
+    silent = answers(reply, lambda client: list(ask(client, stream=True)))
+    assert {c.usage for c in silent} == {None}
 
 
 def test_calls_come_over_responses_too() -> None:
@@ -158,22 +149,16 @@ OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 
 
 @table(
-    ("items", "refused"),
+    ("refused", "items"),
     [
-        ([asks("a", "b"), result("b"), result("a")], False),
-        ([asks("a"), result("a"), asks("a"), result("a")], False),
-        ([asks("a")], True),
-        ([asks("a", "b"), result("a"), USER, result("b")], True),
-        ([asks("a"), result("a"), result("a")], True),
-        ([{"role": "assistant", "content": None}], True),
-        ([reasoning("hm"), CALL, OUTPUT], False),
-        ([CALL], True),
-        ([OUTPUT], True),
-        ([CALL, OUTPUT, OUTPUT], True),
-        ([CALL, {**OUTPUT, "output": {}}], True),
-        ([reasoning("hm"), USER], True),
+        *((False, items) for items in ([asks("a", "b"), result("b"), result("a")], [reasoning("hm"), CALL, OUTPUT])),
+        (False, [asks("a"), result("a"), asks("a"), result("a")]),
+        *((True, items) for items in ([asks("a")], [asks("a", "b"), result("a"), USER, result("b")])),
+        *((True, items) for items in ([asks("a"), result("a"), result("a")], [{"role": "assistant", "content": None}])),
+        *((True, items) for items in ([CALL], [OUTPUT], [CALL, OUTPUT, OUTPUT], [reasoning("hm"), USER])),
+        (True, [CALL, {**OUTPUT, "output": {}}]),
     ],
 )
-def test_what_the_api_refuses_is_a_problem(items: list[Any], refused: bool) -> None:
+def test_what_the_api_refuses_is_a_problem(refused: bool, items: list[Any]) -> None:
     key = "input" if any("type" in item for item in items) else "messages"
     assert bool(problems([{"model": "m", key: [USER, *items]}])) is refused
