@@ -13,7 +13,6 @@ import sys
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal, get_args
@@ -77,23 +76,64 @@ _LIMITED: Final = (
 """The start of each program in it: it may have 4 GiB of memory, files of 4 GiB and an hour of CPU time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class Sandbox:
     """
-    The rights of a program. All paths are absolute.
+    The sandbox of programs in *workspace*: they write there unless it is *read_only*, and read the files they are made of.
+
+    *environment* is all that they see, beside TMPDIR and HOME, which are the sandbox's own; None: what is listed of this
+    process's own, and who commits to git. Found once: later on a program could change what it is told by.
     """
 
-    workspace: str
-    """The folder that it works in, and may write to."""
-    environment: Mapping[str, str]
-    """All that it sees, beside TMPDIR and HOME, which are the sandbox's own."""
-    readable: tuple[str, ...] = ()
-    """Folders and files that it may read, beside those of the system."""
-    network: bool = False
-    read_only: bool = False
-    """The workspace is only read."""
-    git: bool = True
-    """The workspace's `.git` may be written, but for its hooks and settings."""
+    def __init__(
+        self,
+        workspace: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        network: bool = False,
+        read_only: bool = False,
+    ) -> None:
+        self._workspace, self._network, self._read_only = workspace, network, read_only
+        if environment is None:
+            environment = {"PATH": os.defpath, **listed(os.environ, network=network), **_author()}
+        given = environment.get("PATH", os.defpath).split(os.pathsep)
+        search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
+        self.environment = {**environment, "PATH": os.pathsep.join(search)}
+        self.readable = tuple(dict.fromkeys(filter(may_be_shown, _shown(workspace, search, environment))))
+        """Folders and files that they may read, beside those of the system."""
+
+    def started(self, words: Sequence[str], folder: str, *, git: bool = True) -> Started:
+        """
+        Returns *words* as a program in it, in *folder*; *git*: it may write the workspace's `.git`, but for its hooks and
+        settings. Raises SandboxUnavailable if none works here, or not in this workspace.
+        """
+        environment = {**self.environment, "HOME": _home(), "TMPDIR": _TMP}
+        if os.geteuid() == 0:
+            # Other owners cannot be given there, and as root tar would fail by that.
+            environment.setdefault("TAR_OPTIONS", "--no-same-owner")
+        chdir = ("--chdir", os.path.realpath(folder))
+        return Started((bubblewrap(), *self._options(git=git), *chdir, "--", *_LIMITED, *words), environment, "/")
+
+    def _options(self, *, git: bool) -> Iterator[str]:
+        workspace = _workspace_of(self._workspace)
+        yield from _BASE
+        yield from ("--share-net",) if self._network else ()
+        for path in filter(os.path.isdir, SYSTEM):
+            yield from ("--ro-bind", path, path)
+        yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP)
+        yield from ("--symlink", _TMP, "/var/tmp", "--tmpfs", _home())  # noqa: S108
+        for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+            # They belong to root, who needs no further right to write them.
+            yield from ("--ro-bind-try", path, path)
+        for path in _hidden():
+            yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
+        given = [*self.readable, *(("/etc/resolv.conf",) if self._network else ())]
+        for path in dict.fromkeys([*map(os.path.realpath, given), *given]):
+            if not any(inside(path, one) for one in SYSTEM):
+                yield from ("--ro-bind-try", path, path)
+        yield from ("--ro-bind" if self._read_only else "--bind", workspace, workspace)
+        yield from () if self._read_only else _protected(workspace, git=git)
+        # Last, since folders to mount on had to be made there.
+        yield from ("--remount-ro", "/")
 
 
 # What there is of it
@@ -133,41 +173,6 @@ def _tried(path: str) -> str:
 
 
 # What a program may do in it
-
-
-def started(confinement: Confinement, words: Sequence[str], folder: str) -> Started:
-    """
-    Returns *words* as a program in a sandbox, in *folder*. Raises SandboxUnavailable if none works here, or not in this
-    workspace.
-    """
-    environment = {**confinement.environment, "HOME": _home(), "TMPDIR": _TMP}
-    if os.geteuid() == 0:
-        # Other owners cannot be given there, and as root tar would fail by that.
-        environment.setdefault("TAR_OPTIONS", "--no-same-owner")
-    return Started((bubblewrap(), *_options(confinement, folder), "--", *_LIMITED, *words), environment, "/")
-
-
-def _options(confinement: Confinement, folder: str) -> Iterator[str]:
-    workspace = _workspace_of(confinement.workspace)
-    yield from _BASE
-    yield from ("--share-net",) if confinement.network else ()
-    for path in filter(os.path.isdir, SYSTEM):
-        yield from ("--ro-bind", path, path)
-    yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP, "--symlink", _TMP, "/var/tmp")  # noqa: S108
-    yield from ("--tmpfs", _home())
-    for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
-        # They belong to root, who needs no further right to write them.
-        yield from ("--ro-bind-try", path, path)
-    for path in _hidden():
-        yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
-    given = (*confinement.readable, *(("/etc/resolv.conf",) if confinement.network else ()))
-    for path in dict.fromkeys([*map(os.path.realpath, given), *given]):
-        if not any(inside(path, one) for one in SYSTEM):
-            yield from ("--ro-bind-try", path, path)
-    yield from ("--ro-bind" if confinement.read_only else "--bind", workspace, workspace)
-    yield from () if confinement.read_only else _protected(workspace, git=confinement.git)
-    # Last, since folders to mount on had to be made there.
-    yield from ("--remount-ro", "/", "--chdir", os.path.realpath(folder))
 
 
 def _home() -> str:
@@ -268,37 +273,31 @@ def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str
     return {name: text for name, text in environment.items() if name in names and (name in LISTED or "@" not in text)}
 
 
-def confinement_for(workspace: str, *, environment: Mapping[str, str] | None = None, **rights: bool) -> Confinement:
+def may_be_shown(path: str) -> bool:
     """
-    Returns the *rights* of programs in *workspace* (`network`, `read_only`) with the files that they are made of.
+    Returns whether *path* is there, and is none of the folders that hold keys of the home, or hold that.
+    """
+    real, home = os.path.realpath(path), os.path.realpath(Path.home())
+    keys = (home, f"{home}/.local", f"{home}/.cargo", f"{home}/.config")
+    return os.path.isabs(path) and os.path.exists(real) and not any(inside(one, real) for one in keys)
 
-    *environment* is all that they see; None: what is listed of this process's own, and who commits to git.
+
+def _shown(workspace: str, search: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """
+    Returns what honest programs are made of: their repository, the folders of the PATH, and what variables name.
     """
     home = os.path.realpath(Path.home())
-    # Folders that hold keys of the home, or that hold it.
-    keys = (home, f"{home}/.local", f"{home}/.cargo", f"{home}/.config")
-
-    def may_be_shown(path: str) -> bool:
-        real = os.path.realpath(path)
-        return os.path.isabs(path) and os.path.exists(real) and not any(inside(one, real) for one in keys)
-
-    if environment is None:
-        environment = {"PATH": os.defpath, **listed(os.environ, network=rights.get("network", False)), **_author()}
-    given = environment.get("PATH", os.defpath).split(os.pathsep)
-    search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
-    shown = [*_repository(workspace, home), *(f"{home}/{name}" for name in MANAGERS)]
+    yield from _repository(workspace, home)
+    yield from (f"{home}/{name}" for name in MANAGERS)
     for folder in search:
         # A prefix with programs and their libraries is shown whole.
         prefix, name = os.path.split(folder)
         whole = name in ("bin", "sbin", "shims") and any(os.path.isdir(f"{prefix}/{one}") for one in ("lib", "lib64"))
-        shown.append(prefix if whole and may_be_shown(prefix) else folder)
+        yield prefix if whole and may_be_shown(prefix) else folder
     for path in (one for name, text in environment.items() if name != "PATH" for one in text.split(os.pathsep)):
         # Beside a file stand those that it names, as certificates do.
         folder = os.path.dirname(path)
-        shown.append(folder if os.path.isfile(path) and may_be_shown(folder) else path)
-    readable = tuple(dict.fromkeys(filter(may_be_shown, shown)))
-    environment = {**environment, "PATH": os.pathsep.join(search)}
-    return Confinement(workspace=workspace, readable=readable, environment=environment, **rights)
+        yield folder if os.path.isfile(path) and may_be_shown(folder) else path
 
 
 def _author() -> dict[str, str]:

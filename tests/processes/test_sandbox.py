@@ -21,16 +21,7 @@ import pytest
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes import sandbox
 from guardrails.processes.run import Ended, run
-from guardrails.processes.sandbox import (
-    LISTED,
-    OF_NETWORK,
-    Confinement,
-    bubblewrap,
-    confinement_for,
-    harmless,
-    listed,
-    started,
-)
+from guardrails.processes.sandbox import LISTED, OF_NETWORK, Sandbox, bubblewrap, harmless, listed
 from tests.tables import table
 
 
@@ -68,13 +59,10 @@ class Place:
         for file in (self.key, self.secret):
             file.write_text("planted")
 
-    def start(self, words: list[str], timeout: float = 30, **rights: Any) -> Ended:
-        confinement = Confinement(workspace=str(self.workspace), **{"environment": {"PATH": os.defpath}, **rights})
-
-        def begin(given: Any, folder: str) -> Any:
-            return started(confinement, given, folder)
-
-        return run([(";", [words])], begin, str(self.workspace), timeout=timeout, limit=1 << 16)
+    def start(self, words: list[str], timeout: float = 30, shown: Path | None = None, **rights: bool) -> Ended:
+        environment = {"PATH": os.defpath, **({} if shown is None else {"SHOWN": str(shown)})}
+        confined = Sandbox(str(self.workspace), environment=environment, **rights)
+        return run([(";", [words])], confined.started, str(self.workspace), timeout=timeout, limit=1 << 16)
 
     def said(self, code: str, told: Any = None, **rights: Any) -> Any:
         """
@@ -97,11 +85,10 @@ def place(works: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place
 @pytest.mark.system
 def test_a_command_works_in_the_workspace_and_its_home_goes_with_it(place: Place) -> None:
     (place.home / ".cargo" / "bin").mkdir(parents=True)
-    shown = (str(place.home / ".cargo" / "bin"),)
     ended = place.start(["sh", "-c", "pwd; echo x > made; tr x y < made; touch ~/own $TMPDIR/own; exit 3"])
     assert (ended.output, ended.exit_code) == (f"{place.workspace}\ny\n", 3)
     assert (place.workspace / "made").read_text() == "x\n"
-    ended = place.start(["sh", "-c", "echo $HOME; ls -A ~; ls $TMPDIR | grep own"], readable=shown)
+    ended = place.start(["sh", "-c", "echo $HOME; ls -A ~; ls $TMPDIR | grep own"], shown=place.home / ".cargo" / "bin")
     assert ended.output.split() == [str(place.home), ".cargo", "project"]
 
 
@@ -122,7 +109,7 @@ say([
 ])
 """,
         told=str(place.outside),
-        readable=(str(place.outside),) if is_shown else (),
+        shown=place.outside if is_shown else None,
     )
     assert None not in said
     assert (sorted(path.name for path in place.outside.iterdir()), place.secret.read_text()) == (["secret"], "planted")
@@ -140,7 +127,7 @@ def test_no_key_of_a_home_no_process_and_no_variable_is_seen(place: Place, monke
     assert variables - {"LC_CTYPE", "TAR_OPTIONS", "PWD"} == {"HOME", "PATH", "TMPDIR"}
     (place.home / "link").symlink_to(place.outside)
     names = [f"{place.home}/link/secret", str(place.secret)]
-    assert place.said("say([open(path).read() for path in told])", names, readable=(f"{place.home}/link",)) == [
+    assert place.said("say([open(path).read() for path in told])", names, shown=place.home / "link") == [
         "planted",
         "planted",
     ]
@@ -213,7 +200,7 @@ def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place, path: str,
     if not (place.outside / "link").is_symlink():
         (place.outside / "link").symlink_to(place.home)
     with pytest.raises(SandboxUnavailable, match=why) as caught:
-        started(Confinement(workspace=str(place.home.parent / path), environment={}), ["true"], path)
+        Sandbox(str(place.home.parent / path), environment={}).started(["true"], path)
     assert caught.value.code == "sandbox.unavailable"
 
 
@@ -246,7 +233,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown(home: Path, **environment: str) -> list[str]:
-    found = confinement_for(str(home.parent / "workspace"), environment=environment).readable
+    found = Sandbox(str(home.parent / "workspace"), environment=environment).readable
     return sorted(os.path.relpath(one, home) for one in found if one.startswith(str(home.parent)))
 
 
@@ -273,11 +260,11 @@ def git(folder: Path, *arguments: str) -> None:
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
 @pytest.mark.system
 def test_who_commits_is_shown_and_no_key(home: Path) -> None:
-    assert "GIT_CONFIG_COUNT" not in confinement_for("/workspace").environment
+    assert "GIT_CONFIG_COUNT" not in Sandbox("/workspace").environment
     told = {"user.name": 'Jos\xe9 "Pepe"; #1', "url.https://key@host/.insteadOf": "https://h/", "safe.directory": "~/x"}
     for key, value in told.items():
         git(home, "config", "--global", key, value)
-    environment = confinement_for("/workspace").environment
+    environment = Sandbox("/workspace").environment
     found = {environment[f"GIT_CONFIG_KEY_{n}"]: environment[f"GIT_CONFIG_VALUE_{n}"] for n in range(2)}
     assert found == {"user.name": 'Jos\xe9 "Pepe"; #1', "safe.directory": f"{home}/x"}
     assert environment["GIT_CONFIG_COUNT"] == "2"
@@ -287,7 +274,7 @@ def test_who_commits_is_shown_and_no_key(home: Path) -> None:
 @pytest.mark.system
 def test_the_repository_around_a_workspace_is_shown_and_none_that_it_only_claims(home: Path, tmp_path: Path) -> None:
     def kept(workspace: Path) -> list[str]:
-        return [one for one in confinement_for(str(workspace), environment={}).readable if one.endswith(".git")]
+        return [one for one in Sandbox(str(workspace), environment={}).readable if one.endswith(".git")]
 
     main, linked, liar = tmp_path / "main", tmp_path / "linked", tmp_path / "liar"
     folders(tmp_path, "main/part", "liar", "home/part", "home/.git")

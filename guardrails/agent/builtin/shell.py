@@ -8,7 +8,6 @@ import re
 import shutil
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final
 
@@ -18,7 +17,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
 from guardrails.processes.run import Ended, Started, Step, run
-from guardrails.processes.sandbox import NAMES, Confinement, Name, confinement_for, harmless, started
+from guardrails.processes.sandbox import NAMES, Name, Sandbox, harmless
 from guardrails.session.steps import current_session, seconds_left
 
 from .failure import ToolFailure, ToolSet
@@ -104,15 +103,12 @@ class Shell(ToolSet):
             return Started(("/bin/sh", "-c", 'exec "$@"', "sh", *words), environment, folder)
         text = words[2] if words[0] == self._bash else words[0]
         writes_git = not self._git.isdisjoint(re.split(r"[^\w.-]+", text))
-        return started(replace(self._confinement, git=writes_git), words, folder)
+        return self._confined.started(words, folder, git=writes_git)
 
     @cached_property
-    def _confinement(self) -> Confinement:
-        """
-        Returns the confinement of commands. Found once: later on they could change what it is told by.
-        """
+    def _confined(self) -> Sandbox:
         rights = {"network": self._network, "read_only": self._sandbox == "read-only"}
-        return confinement_for(self._root.path, environment=self._environment, **rights)
+        return Sandbox(self._root.path, environment=self._environment, **rights)
 
 
 def _has_allow_list() -> bool:
