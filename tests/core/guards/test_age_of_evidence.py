@@ -14,9 +14,7 @@ from benchmarks.loops import table as timed
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.guards.evidence import BURST_MS, SHARE
 from guardrails.core.state import LEAP_MS
-from guardrails.sinks import MemorySink
 from tests.core.guards.calls import gives
-from tests.replaying import replay
 from tests.tables import table
 
 
@@ -167,11 +165,3 @@ def test_a_look_later_than_its_stretch_is_never_refused(way: str, looks: list[tu
 def test_a_source_that_moved_by_itself_is_never_refused(way: str, looks: list[tuple[float, str]]) -> None:
     looks = [(max(pause, 0.1), shown) for pause, shown in looks]
     assert not any(refused(WAYS[way], [(1, "c"), (1, "d"), *looks])[2:])
-
-
-@given(LOOKS)
-def test_records_decide_every_look_again(looks: list[tuple[float, str]]) -> None:
-    sink = MemorySink()
-    before = refused(WAYS["default"], looks, records=sink)
-    again = [bool(replayed.made["denials"]) for replayed in replay(WAYS["default"].chain, sink.records)]
-    assert again == before

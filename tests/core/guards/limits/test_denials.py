@@ -14,9 +14,7 @@ from guardrails.core.guards.base import Event, Facts
 from guardrails.core.guards.denials import REMEMBERED
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState, end_turn
-from guardrails.sinks import MemorySink
 from tests.core.guards.calls import ok
-from tests.replaying import replay
 from tests.tables import table
 
 
@@ -176,30 +174,3 @@ def test_calls_that_are_made_one_by_one_are_turns_of_their_own(apart: float, clo
         session.complete(decision, FileNotFoundError("404: no such page"))
         clock.advance(apart)
     assert seen == [[]] * 3 + [["loops.same_error"]] * 4
-
-
-calls_made = st.tuples(
-    st.sampled_from(["no", "fetch", "list"]), st.integers(0, 2), st.sampled_from([0, 1, 7, 11, 900, 5_000, 70_000])
-)
-
-
-@given(st.lists(st.one_of(calls_made, st.just("turn")), max_size=60))
-def test_records_decide_all_of_it_again(story: list[Any]) -> None:
-    now = [1_800_000_000.0]
-    policy, sink = Policy([ToolFilter(deny=("no",)), *GUARDS]), MemorySink()
-    running: list[Any] = []
-    with policy.session("s", clock=lambda: now[0], records=sink) as session:
-        for step in story:
-            if step == "turn":
-                session.begin_turn()
-                continue
-            tool, number, ms = step
-            decision = session.decide(tool, {"n": number})
-            if decision.allowed:
-                running.append(decision)
-            now[0] += ms / 1_000
-            if len(running) > 2 or (running and number):
-                done = running.pop(0)
-                session.complete(done, FileNotFoundError("404") if done.call.tool == "fetch" else [1])
-    replayed = list(replay(policy.chain, sink.records))
-    assert all(call.same for call in replayed)
