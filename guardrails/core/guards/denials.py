@@ -18,9 +18,9 @@ REMEMBERED: Final = 16
 """Refused signatures that are kept."""
 
 Strikes = Sequence[Any]
-"""(turn of the latest refusal, calls that ran before it, turns before it of refusals only, those of them with a strike, strikes of its turn,
-refusals of its turn, refused signatures)"""
-NONE: Final[Strikes] = (-1, -1, 0, 0, 0, 0, [])
+"""(calls that ran before the latest refusal, its turn, turns before that of refusals only, those of them with a strike, signatures that were
+refused before it, those that were refused in it)"""
+NONE: Final[Strikes] = (-1, -1, 0, 0, [], [])
 
 
 @guard
@@ -47,11 +47,12 @@ class Denials(Guard):
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         limit = self.max_turns_in_a_row
         # A call that ran since forgets the turns.
-        if mine is None or limit is None or mine[1] != state.seq or not facts.turn_over:
+        if mine is None or limit is None or mine[0] != state.seq or not facts.turn_over:
             return None
-        turns = mine[3] + (mine[4] > 0)
+        _, _, refused, struck, *signatures = mine
+        turns = struck + _strikes(*signatures)
         if turns < limit:
-            turns, limit = mine[2] + 1, max(limit, MOST_REFUSED)
+            turns, limit = refused + 1, max(limit, MOST_REFUSED)
         if turns < limit:
             return None
         in_a_row, values = "" if turns == 1 else " in a row", {"used": turns, "limit": limit}
@@ -67,22 +68,24 @@ class Denials(Guard):
 
 def _refused(mine: Strikes, sig: int | None, state: SessionState) -> Strikes:
     turn = state.present.number + state.present.implied
-    at, ran, refused, denied, strikes, present, sigs = mine
+    ran, at, refused, struck, before, now = mine
     if ran != state.seq:
-        refused = denied = 0
+        refused = struck = 0
     elif at != turn:
-        refused, denied = refused + 1, denied + (strikes > 0)
+        refused, struck = refused + 1, struck + _strikes(before, now)
     if at != turn:
-        strikes = present = 0
-    key, known = low(sig), list(sigs)
-    if key in known[len(known) - present :]:
-        return mine
-    if sig is not None and key in known[: len(known) - present]:
-        strikes += 1
-        known.remove(key)
+        before, now = [*(key for key in before if key not in now), *now][-REMEMBERED:], []
+    if sig is not None and low(sig) not in now:
+        now = [*now, low(sig)][-REMEMBERED:]
     # A turn in which a call ran is none of refusals only.
-    ran = state.seq if state.only_refused else -1
-    return [turn, ran, refused, denied, strikes, min(present + 1, REMEMBERED), [*known, key][-REMEMBERED:]]
+    return [state.seq if state.only_refused else -1, turn, refused, struck, before, now]
+
+
+def _strikes(before: Sequence[int], now: Sequence[int]) -> bool:
+    """
+    Returns whether a call of the turn *now* had been refused *before*.
+    """
+    return not set(before).isdisjoint(now)
 
 
 def refused_turns(state: SessionState) -> int:
@@ -90,4 +93,4 @@ def refused_turns(state: SessionState) -> int:
     Returns how many turns in a row, the present one among them, brought nothing but refusals.
     """
     mine = state.own.get(Denials.name) or NONE
-    return int(mine[2]) + 1 if mine[1] == state.seq else 0
+    return int(mine[2]) + 1 if mine[0] == state.seq else 0

@@ -50,7 +50,7 @@ class Growth(Guard):
         if mine is None:
             return None
         limit, level, now = self.max_calls_per_second, mine.get(CALLS, 0), facts.now_ms
-        if limit is not None and level > now * limit and gcra(level, now, limit, 1_000)[1]:
+        if limit is not None and level > (now + 1_000) * limit - 1_000 and gcra(level, now, limit, 1_000)[1]:
             return self._blown(CALLS)
         return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 
