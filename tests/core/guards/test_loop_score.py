@@ -4,6 +4,7 @@ A learned score of calls that bring nothing new (MISSION A12).
 
 import json
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.core.retries.conftest import text
 from tests.tables import table
 
 
+NONE = "Sold out: no hotel in Rome has a room"
 QUESTIONS = ("cheap hotel in Rome centre", "cheap hotel Rome in centre", "cheap hotel Rome centre please")
 BODY: dict[str, Any] = {"tools": {}, "evidence": {}, "corrections": {}, "profiles": [], "training": {}}
 
@@ -36,13 +38,13 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def codes(policy: Policy, clock: Any, tool: str, result: Any = "Sold out: no hotel in Rome has a room") -> list[Any]:
+def codes(policy: Policy, tool: str = "search", asked: Sequence[Any] = QUESTIONS, result: Any = NONE) -> list[Any]:
     """
-    What is told of three questions that ask nearly the same.
+    What is told of calls that ask for one after the other, each in a turn of its own.
     """
-    made = []
+    made, clock = [], FakeClock()
     with policy.session("s", clock=clock) as session:
-        for question in QUESTIONS:
+        for question in asked:
             session.begin_turn()
             clock.advance(10)
             decision = session.decide(tool, {"q": question})
@@ -52,18 +54,13 @@ def codes(policy: Policy, clock: Any, tool: str, result: Any = "Sold out: no hot
     return made
 
 
-@table(
-    "tool, settings, last",
-    [
-        (Tool(name="search", read_only=True), {}, ["loop_score.likely"]),
-        (Tool(name="search", read_only=True), {"nudge": 0.99}, []),
-        (Tool(name="search", read_only=True, repeats="allow"), {}, []),
-        (Tool(name="search", read_only=False), {}, ["loop_score.likely"]),
-    ],
-)
-def test_a12_a_call_is_told_from_a_chance_on(model: Path, tool: Tool, settings: dict[str, Any], last: Any) -> None:
-    policy = Policy([LoopScore(model=str(model), **settings)], tools=[tool])
-    assert codes(policy, FakeClock(), "search") == [[], [], last]
+@table(("declared", "settings", "last"), [
+    ({"read_only": True}, {}, ["loop_score.likely"]), ({"read_only": True}, {"nudge": 0.99}, []),
+    ({"read_only": True, "repeats": "allow"}, {}, []), ({"read_only": False}, {}, ["loop_score.likely"]),
+])  # fmt: skip
+def test_a12_a_call_is_told_from_a_chance_on(model: Path, declared: Any, settings: dict[str, Any], last: Any) -> None:
+    policy = Policy([LoopScore(model=str(model), **settings)], tools=[Tool(name="search", **declared)])
+    assert codes(policy) == [[], [], last]
 
 
 def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path: Path) -> None:
@@ -72,7 +69,7 @@ def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path
         if content is not None:
             other.write_bytes(content)
         policy = Policy([LoopScore(model=str(other), nudge=0.0)])
-        assert codes(policy, FakeClock(), "search") == [[], [], []]
+        assert codes(policy) == [[], [], []]
 
 
 def records(path: Path, days: int = 8) -> Path:
@@ -82,16 +79,17 @@ def records(path: Path, days: int = 8) -> Path:
     lines = []
     for session in range(days * 20):
         for at in range(12):
-            stuck = at % 3 > 0
-            call = {"session_id": f"s{session}", "ts": 1.8e9 + 4_320 * session + 10 * at}
-            made = {"tool": "fetch", "arguments": {"url": at}, "is_error": True, "result": "Error: the host is down"}
-            well = {
-                "tool": "read",
-                "arguments": {"path": f"f{at}"},
-                "is_error": False,
-                "result": f"text number {at} is {at}",
-            }
-            lines.append(json.dumps(call | (made if stuck else well)))
+            call: dict[str, Any] = {"session_id": f"s{session}", "ts": 1.8e9 + 4_320 * session + 10 * at}
+            if at % 3 > 0:
+                call |= {"tool": "fetch", "arguments": {"q": at}, "is_error": True, "result": "Error: the host is down"}
+            else:
+                call |= {
+                    "tool": "read",
+                    "arguments": {"q": at},
+                    "is_error": False,
+                    "result": f"text number {at} is {at}",
+                }
+            lines.append(json.dumps(call))
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -109,14 +107,5 @@ def test_a12_what_calls_came_to_is_learned_by_the_same_fit_and_gate_and_is_serve
     assert likely[3] > 0.9
     with pytest.raises(ModelError, match="no retry model"):
         read_model(path, RETRIES)
-    policy, clock = Policy([LoopScore(model=str(path))]), FakeClock()
-    said = []
-    with policy.session("s", clock=clock) as session:
-        for at in range(4):
-            clock.advance(10)
-            session.begin_turn()
-            decision = session.decide("fetch", {"url": at})
-            said.append(bool(decision.nudges))
-            session.complete(decision, ConnectionError("the host is down"))
-    assert said[0] is False
-    assert said[3] is True
+    told = codes(Policy([LoopScore(model=str(path))]), "fetch", range(4), ConnectionError("the host is down"))
+    assert (told[0], bool(told[3])) == ([], True)
