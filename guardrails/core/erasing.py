@@ -57,10 +57,13 @@ class Erasing:
         self._path = _any_of([form for path in paths for form in (path, path.replace("**.", ""))])
         into = _any_of([path.partition(".")[0] for path in paths])
         self._opened = [key for key in PAYLOADS if into.fullmatch(key)]
+        self._hides = "arguments" in (*self._withheld, *self._opened)
 
     def __call__(self, record: Record) -> Record:
-        shown = record.copy()
-        gone = [(key, shown.pop(key)) for key in self._withheld if key in shown]
+        shown, gone = record.copy(), list[tuple[str, Any]]()
+        for key in self._withheld:
+            if key in shown:
+                gone.append((key, shown.pop(key)))
         for key in FOREIGN if self._secrets else ():
             if value := shown.get(key):
                 clean, secrets = secrets_out(to_json(value), key)
@@ -70,8 +73,9 @@ class Erasing:
         if self._path.pattern:
             shown = {key: plain(value) for key, value in shown.items()}
             self._erase(shown, "", gone)
-        self._clear(shown, record, gone)
-        if record.get("event") == "settle" and "arguments" in record:
+        if gone or self._hides:
+            self._clear(shown, record, gone)
+        if "arguments" in record and record.get("event") == "settle":
             # They were there for the messages: the line of the call has them.
             shown.pop("arguments", None)
             gone = [each for each in gone if not _is_argument(each[0])]
@@ -97,7 +101,7 @@ class Erasing:
         """
         Erase the messages of *shown* that repeat an argument that went. If the record has none, nobody knows what they repeat.
         """
-        unknown = "arguments" not in record and "arguments" in (*self._withheld, *self._opened)
+        unknown = self._hides and "arguments" not in record
         texts = {""} if unknown else {text for at, value in gone if _is_argument(at) for text in _texts(plain(value))}
         for key in MESSAGES if texts else ():
             if (message := shown.get(key)) and (cleared := _cleared(message, texts)) != message:
