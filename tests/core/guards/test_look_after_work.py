@@ -143,17 +143,22 @@ def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(cl
 # Cycles
 
 
-@table(("lap", "refused"), [
-    *((lap, False) for lap in (
-        (READ, EDIT), (LIST, MAKE), (NEUTRAL, OTHER), (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
-        (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
-        (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
-    )),
-    *((lap, True) for lap in (
-        (READ, LIST), (READ, ("search", {"q": "x"}, ["y"]), CART),
-        (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
-    )),
-])  # fmt: skip
+WORKING: list[tuple[Call, ...]] = [
+    (READ, EDIT),
+    (LIST, MAKE),
+    (NEUTRAL, OTHER),
+    (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
+    (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
+    (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
+]
+IDLE: list[tuple[Call, ...]] = [
+    (READ, LIST),
+    (READ, ("search", {"q": "x"}, ["y"]), CART),
+    (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
+]
+
+
+@table(("lap", "refused"), [*((lap, False) for lap in WORKING), *((lap, True) for lap in IDLE)])
 def test_a_cycle_is_told_only_with_work_in_it_and_refused_at_its_third_lap_else(
     lap: tuple[Call, ...], refused: bool, clock: Any
 ) -> None:

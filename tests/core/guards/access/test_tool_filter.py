@@ -11,7 +11,7 @@ from tests.replaying import replay
 from tests.tables import table
 
 
-NAMED = {"tools": [Tool(name="y")]}
+NAMED: dict[str, Any] = {"tools": [Tool(name="y")]}
 WHY = "its server changed its description"
 
 
