@@ -117,69 +117,42 @@ def instances(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchSt
     """
     JSON values that fit *schema*, for the words that the schemas of this file use.
     """
-    if "$ref" in schema:
-        return instances(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
-
-    if "enum" in schema or "const" in schema:
-        return st.sampled_from(schema.get("enum", [schema.get("const")]))
-
-    if "anyOf" in schema:
-        return st.one_of([instances(each, root) for each in schema["anyOf"]])
-
-    make = SIMPLE.get(schema.get("type", ""), anything)
-
-    return make(schema, root)
-
-
-def anything(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    match schema:
+        case {"$ref": place}:
+            return instances(root["$defs"][place.rpartition("/")[2]], root)
+        case {"enum": words}:
+            return st.sampled_from(words)
+        case {"const": word}:
+            return st.just(word)
+        case {"anyOf": branches}:
+            return st.one_of([instances(each, root) for each in branches])
+        case {"type": "object"}:
+            return objects(schema, root)
+        case {"type": "array"}:
+            return st.lists(instances(schema.get("items", {}), root), max_size=3)
+        case {"type": "integer"}:
+            whole = st.integers(low, high)
+            return whole | whole.filter(lambda n: abs(n) < 2**53).map(float)
+        case {"type": "number"}:
+            return st.floats(low, high, allow_nan=False, allow_infinity=False)
+        case {"type": "string", "format": "date"}:
+            return st.dates().map(date.isoformat)
+        case {"type": "string"}:
+            return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 10))
+        case {"type": kind}:
+            return {"boolean": st.booleans(), "null": st.none()}[kind]
     return st.none() | st.booleans() | st.integers() | st.text(max_size=5)
-
-
-def whole_numbers(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    whole = st.integers(schema.get("minimum"), schema.get("maximum"))
-
-    return whole | whole.filter(lambda n: abs(n) < 2**53).map(float)
-
-
-def numbers(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    return st.floats(schema.get("minimum"), schema.get("maximum"), allow_nan=False, allow_infinity=False)
-
-
-def texts(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    if schema.get("format") == "date":
-        return st.dates().map(date.isoformat)
-
-    return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 10))
 
 
 def objects(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     properties = {name: instances(each, root) for name, each in schema.get("properties", {}).items()}
-    required = {name: each for name, each in properties.items() if name in schema.get("required", ())}
-    optional = {name: each for name, each in properties.items() if name not in required}
-    known = st.fixed_dictionaries(required, optional=optional)
-    more = schema.get("additionalProperties", False)
-
+    required = {name: properties.pop(name) for name in schema.get("required", ())}
+    known, more = st.fixed_dictionaries(required, optional=properties), schema.get("additionalProperties", False)
     if not more:
         return known
-
     rest = st.dictionaries(st.text("abc", min_size=4, max_size=6), instances(more, root), max_size=2)
-
-    return st.tuples(rest, known).map(lambda pair: pair[0] | pair[1])
-
-
-def lists(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    return st.lists(instances(schema.get("items", {}), root), max_size=3)
-
-
-SIMPLE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], st.SearchStrategy[Any]]] = {
-    "object": objects,
-    "array": lists,
-    "integer": whole_numbers,
-    "number": numbers,
-    "string": texts,
-    "boolean": lambda *_: st.booleans(),
-    "null": lambda *_: st.none(),
-}
+    return st.builds(lambda others, own: others | own, rest, known)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
