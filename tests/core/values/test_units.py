@@ -91,9 +91,11 @@ def test_the_schema_of_a_setting_allows_what_may_be_written() -> None:
     assert not schema.is_valid({"max_bytes": "64KB"})
 
 
-@table("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
-def test_a_glob_is_kept_if_some_name_matches_it_and_refused_if_none_can(pattern: object) -> None:
-    assert glob(pattern) == pattern
+SOUND = ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None]
+
+
+def test_a_glob_is_kept_if_some_name_matches_it_and_refused_if_none_can() -> None:
+    assert list(map(glob, SOUND)) == SOUND
     for wrong in ("", "b[", "[]", "[z-a]"):
         with pytest.raises(ValueError, match="matches no name"):
             glob(wrong)
