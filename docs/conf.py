@@ -23,7 +23,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 include_patterns = ["docs/**.md", "examples/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 root_doc = "docs/index"
 default_role = "code"
-autodoc_typehints = "none"
+autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "imported-members": True, "member-order": "alphabetical"}
 myst_heading_anchors = 4
 html_theme = "furo"
@@ -41,8 +41,10 @@ def settings() -> str:
     schema = Policy.schema()
     text = "# Settings of a policy file\n\nThe pages of the guards have defaults and examples.\n"
     for name, part in {"The file": schema, **schema["$defs"]}.items():
-        rows = "".join(f"| `{key}` | {kind(of)} |\n" for key, of in part.get("properties", {}).items())
-        text += f"\n## {name}\n\n{part.get('description', '')}\n\n| key | value |\n|---|---|\n{rows}"
+        rows = ""
+        for key, of in part.get("properties", {}).items():
+            rows += f"| `{key}` | {kind(of)} | {' '.join(of.get('description', '').split())} |\n"
+        text += f"\n## {name}\n\n{part.get('description', '')}\n\n| key | value | meaning |\n|---|---|---|\n{rows}"
     return text
 
 
@@ -53,7 +55,8 @@ def kind(of: dict[str, Any]) -> str:
     if "anyOf" in of:
         return " or ".join(dict.fromkeys(kind(one) for one in of["anyOf"]))
     if "$ref" in of:
-        return f"see {of['$ref'].rpartition('/')[2]}"
+        name = of["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
     if "enum" in of:
         return " or ".join(f"`{value}`" for value in of["enum"])
     return "a duration" if "pattern" in of else str(of.get("type", "any value"))
