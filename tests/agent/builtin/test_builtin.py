@@ -2,7 +2,6 @@
 The built-in tools as one registry: declared, guarded, told as data; sub-agents and messages.
 """
 
-import asyncio
 import threading
 
 from collections.abc import Callable
@@ -53,24 +52,6 @@ def test_guards_stand_before_them(tmp_path: Path) -> None:
         ]:
             envelope = session.call(tool, arguments, registry.execute)
             assert said in (envelope.code, envelope.status), arguments
-
-
-@pytest.mark.system
-def test_an_awaiting_host_is_not_held_up_by_a_command(tmp_path: Path) -> None:
-    registry = builtin_tools(tmp_path, sandbox="none")
-
-    async def run() -> tuple[bool, int]:
-        ticks = 0
-        async with Policy([], tools=registry.tools).session("s") as session:
-            call = asyncio.create_task(session.acall("exec_shell", {"command": "sleep 0.3"}, registry.execute))
-            while not call.done():
-                await asyncio.sleep(0.01)
-                ticks += 1
-            return call.result().ok, ticks
-
-    ok, ticks = asyncio.run(run())
-    assert ok
-    assert ticks > 5
 
 
 @table("arguments", [{}, {"path": 3}, {"path": None, "content": []}, {"path": "a", "more": 1}, "[", []])
