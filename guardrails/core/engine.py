@@ -102,14 +102,19 @@ class Engine(NamedTuple):
 
         *clocks* are the times of the scopes, if each has its own.
         """
-        shared = states[1 : len(states) - self.child]
-        for each in (states[0], *shared):
-            if not each.run and self.life is not None:
-                # One that was forgotten may live again, and counts from 1 then.
-                each.run = self.life()
-        scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id) if shared else ()
-        moment = Moment(self, states[0], scopes)
+        state = self._alive(states[0])
+        scopes: Sequence[Place] = ()
+        if len(states) > 1 + self.child:
+            shared = [self._alive(each) for each in states[1 : len(states) - self.child]]
+            scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id)
+        moment = Moment(self, state, scopes)
         return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
+
+    def _alive(self, state: SessionState) -> SessionState:
+        if not state.run and self.life is not None:
+            # One that was forgotten may live again, and counts from 1 then.
+            state.run = self.life()
+        return state
 
     def look(self, look: Callable[[Sequence[Place]], T], states: States, now_ms: int) -> T:
         """
@@ -185,8 +190,7 @@ class Moment(Place):
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        shares = self.scopes or self.state.family is not None
-        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
+        return marks(self.state, self.scopes) if self.engine.life is not None else None
 
     def go_by(self, plan: Plan) -> None:
         """
@@ -204,7 +208,8 @@ class Moment(Place):
             made.observed, made.errors = tuple(found.observed), tuple(found.errors)
         if self.expired:
             made.expired = self.expired
-        made.marks = self.marks()
+        if self.scopes or self.state.family is not None:
+            made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> int:
@@ -546,7 +551,8 @@ def _complete(
     envelope.close(chain.left_out, progress((at, *at.scopes), near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.marks = at.marks()
+    if at.scopes or state.family is not None:
+        made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
     if at.errors:

@@ -20,9 +20,8 @@ _HOLDER: Final = re.compile("(?i)pag|meta|link|cursor|next|info|hits|result|sear
 _MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
-_COUNTED: Final = tuple(f"{digit} {word}" for digit in range(10) for word in ("more", "omitted"))
-_MARKED: Final = ("truncated", "showing", "displaying", "too large", *_COUNTED)
-"""One of them is in every mark."""
+_MARKED: Final = ("truncated", "showing", "displaying", "too large")
+"""One of them, or a number before ` more` or ` omitted`, is in every mark."""
 _NO_CURSOR: Final = re.compile("(?i) |^(?:null|none|-1)$")
 _SHOWABLE: Final = re.compile("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
@@ -158,7 +157,11 @@ def cut_in(text: str) -> str | None:
     Returns how to go on, if a mark in *text*, at one of its ends, says that it was cut.
     """
     ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
-    mark = pattern(_MARK).search(ends) if any(map(ends.lower().__contains__, _MARKED)) else None
+    small = ends.lower()
+    before = small.replace(" omitted", " more").split(" more")[:-1]
+    if not any(map(small.__contains__, _MARKED)) and not any(part[-1:].isdigit() for part in before):
+        return None
+    mark = pattern(_MARK).search(ends)
     if mark is None:
         return None
     shown, total = [int(number.replace(",", "")) for number in mark.groups("0")]

@@ -83,7 +83,8 @@ def _is_narrow(value: Any) -> bool:
         if spread > _SPREAD or len(holders) > _LOOKED:
             return False
         is_object = type(holder) is dict
-        for part in islice(holder.values(), _MEMBERS) if is_object else holder[:1]:
+        parts = holder.values() if is_object else holder[:1]
+        for part in () if _HOLDERS.isdisjoint(map(type, parts)) else islice(parts, _MEMBERS):
             if type(part) in _HOLDERS:
                 each = times if is_object else times * len(holder)
                 holders.append((part, each))
