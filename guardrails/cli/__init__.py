@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from guardrails.core.values.version import __version__
 
-from .printing import failures
+from .printing import FOUND, INTERRUPTED, USAGE, fail
 
 
 __all__ = ["app"]
@@ -64,8 +64,18 @@ class Guardrails(Group):
         """
         Run a command. Ctrl-C, an error of this library and a file that fails end it in one line.
         """
-        with failures():
+        from guardrails.core.values.errors import GuardrailsError, NothingFoundError, os_message
+        from guardrails.processes.streams import let_go_of_stdout
+
+        try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            fail("interrupted", INTERRUPTED)
+        except GuardrailsError as error:
+            fail(str(error), FOUND if isinstance(error, NothingFoundError) else USAGE)
+        except OSError as error:
+            let_go_of_stdout()
+            fail(os_message(error))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *DOORS]

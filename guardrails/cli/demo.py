@@ -53,7 +53,7 @@ def demo(
         fail(f"not all records could be written to `{records}`")
 
 
-def _played(chain: guardrails.Policy, files: list[str], sink: guardrails.JsonLines | None) -> dict[str, Any]:
+def _played(chain: "guardrails.Policy", files: list[str], sink: "guardrails.JsonLines | None") -> dict[str, Any]:
     from guardrails.agent.demo import NOT_JUDGED, play
     from guardrails.offline.transcripts import Report
 

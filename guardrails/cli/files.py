@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from guardrails.stores.places import write_whole
-
 from .printing import fail, printable
 
 
@@ -61,6 +59,8 @@ def write_text(path: Path, text: str, mode: int = 0o666) -> None:
     """
     Write *text* to the file *path*, whose mode stays; a new one has *mode*. Ctrl-C leaves the old file or the new one.
     """
+    from guardrails.stores.places import write_whole
+
     target = path.resolve()
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")

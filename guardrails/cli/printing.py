@@ -43,25 +43,6 @@ def fail(message: str, code: int = USAGE) -> NoReturn:
     raise typer.Exit(code)
 
 
-@contextmanager
-def failures() -> Iterator[None]:
-    """
-    End the command in one line if Ctrl-C, an error of this library or a file ends the block.
-    """
-    from guardrails.core.values.errors import GuardrailsError, NothingFoundError, os_message
-    from guardrails.processes.streams import let_go_of_stdout
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        fail("interrupted", INTERRUPTED)
-    except GuardrailsError as error:
-        fail(str(error), FOUND if isinstance(error, NothingFoundError) else USAGE)
-    except OSError as error:
-        let_go_of_stdout()
-        fail(os_message(error))
-
-
 def printable(text: str) -> str:
     """
     *text* without control characters, line feeds and tabs kept: what tools and models wrote must not steer a terminal.

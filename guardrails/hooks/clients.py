@@ -11,9 +11,8 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Failed
 
-from .results import beside, blocks_of, cut, read_response, shortened
+from .results import Line, at_ms, beside, blocks_of, cut, mapping, read_response, shortened
 from .tools import CLAUDE, CODEX, of_gemini
-from .transcripts import Line, at_ms, mapping
 
 
 Answer = dict[str, Any]

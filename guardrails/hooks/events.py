@@ -20,8 +20,7 @@ from guardrails.session.ledger import SHARE
 from guardrails.session.session import key_hash
 
 from .clients import CLIENTS, Answer, Client, Event, specific
-from .results import reason_of
-from .transcripts import tail
+from .results import reason_of, tail
 
 
 if TYPE_CHECKING:
@@ -183,13 +182,6 @@ def open_calls(own: "Session") -> "list[Pending]":
 
 
 # Sub-agents
-
-
-def session_of(session: "Session", event: Mapping[str, Any]) -> "Session":
-    """
-    The session of the agent that *event* of Claude Code is of: see `share_of`.
-    """
-    return share_of(session, event.get("agent_id"))
 
 
 def share_of(session: "Session", agent: str | None) -> "Session":

@@ -1,10 +1,15 @@
 """
-Reads a tool's result as an outcome, and writes it, or an envelope, as the text that the model reads.
+Reads a tool's result as an outcome, and writes it, or an envelope, as the text that the model reads. Reads the file in which a client keeps
+what its agent does: anybody may have written there, and nothing of it is believed.
 """
 
 import json
+import os
+import stat
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from xxhash import xxh3_64_hexdigest
@@ -22,6 +27,9 @@ _RESULT: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
 MIN_ITEMS: Final = 16
 """Elements of a list that are shown, each in part, however long they are."""
 SMALLEST_SHARE: Final = 1e-6
+TAIL: Final = 1 << 20
+"""Bytes at the end of a transcript that are read."""
+Line = Mapping[str, Any]
 
 
 def reason_of(envelope: Envelope) -> str:
@@ -105,3 +113,47 @@ def mark_of(kind: Any, piece: Any) -> dict[str, Any]:
     """
     whole = json.dumps(piece, sort_keys=True, default=str).encode()
     return {"type": kind, "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
+
+
+# Transcripts
+
+
+def tail(path: str, marks: Iterable[bytes]) -> list[Line]:
+    """
+    The objects in the last lines of the file *path* that have one of *marks*, but for a line of which the beginning or the end is missing. Empty if
+    there is no such file, or it is no plain one.
+    """
+    # A pipe would wait for who writes into it.
+    with suppress(OSError, ValueError), open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode):
+            start = file.seek(max(0, status.st_size - TAIL))
+            lines = file.read(TAIL).split(b"\n")
+            return [_parsed(line) for line in lines[1 if start else 0 : -1] if any(mark in line for mark in marks)]
+    return []
+
+
+def _parsed(line: bytes) -> Line:
+    """
+    The object that *line* is the JSON of; an empty one if it is none.
+    """
+    with suppress(ValueError, RecursionError):
+        return mapping(json.loads(line))
+    return {}
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """
+    *value* if it is an object, else an empty one.
+    """
+    return value if isinstance(value, dict) else {}
+
+
+def at_ms(said: Any) -> int | None:
+    """
+    Milliseconds since 1970 of a time as ISO 8601 writes it. Returns None if it is none.
+    """
+    with suppress(TypeError, ValueError, OverflowError):
+        at = datetime.fromisoformat(said)
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    return None

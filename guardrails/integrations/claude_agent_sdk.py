@@ -21,7 +21,7 @@ from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
 from guardrails.hooks.clients import Answer
-from guardrails.hooks.events import EVENTS, answer, session_of
+from guardrails.hooks.events import EVENTS, answer, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions, tried
 from guardrails.session.session import Session
 
@@ -190,7 +190,7 @@ class GuardrailsHooks:
         if name == "PreToolUse" and call_id:
             own = session
             try:
-                own = await session.ledger.off_loop(session_of, session, event)
+                own = await session.ledger.off_loop(share_of, session, event.get("agent_id"))
                 if output and await own.calls.ask_approver(call_id):
                     output = await session.ledger.off_loop(told)
             except SessionError:

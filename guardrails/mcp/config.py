@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.units import duration_ms
-from guardrails.hooks.transcripts import mapping
+from guardrails.hooks.results import mapping
 
 
 NAME: Final = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,31}")

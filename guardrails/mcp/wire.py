@@ -18,8 +18,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import block_of
 from guardrails.core.result.content import read_mcp
 from guardrails.core.tools.tool import from_annotations
-from guardrails.hooks.results import cut, mark_of
-from guardrails.hooks.transcripts import mapping
+from guardrails.hooks.results import cut, mapping, mark_of
 
 
 PREFIX: Final = "io.github.toolcall-guardrails"

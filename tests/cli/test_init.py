@@ -92,23 +92,6 @@ def test_of_a_transcript_it_says_which_tools_there_are_and_how_often(tmp_path: P
     assert refused_wrongly(path, seen) == []
 
 
-def test_a_guess_is_a_comment(tmp_path: Path) -> None:
-    calls = [call(n, "query_users", "text", arguments={"n": n}) for n in range(5)]
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
-    assert guardrails("init", seen, "-o", path).exit_code == 0
-    assert (
-        "  # - match: query_users\n  #   # by its name only: it changes nothing\n  #   read_only: true"
-        in path.read_text()
-    )
-    assert Policy.load(path).chain.plan("query_users").tool.read_only is None
-    uncommented = (
-        path.read_text().replace("  # - match: query", "  - match: query").replace("  #   read_only", "    read_only")
-    )
-    path.write_text(uncommented)
-    assert Policy.load(path).chain.plan("query_users").tool.read_only is True
-    assert Policy.load(path).chain.plan("get_price").tool.read_only is True
-
-
 def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> None:
     calls = [call(n, tool, result) for n, (tool, result) in enumerate(("queue", one) for one in SAME * 4)]
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)

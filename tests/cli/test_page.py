@@ -13,45 +13,14 @@ from typing import Any, Final
 
 import pytest
 
+from typer.testing import CliRunner
+
+from guardrails.cli import app
 from guardrails.cli.files import PAGE, page, write_page
 from tests.pages import EVIL, document, in_browser
 from tests.tables import table
 
 
-TALLY: Final[dict[str, Any]] = {
-    "source": EVIL,
-    "calls": 12,
-    "sessions": 2,
-    "refused": 8,
-    "wrong_per_1000": 166.7,
-    **{name: {} for name in ("nudged", "observed", "repeats", "failed", "unknown", "wrong_observed")},
-    "denied": {"duplicates.window": 6, "budget.max_calls": 2},
-    "wrong": {"duplicates.window": 2},
-    **{f"{what}_{which}": 3 for what in ("pointless", "stopped") for which in ("second", "later")},
-}
-JUDGED: Final[dict[str, Any]] = {
-    "policy": EVIL,
-    "total": TALLY,
-    "sources": [TALLY],
-    "tools": [TALLY],
-    "not_judged": {"rate": EVIL},
-    "notices": [EVIL],
-}
-TOOL: Final[dict[str, Any]] = {
-    "tool": EVIL,
-    "calls": 40,
-    "wasted": 10,
-    "wasted_share": 0.25,
-    "errors": {"timeout": 8, EVIL: 4},
-    "loop_calls": 2,
-    "loops": 1,
-    "results": 28,
-    "without_completion_signal": 7,
-    "cost_usd": 0.5,
-    "p50_ms": 20,
-    "p99_ms": 4_000,
-    "reasons": [EVIL],
-}
 FAILURE: Final[dict[str, Any]] = {
     "tool": EVIL,
     "error": "timeout",
@@ -68,31 +37,29 @@ FAILURE: Final[dict[str, Any]] = {
     "sentence": EVIL,
     "curve": [[0, 0.1], [5_000, 0.8], [60_000, 0.85]],
 }
-SUGGESTED: Final = {"tool": EVIL, "settings": {"stable": True}, "evidence": {"stable": EVIL}}
-DATA: Final[list[tuple[Any, Any]]] = [
-    (
-        "report",
-        {
-            "policy": EVIL,
-            "calls": 40,
-            "sessions": 2,
-            "tools": [TOOL],
-            "suggestions": [SUGGESTED],
-            "model_cost_usd": 1.25,
-            "formula": "score",
-            "notices": [EVIL],
-            "read_as": {EVIL: EVIL},
-        },
-    ),
-    ("replay", JUDGED),
-    ("replay", {"judgements": [JUDGED, JUDGED]}),
-    ("profile", [FAILURE]),
-    ("profile", []),
-]
 
 
-def test_no_text_leaves_the_element_that_holds_it() -> None:
-    for command, data in DATA:
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, Any]]:
+    """
+    What commands say with `--json` of calls whose names and results are markup, by the commands.
+    """
+    calls = tmp_path_factory.mktemp("calls") / "calls.jsonl"
+    tools = ["search"] * 6 + [EVIL] * 4
+    texts = [EVIL] * 5 + ["Error: timeout"] * 5
+    lines = [
+        {"source": EVIL, "session_id": "s", "tool": tool, "arguments": {"q": EVIL}, "result": text, "ts": 1.8e9 + n}
+        for n, (tool, text) in enumerate(zip(tools, texts, strict=True))
+    ]
+    calls.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    asked = (["report"], ["replay", "strict"], ["replay", "default", "--compare", "strict"])
+    runs = [CliRunner().invoke(app, [*words, str(calls), "--json"]) for words in asked]
+    said = [(words[0], json.loads(run.stdout)) for words, run in zip(asked, runs, strict=True)]
+    return [*said, ("profile", [FAILURE]), ("profile", [])]
+
+
+def test_no_text_leaves_the_element_that_holds_it(drawn: Any) -> None:
+    for command, data in drawn:
         text = page(command, data)
         assert document(text) == {"command": command, "data": data}
         head, _, rest = PAGE.read_text().partition("DATA")
@@ -121,34 +88,34 @@ def test_a_page_is_its_owner_s_unless_the_file_was_there(tmp_path: Path) -> None
 
 @pytest.mark.system
 @table("width", [1280, 390])
-def test_a_browser_draws_every_page_within_its_width_and_takes_no_word_for_markup(width: int, tmp_path: Path) -> None:
+def test_a_browser_draws_every_page_within_its_width_and_takes_no_word_for_markup(
+    width: int, tmp_path: Path, drawn: Any
+) -> None:
     measure = "document.body.dataset.fits = document.documentElement.scrollWidth <= innerWidth"
-    for at, (command, data) in enumerate(DATA):
+    for at, (command, data) in enumerate(drawn):
         text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page(command, data))
         folder = tmp_path / f"{width}-{at}"
         folder.mkdir()
-        drawn = in_browser(text.replace("</body>", f"<script>{measure}</script></body>"), folder, width)
-        assert 'data-fits="true"' in drawn
-        assert "<h1>" in drawn
-        assert "<img" not in drawn
+        shown = in_browser(text.replace("</body>", f"<script>{measure}</script></body>"), folder, width)
+        assert 'data-fits="true"' in shown
+        assert "<h1>" in shown
+        assert "<img" not in shown
         if data:
-            assert "onerror=alert(1)" in drawn.split("</script>", 2)[-1]
+            assert "onerror=alert(1)" in shown.split("</script>", 2)[-1]
 
 
 @pytest.mark.system
-def test_a_bar_is_as_long_as_the_number_on_it_and_a_curve_stands_where_its_numbers_do(tmp_path: Path) -> None:
-    drawn = in_browser(page("replay", JUDGED), tmp_path)
-    bars = re.findall(r'class="bar" style="--n: ([\d.]+)[^>]*><i></i><b>([\d,]+)</b>', drawn)
-    assert [(float(n), int(shown)) for n, shown in bars][:2] == [(1, 6), (pytest.approx(1 / 3), 2)]
+def test_a_bar_is_as_long_as_the_number_on_it_and_a_curve_stands_where_its_numbers_do(
+    tmp_path: Path, drawn: Any
+) -> None:
+    shown = in_browser(page(*drawn[0]), tmp_path)
+    bars = re.findall(r'class="bar" style="--n: ([\d.]+)[^>]*><i></i><b>([\d,]+)</b>', shown)
+    lengths = [(float(length), int(number)) for length, number in bars][:2]
+    most = max(number for _, number in lengths)
+    assert lengths[0][1] != lengths[1][1]
+    assert [length for length, _ in lengths] == pytest.approx([number / most for _, number in lengths])
     (tmp_path / "curve").mkdir()
-    drawn = in_browser(page("profile", [FAILURE]), tmp_path / "curve")
-    (path,) = re.findall(r'<path [^>]*d="M([^"]+)"', drawn)
+    shown = in_browser(page("profile", [FAILURE]), tmp_path / "curve")
+    (path,) = re.findall(r'<path [^>]*d="M([^"]+)"', shown)
     heights = [118 - float(point.split(",")[1]) for point in path.split("L")]
     assert heights == pytest.approx([108 * p for _, p in FAILURE["curve"]])
-
-
-def test_the_script_is_written_for_what_the_commands_say() -> None:
-    script = PAGE.read_text()
-    for command, data in DATA:
-        assert f"  {command}(d) {{" in script
-        assert json.loads(json.dumps(data)) == data

@@ -52,12 +52,6 @@ def test_a_failure_is_said_on_stderr_and_ends_with_its_code(capsys: pytest.Captu
     assert capsys.readouterr() == ("", "no such thing\n")
 
 
-def test_ctrl_c_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as ended, printing.failures():
-        raise KeyboardInterrupt
-    assert (ended.value.exit_code, capsys.readouterr()) == (130, ("", "interrupted\n"))
-
-
 @given(
     st.integers(40, 120),
     st.integers(1, 8).flatmap(lambda n: st.lists(st.lists(CELL, min_size=n, max_size=n), min_size=1)),

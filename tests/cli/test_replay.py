@@ -88,16 +88,6 @@ def test_a_hint_of_a_guard_that_observes_is_no_refusal(tmp_path: Path, clock: An
     assert "would have refused" not in replay("default", path).stdout
 
 
-def test_the_advice_of_a_retry_model_is_told(transcript: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("version: 1\nretryable: {model: retries.json}\n")
-    with transcript.open("a") as file:
-        file.write(line("u", "", is_error=True, error_type="timeout"))
-    said = json.loads(replay(tmp_path / "own.yaml", transcript, "--json").stdout)
-    assert (said["total"]["asked"], said["total"]["advised"], len(said["models"])) == (1, 1, 1)
-    shown = " ".join(replay(tmp_path / "own.yaml", transcript).stdout.split())
-    assert "was asked about 1 failure and called 1 worth a retry." in shown
-
-
 def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     shown = replay("default", transcript, "--compare", "strict").stdout
     rows = [line.split() for line in shown.splitlines()]
@@ -124,25 +114,6 @@ def test_records_of_ours_are_decided_again_exactly_and_what_differs_is_shown(rec
     first = "n: 7, tool: look, recorded: nudge (nudge loops.reread), replayed: deny (duplicates.window)"
     assert first in " ".join(other.stdout.split())
     assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
-
-
-def test_guards_that_could_not_be_judged_are_said(tmp_path: Path, clock: Any) -> None:
-    path, own = tmp_path / "records.jsonl", tmp_path / "own.yaml"
-    own.write_text("version: 1\nextends: shell\ntools: [{match: bash, commands: [command]}]\n")
-    with JsonLines(path, arguments="hash") as sink:
-        session = Policy.load(own).session("s", records=sink, clock=clock)
-        for n in range(9):
-            session.call("bash", {"command": f"ls {n}"}, lambda *_: "Oslo")
-    shown = " ".join(replay(str(own), path, "--exact").stdout.split())
-    assert "not_judged shell: the arguments of 9 calls were not kept" in shown
-
-
-def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
-    said = json.loads(replay("default", records, "--json").stdout)["total"]
-    assert (said["calls"], said["denied"]) == (4, {"duplicates.evidence": 2})
-    # They were denied live, so nobody knows what they would have brought.
-    assert (said["unknown"], said["wrong"]) == ({"duplicates.evidence": 2}, {})
-    assert "refused, no result known" in replay("default", records).stdout
 
 
 def test_what_an_earlier_run_wrote_into_the_folder_of_transcripts_is_not_read(transcript: Path) -> None:

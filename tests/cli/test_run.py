@@ -177,17 +177,6 @@ def test_every_budget_can_be_extended(files: Path) -> None:
     assert raised == {"max_calls": 3, "max_turns": 4, "max_tokens": 500, "max_cost": 250_000, "max_elapsed": 600_000}
 
 
-def test_without_a_terminal_a_denied_call_is_a_line_with_its_reason(files: Path) -> None:
-    script = obeying([*cities("Kyoto", "Kyoto", "Kyoto"), Text("Rain.")], "Rain.")
-    policy = files / "strict.yaml"
-    policy.write_text("version: 1\nextends: default\nduplicates: {rule: always, window: 5}\n")
-    with ScriptedOpenAI(script) as server:
-        shown = run("weather?", *options(server, files, "--policy", policy))
-    assert "denied, duplicates.window: This exact look_up call was already made" in " ".join(shown.stderr.split())
-    assert "2 denied" in shown.stderr.splitlines()[-2]
-    assert looked_up(files) == ["Kyoto"]
-
-
 PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</html>\n" * 99
 
 
@@ -253,44 +242,43 @@ def test_the_loops_own_limit_is_told_and_a_new_task_goes_on(files: Path) -> None
         assert (again.exit_code, again.stdout) == (0, "done\n"), again.output
 
 
-def test_refused_turns_can_be_forgiven(files: Path) -> None:
+def test_a_denied_call_is_a_line_with_its_reason_and_refused_turns_can_be_forgiven(files: Path) -> None:
     script = obeying([*cities("a", "a", "a", "a", "a", "a"), Text("done")], "so far")
     policy = files / "strict.yaml"
     policy.write_text("version: 1\nextends: default\nduplicates: {rule: always, window: 5}\n")
     with ScriptedOpenAI(script) as server:
         shown = run("task", *options(server, files, "--policy", policy))
         assert (shown.exit_code, shown.stdout) == (1, "so far\n")
+        assert "denied, duplicates.window: This exact look_up call was already made" in " ".join(shown.stderr.split())
+        assert "3 denied" in shown.stderr
         assert "ended by denials.max_turns_in_a_row" in shown.stderr
         assert "--forgive" in shown.stderr
+        assert looked_up(files) == ["a"]
         again = run("--resume", kept_id(shown), "--forgive")
         assert again.exit_code == 0, again.output
         assert "refused turns forgiven" in again.stderr
 
 
-def test_kept_conversations_are_listed(files: Path) -> None:
-    with ScriptedOpenAI([Text("one")]) as server:
-        name = kept_id(run("find out\nwhy", *options(server, files)))
-    shown = run("--list")
-    row = shown.stdout.splitlines()[1]
-    assert name in row
+def test_kept_conversations_are_listed_and_are_their_owners_alone(files: Path) -> None:
+    # A task may come from stdin, and a quiet run says only the answer.
+    with ScriptedOpenAI(lambda body, n: Text(body["messages"][-1]["content"])) as server:
+        shown = run("-", *options(server, files, "-q"), input="find out\nwhy \x1b[2J")
+    assert (shown.stdout, shown.stderr) == ("find out\nwhy [2J\n", "")
+    [told] = json.loads(run("--list", "--json").stdout)["conversations"]
+    assert (told["messages"], told["wire"]) == (3, "chat")
+    row = run("--list").stdout.splitlines()[1]
+    assert told["id"] in row
     assert "gpt-5-mini" in row
     assert "find out why" in row
-    [told] = json.loads(run("--list", "--json").stdout)["conversations"]
-    assert (told["id"], told["messages"], told["wire"]) == (name, 3, "chat")
-
-
-def test_a_task_may_come_from_stdin_and_a_quiet_run_says_only_the_answer(files: Path) -> None:
-    with ScriptedOpenAI(lambda body, n: Text(body["messages"][-1]["content"])) as server:
-        shown = run("-", *options(server, files, "-q"), input="from a pipe")
-    assert (shown.stdout, shown.stderr) == ("from a pipe\n", "")
+    folder = files / "state" / "guardrails"
+    assert {file.name for file in folder.iterdir()} >= {"conversations.db", "conversations.jsonl"}
+    assert all(os.stat(file).st_mode & 0o077 == 0 for file in [folder, *folder.iterdir()])  # noqa: PTH116
 
 
 def test_what_a_model_says_does_not_steer_the_terminal(files: Path) -> None:
-    with ScriptedOpenAI(
-        [Calls(call("look_up", '{"city": "\\u001b[2J"}'), text="\x1b]0;x\x07"), Text("\x1b[31mred")]
-    ) as server:
-        shown = run("task", *options(server, files))
-    assert "\x1b" not in shown.output
+    escapes = Calls(call("look_up", '{"city": "\\u001b[2J"}'), text="\x1b]0;x\x07")
+    with ScriptedOpenAI([escapes, Text("\x1b[31mred")]) as server:
+        assert "\x1b" not in run("task", *options(server, files)).output
 
 
 # Killed and interrupted
@@ -425,11 +413,3 @@ def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files
         assert json.loads(shown.stdout)["interrupted"] == []
     first, second = server.requests
     assert first["messages"] == second["messages"]
-
-
-def test_its_files_are_its_owners_alone(files: Path) -> None:
-    with ScriptedOpenAI([Text("one")]) as server:
-        run("task", *options(server, files))
-    folder = files / "state" / "guardrails"
-    assert {file.name for file in folder.iterdir()} >= {"conversations.db", "conversations.jsonl"}
-    assert all(os.stat(file).st_mode & 0o077 == 0 for file in [folder, *folder.iterdir()])  # noqa: PTH116
