@@ -125,17 +125,20 @@ class Report:
     broken: list[tuple[str, int]] = field(default_factory=list)
     """(file, line from 1) of what could not be read."""
     notices: list[str] = field(default_factory=list)
-    """Sentences for a person: skipped files, lines that could not be read, missing results."""
+    """Sentences for a person: skipped files and lines that could not be read, and then missing results."""
+    unread: int = 0
+    """Of these, those before the missing results."""
     read_as: dict[str, str] = field(default_factory=dict)
     """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
 
-    def note(self, file: str, sentence: str) -> None:
+    def note(self, file: str, sentence: str, *, unread: bool = True) -> None:
         """
-        Tell a person something about *file*.
+        Tell a person something about *file*. What is *unread* comes first: of many notices the first are shown.
         """
-        self.notices.append(f"`{file}`: {sentence}")
+        self.notices.insert(self.unread if unread else len(self.notices), f"`{file}`: {sentence}")
+        self.unread += unread
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -227,7 +227,8 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     elif unread:
         report.note(file, f"could not read {_shown(data, unread)}")
     if without:
-        report.note(file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result")
+        has = "has" if without == 1 else "have"
+        report.note(file, f"{without:,} of {plural(len(calls), 'call')} {has} no result", unread=False)
     return calls
 
 
