@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import ROOT, WRITTEN
 
-ROOT = Path(__file__).parents[2]
+
 HERE = Path(__file__).parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *WRITTEN]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SAVED = re.compile(r"Save this as\s+`(\w+)\.py`")
 RIGHT = (HERE / "calls_right.txt").read_text()
