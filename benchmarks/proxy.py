@@ -44,15 +44,9 @@ class Peer:
     """
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        began = time.perf_counter()
-        self.popen = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
+        began, environment = time.perf_counter(), {**os.environ, "PYTHONPATH": str(ROOT)}
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self.popen: Any = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
         self.ask("initialize", hello)
         self.boot_ms = (time.perf_counter() - began) * 1000
@@ -65,7 +59,6 @@ class Peer:
         """
         Send *message*.
         """
-        assert self.popen.stdin is not None
         self.popen.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.popen.stdin.flush()
 
@@ -73,7 +66,6 @@ class Peer:
         """
         The result of a request.
         """
-        assert self.popen.stdout is not None
         self.send({"id": id_, "method": method, "params": params})
         while line := self.popen.stdout.readline():
             said = json.loads(line)
@@ -97,7 +89,6 @@ class Peer:
         """
         End it.
         """
-        assert self.popen.stdin is not None
         with suppress(OSError):
             self.popen.stdin.close()
         try:
@@ -124,10 +115,9 @@ def commands(folder: str, fastmcp: str) -> dict[str, tuple[str, ...]]:
     """
     kept = ("--store", f"{folder}/state.db", "--records", f"{folder}/records.jsonl")
     made = {"direct": SERVER, "tap": (sys.executable, "-m", "guardrails", "mcp", *kept, "--", *SERVER)}
-    probe = (fastmcp, "-c", "import fastmcp.server")
-    with suppress(OSError):
-        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
-            made["fastmcp"] = (fastmcp, "-c", FASTMCP, *SERVER)
+    with suppress(OSError, subprocess.CalledProcessError):
+        subprocess.run((fastmcp, "-c", "import fastmcp.server"), capture_output=True, check=True)
+        made["fastmcp"] = (fastmcp, "-c", FASTMCP, *SERVER)
     return made
 
 
@@ -145,32 +135,22 @@ def latencies(peers: dict[str, Peer], calls: int, *, paced: bool) -> dict[str, l
     return took
 
 
-def starts(made: dict[str, tuple[str, ...]], count: int) -> dict[str, dict[str, float | None]]:
+def least(command: tuple[str, ...], count: int) -> dict[str, float | None]:
     """
-    The least of *count* starts of each: CPU and wall until `initialize` is answered, CPU until `tools/list` is.
+    The least of *count* starts: CPU and wall until `initialize` is answered, CPU until `tools/list` is.
     """
-    found: dict[str, list[Peer]] = {name: [] for name in made}
+    started = []
     for _ in range(count):
-        for name, command in made.items():
-            peer = Peer(command)
-            found[name].append(peer)
-            peer.end()
-
-    def least(values: list[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return round(min(known), 1) if known else None
-
-    return {
-        name: {
-            "cpu_ms": least([peer.cpu_ms for peer in peers]),
-            "ready_cpu_ms": least([peer.ready_cpu_ms for peer in peers]),
-            "boot_ms": least([peer.boot_ms for peer in peers]),
-        }
-        for name, peers in found.items()
-    }
+        started.append(Peer(command))
+        started[-1].end()
+    found: dict[str, float | None] = {}
+    for what in ("cpu_ms", "ready_cpu_ms", "boot_ms"):
+        known = [value for value in (getattr(peer, what) for peer in started) if value is not None]
+        found[what] = round(min(known), 1) if known else None
+    return found
 
 
-def figures(kind: str, took: dict[str, list[float]], name: str) -> dict[str, float]:
+def figures(kind: str, took: dict[str, list[float]], name: str) -> dict[str, float | None]:
     """
     What the calls of *name* took, and how much more than without a proxy.
     """
@@ -192,33 +172,25 @@ def main() -> None:
     parser.add_argument("--fastmcp", default=sys.executable, help="an interpreter that has fastmcp")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    report: dict[str, dict[str, float | None]] = {}
     with tempfile.TemporaryDirectory() as folder:
         made = commands(folder, options.fastmcp)
         peers = {name: Peer(command) for name, command in made.items()}
         try:
-            calls = min(options.calls, MOST)
-            took = {paced: latencies(peers, calls, paced=paced) for paced in (False, True)}
+            row, paced = (latencies(peers, min(options.calls, MOST), paced=paced) for paced in (False, True))
         finally:
             for peer in peers.values():
                 peer.end()
-        started = starts(made, options.starts)
-    report: dict[str, Any] = {
-        name: {
-            **figures("", took[False], name),
-            **figures("paced_", took[True], name),
-            **started[name],
-        }
-        for name in made
-    }
+        for name, command in made.items():
+            report[name] = figures("", row, name) | figures("paced_", paced, name) | least(command, options.starts)
     if options.json:
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+        print(json.dumps(report, indent=2))
         return
-    heads = tuple(report["direct"])
-    sys.stdout.write(f"{'':8} " + " ".join(f"{head:>18}" for head in heads) + "\n")
-    for name, row in report.items():
-        sys.stdout.write(f"{name:8} " + " ".join(f"{row[head]!s:>18}" for head in heads) + "\n")
+    print(f"{'':8} " + " ".join(f"{head:>18}" for head in report["direct"]))
+    for name, found in report.items():
+        print(f"{name:8} " + " ".join(f"{value!s:>18}" for value in found.values()))
     if "fastmcp" not in report:
-        sys.stdout.write(f"fastmcp is skipped: `{options.fastmcp}` has none; name an interpreter by --fastmcp\n")
+        print(f"fastmcp is skipped: `{options.fastmcp}` has none; name an interpreter by --fastmcp")
 
 
 if __name__ == "__main__":

@@ -70,15 +70,11 @@ def work(place: str, name: str, seconds: float, *, shared: bool) -> None:
 def run(place: str, workers: int, seconds: float, *, shared: bool) -> dict[str, float]:
     program = [sys.executable, "-m", "benchmarks.stores", "--store", place, "--seconds", str(seconds)]
     program += ["--shared"] if shared else []
-    started = [
-        subprocess.Popen([*program, "--name", f"s{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for n in range(workers)
-    ]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started: list[Any] = [subprocess.Popen([*program, "--name", f"s{n}"], **pipes) for n in range(workers)]
     for one in started:
-        assert one.stdout is not None
         assert one.stdout.readline() == "ready\n"
     for one in started:
-        assert one.stdin is not None
         one.stdin.write("\n")
         one.stdin.flush()
     each = [json.loads(one.communicate()[0]) for one in started]
@@ -99,18 +95,13 @@ def served(kind: str, held: ExitStack) -> str:
     """
     if kind == "sqlite":
         return str(Path(held.enter_context(tempfile.TemporaryDirectory())) / "state.db")
-    if kind == "redis":
+    if kind in ("redis", "postgres"):
+        from tests.stores.postgres_server import Postgres
         from tests.stores.redis_server import Server
 
-        redis = Server()
-        held.callback(redis.remove)
-        return redis.url
-    if kind == "postgres":
-        from tests.stores.postgres_server import Postgres
-
-        postgres = Postgres()
-        held.callback(postgres.remove)
-        return postgres.url
+        server: Any = Server() if kind == "redis" else Postgres()
+        held.callback(server.remove)
+        return str(server.url)
     return kind
 
 

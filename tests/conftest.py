@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 
 # Behaviours of the hosts say what they found, as a test does; here, since nothing may have imported them before.
-pytest.register_assert_rewrite("tests.hosts.behaviours", "tests.hosts.google_adk")
+pytest.register_assert_rewrite("tests.hosts.behaviours")
 
 
 class FakeClock:

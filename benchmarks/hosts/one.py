@@ -14,6 +14,7 @@ import sys
 import time
 import tomllib
 
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +53,7 @@ def driver_of(name: str) -> Any:
     return next((kind.driver for kind in kinds if kind is not Contract), None)
 
 
-def stories(name: str, driver: Any, *, calls: int = 5_000, seconds: float = 300) -> dict[str, Any]:
+def stories(name: str, driver: Any, calls: int = 5_000, seconds: float = 300) -> dict[str, Any]:
     """
     What came of each story, without and with the guards; the bare host is cut short after *calls* calls or *seconds* seconds.
     """
@@ -112,8 +113,9 @@ def _run(driver: Any, telling: Telling, *, guarded: bool, exact: bool = False) -
     return told | {"seconds": took} if exact else told
 
 
-def _policy(story: str, made: dict[str, Policy] = {}) -> Policy:  # noqa: B006  each is loaded once
-    return made.get(story) or made.setdefault(story, Policy.load(POLICIES.get(story, "default")))
+@cache
+def _policy(story: str) -> Policy:
+    return Policy.load(POLICIES.get(story, "default"))
 
 
 def _version(name: str) -> str:
@@ -130,9 +132,7 @@ def main(name: str, what: str, calls: str = "5000", seconds: str = "300") -> int
         driver = driver_of(name)
         if driver is None:
             return NOT_INSTALLED
-        told = (
-            overhead(driver) if what == "overhead" else stories(name, driver, calls=int(calls), seconds=float(seconds))
-        )
+        told = overhead(driver) if what == "overhead" else stories(name, driver, int(calls), float(seconds))
     print(json.dumps(told), flush=True)
     return 0
 

@@ -62,12 +62,12 @@ def split(judgement: Judgement) -> list[list[str]]:
     """
     rows = []
     for tally in (*judgement.sources, judgement.total):
-        wrong = tally.wrong or tally.wrong_observed
-        parts = (tally.wrong or tally.wrong_observed, tally.repeats, tally.failed, tally.unknown)
-        counts = [tally.calls, tally.refused or tally.observed.total(), *(part.total() for part in parts)]
-        if counts[1]:
+        wrong, refused = tally.wrong or tally.wrong_observed, tally.refused or tally.observed.total()
+        if refused:
+            parts = [part.total() for part in (wrong, tally.repeats, tally.failed, tally.unknown)]
             by = ", ".join(f"{code} {n:,}" for code, n in wrong.most_common())
-            rows.append([judgement.policy, tally.source, *(f"{n:,}" for n in counts), by])
+            counts = [f"{n:,}" for n in (tally.calls, refused, *parts)]
+            rows.append([judgement.policy, tally.source, *counts, by])
     return rows
 
 

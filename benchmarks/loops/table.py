@@ -39,27 +39,26 @@ def policies() -> dict[str, Policy]:
     """
     The rules by name.
     """
-    made = {
-        "same arguments, window of 5": Policy([Duplicates(window=5)]),
-        "two identical results": Policy([OFF, TwoIdenticalResults()]),
-        "OpenHands": Policy([OFF, OpenHands()]),
-        "gemini-cli": Policy([OFF, GeminiCli()]),
-        "hermes-agent": Policy([OFF, HermesAgent()]),
-        "100 calls": Policy([OFF, StepLimit()]),
-        "our `duplicates` alone": Policy([Duplicates(rule="evidence", window=20)]),
-        "our `loops` alone": Policy([Loops()]),
+    others: dict[str, Any] = {
+        "two identical results": TwoIdenticalResults(),
+        "OpenHands": OpenHands(),
+        "gemini-cli": GeminiCli(),
+        "hermes-agent": HermesAgent(),
+        "100 calls": StepLimit(),
     }
+    made = {"same arguments, window of 5": Policy([Duplicates(window=5)])}
+    made |= {name: Policy([OFF, guard]) for name, guard in others.items()}
+    made["our `duplicates` alone"] = Policy([Duplicates(rule="evidence", window=20)])
+    made["our `loops` alone"] = Policy([Loops()])
     for name in ("default", "strict"):
-        base = Policy.load(name)
-        kept = [
-            guard for guard in base.chain.guards if guard.name not in ("denials", "budget", "growth", "streak", "rate")
-        ]
-        made[f"policy `{name}`, no limits"] = Policy(
-            kept, tools=base.chain.tools.values(), rules=base.chain.rules, by_name=base.chain.by_name
-        )
+        chain = Policy.load(name).chain
+        kept = [guard for guard in chain.guards if guard.name not in LIMITS]
+        options: Any = {"tools": chain.tools.values(), "rules": chain.rules, "by_name": chain.by_name}
+        made[f"policy `{name}`, no limits"] = Policy(kept, **options)
     return made
 
 
+LIMITS: Final = ("denials", "budget", "growth", "streak", "rate")
 LEARNED: Final = "our `loop_score`"
 
 
@@ -156,14 +155,11 @@ def main(folder: Path = DATA) -> int:
     heads = list(HEADS[: len(rows[0])])
     print("\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows]))
     ours = rules["policy `default`, no limits"]
-    for name, story in LOOPS.items():
-        heard, refused = said(ours, name, story)
-        if not refused:
-            print(f"not refused by default: {name}{'' if heard else ' (nor nudged)'}")
-    for name, story in HONEST.items():
-        heard, refused = said(ours, f"honest {name}", story)
-        if heard:
-            print(f"{'refused' if refused else 'nudged'} by default: {name}")
+    for kind, stories in (("loop", LOOPS), ("honest", HONEST)):
+        for name, story in stories.items():
+            heard, refused = said(ours, f"{kind} {name}", story)
+            if (kind == "loop" and not refused) or (kind == "honest" and heard):
+                print(f"{kind}, {'refused' if refused else 'nudged' if heard else 'not told'} by default: {name}")
     spared = [not said(ours, f"twin {at}", story)[1] for at, story in enumerate(TWINS.values())]
     print(f"twins of the rules not refused by default: {sum(spared)} of {len(spared)}")
     if not files:

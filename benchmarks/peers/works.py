@@ -20,7 +20,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
 from benchmarks.loops.stories import HONEST, LOOPS, PAUSE
@@ -35,19 +35,9 @@ WARM: Final = 2_000
 """Calls before memory is looked at: what is loaded and made once is no growth."""
 
 
-def _nested(depth: int) -> Any:
-    inner: Any = 1
-    for _ in range(depth):
-        inner = {"in": inner}
-    return inner
-
-
-def _cycle() -> Any:
-    inner: dict[str, Any] = {}
-    inner["self"] = inner
-    return inner
-
-
+CYCLE: Final[dict[str, Any]] = {}
+CYCLE["self"] = CYCLE
+DEEP: Final[Any] = reduce(lambda inner, _: {"in": inner}, range(2_000), 1)
 ODD: Final[Mapping[str, Any]] = {
     "NaN": math.nan,
     "infinity": math.inf,
@@ -58,8 +48,8 @@ ODD: Final[Mapping[str, Any]] = {
     "a key that is a tuple": {(1, 2): "a"},
     "a lone surrogate": "\ud800",
     "an object": object(),
-    "depth 2,000": _nested(2_000),
-    "a cycle": _cycle(),
+    "depth 2,000": DEEP,
+    "a cycle": CYCLE,
     "1 MB of text": "x" * 1_000_000,
 }
 SAME: Final[Mapping[str, tuple[Any, Any]]] = {
@@ -179,12 +169,10 @@ def odd(driver: Driver) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in ODD.items():
         ran: list[int] = []
-        said: str
         try:
-            said = driver(Limits(repeats=True))("work", {"value": value}, partial(ran.append, 1))
+            found[name] = driver(Limits(repeats=True))("work", {"value": value}, partial(ran.append, 1))
         except Exception as error:  # noqa: BLE001 (it is the finding)
-            said = f"{type(error).__name__}{', after the tool ran' if ran else ''}"
-        found[name] = said
+            found[name] = f"{type(error).__name__}{', after the tool ran' if ran else ''}"
     return found
 
 
@@ -304,22 +292,26 @@ def all_of(name: str) -> dict[str, Any]:
     Returns the figures of all works for the package of that name.
     """
     driver = DRIVERS[name]
-    calls, usd = Limits(calls=CAP), Limits(usd=1.0, price=0.10)
-    return {
-        "stories": tried(lambda: told(driver)),
-        "also": {way: tried(partial(told, other)) for way, other in ALSO.get(name, {}).items()},
-        "parallel calls": ONE if name in ONE_THREAD else tried(lambda: parallel(driver, calls)),
-        "parallel usd": ONE if name in ONE_THREAD else tried(lambda: parallel(driver, usd)),
-        "sequential calls": tried(lambda: sequential(driver, calls)),
-        "sequential usd": tried(lambda: sequential(driver, usd)),
-        "small usd": tried(lambda: sequential(driver, Limits(usd=0.30, price=0.10))),
-        "failing calls": tried(lambda: sequential(driver, calls, fails=True)),
-        "family": tried(lambda: family(name)),
-        "odd": tried(lambda: odd(driver)),
-        "forms": None if name in OUR_TEXT else tried(lambda: forms(driver)),
-        "after a refusal": tried(lambda: after_a_refusal(driver)),
-        "cost": tried(lambda: cost(driver)),
+    calls, usd, small = Limits(calls=CAP), Limits(usd=1.0, price=0.10), Limits(usd=0.30, price=0.10)
+    works: dict[str, Callable[[], Any]] = {
+        "stories": partial(told, driver),
+        "parallel calls": partial(parallel, driver, calls),
+        "parallel usd": partial(parallel, driver, usd),
+        "sequential usd": partial(sequential, driver, usd),
+        "small usd": partial(sequential, driver, small),
+        "failing calls": partial(sequential, driver, calls, fails=True),
+        "family": partial(family, name),
+        "odd": partial(odd, driver),
+        "forms": partial(forms, driver),
+        "after a refusal": partial(after_a_refusal, driver),
+        "cost": partial(cost, driver),
     }
+    if name in ONE_THREAD:
+        works |= dict.fromkeys(("parallel calls", "parallel usd"), lambda: ONE)
+    if name in OUR_TEXT:
+        works["forms"] = lambda: None
+    also = {way: tried(partial(told, other)) for way, other in ALSO.get(name, {}).items()}
+    return {**{title: tried(work) for title, work in works.items()}, "also": also}
 
 
 def main(name: str) -> None:

@@ -10,18 +10,15 @@ better on average than this filter does, apart from what other sessions saw, whi
 import math
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 from .sessions import Call
-from .world import BAD, BY_NAME, GONE, GOOD, HIDDEN, NOT_YET, REPAIR, UNMET, SimulatedTool, signature_prior
+from .world import BY_NAME, GOOD, KINDS, NOT_YET, REPAIR, UNMET, SimulatedTool, signature_prior
 
 
 NEGLIGIBLE: Final = 1e-6
 """Seconds by which two ends of one window may differ for being floats."""
-
-
-def chances(mix: tuple[tuple[str, float], ...]) -> dict[str, float]:
-    return dict(mix)
 
 
 @dataclass(slots=True)
@@ -151,22 +148,14 @@ def mended(joint: list[list[float]], repairs: int) -> list[list[float]]:
     return joint
 
 
-_LIKELIHOODS: dict[tuple[str, str | None], list[list[float]]] = {}
-
-
+@cache
 def outcome_likelihood(tool: SimulatedTool, error: str | None) -> list[list[float]]:
     """
     How likely *error* (None: success) is, of a tool that is up or down, for each kind of signature.
     """
-    found = _LIKELIHOODS.get((tool.name, error))
-    if found is None:
-        down = chances(tool.outage_errors).get(error or "", 0.0)
-        up = [0.0] * 6
-        up[GOOD] = 1 - tool.flaky if error is None else tool.flaky * chances(tool.flaky_errors).get(error, 0.0)
-        for kind, told in ((BAD, "validation"), (HIDDEN, "server_error"), (GONE, "not_found"), (NOT_YET, "not_found"), (UNMET, "precondition")):  # fmt: skip
-            up[kind] = float(error == told)
-        found = _LIKELIHOODS[(tool.name, error)] = [up, [down] * 6]
-    return found
+    flaky = tool.flaky * dict(tool.flaky_errors).get(error or "", 0.0)
+    up = [1 - tool.flaky if error is None else flaky, *(float(error == told) for told in KINDS[1:])]
+    return [up, [dict(tool.outage_errors).get(error or "", 0.0)] * 6]
 
 
 class Filter:

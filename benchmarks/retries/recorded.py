@@ -42,18 +42,6 @@ class Refused(Exception):
         self.headers = {} if header is None else {"retry-after": f"{header:.0f}"}
 
 
-class Clock:
-    """
-    Seconds since 1970; it moves only when told.
-    """
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def recording(model: str | None = None) -> Policy:
     """
     The simulated tools behind the retryable guard alone, asking the *model* in that file. Its waits have no length: it is the
@@ -67,18 +55,17 @@ def play(sessions: Iterable[Sequence[Call]], policy: Policy, records: Path | Non
     """
     Make the calls of *sessions* under *policy*, lines about them going to the file *records*; what the agent is told.
     """
-    clock = Clock()
+    now = [0.0]
     for calls in sessions:
-        clock.now = ms(calls[0].start) / 1000
-        name = f"session-{calls[0].signature}"
-        with policy.session(name, clock=clock, records=records) as session:
+        now[0] = ms(calls[0].start) / 1000
+        with policy.session(f"session-{calls[0].signature}", clock=lambda: now[0], records=records) as session:
             for call in calls:
-                clock.now = ms(call.start) / 1000
-                yield session.call(call.tool.name, {"task": call.signature}, lambda *_, call=call: _end(clock, call))
+                now[0] = ms(call.start) / 1000
+                yield session.call(call.tool.name, {"task": call.signature}, lambda *_, call=call: _end(now, call))
 
 
-def _end(clock: Clock, call: Call) -> Any:
-    clock.now = ms(call.end) / 1000
+def _end(now: list[float], call: Call) -> Any:
+    now[0] = ms(call.end) / 1000
     match call.error:
         case None:
             return {"done": True}

@@ -13,21 +13,7 @@ import random
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeVar
 
-from .world import (
-    BAD,
-    DAY_S,
-    GONE,
-    GOOD,
-    HIDDEN,
-    NOT_YET,
-    REPAIR,
-    TOOLS,
-    UNMET,
-    Outages,
-    SimulatedTool,
-    outages,
-    signature_prior,
-)
+from .world import DAY_S, GOOD, KINDS, NOT_YET, REPAIR, TOOLS, UNMET, Outages, SimulatedTool, outages, signature_prior
 
 
 EPOCH_MS: Final = 1_767_225_600_000
@@ -186,7 +172,7 @@ class Session:
         if self.outages[name].down(at):
             return pick(rng, tool.outage_errors), None
         if state != GOOD:
-            return KIND_ERRORS[state], None
+            return KINDS[state], None
         if rng.random() < tool.flaky:
             return pick(rng, tool.flaky_errors), None
         return None, None
@@ -205,15 +191,6 @@ class Session:
                 )
             self.auth[tool.name] = known
         return known
-
-
-KIND_ERRORS: Final = {
-    BAD: "validation",
-    HIDDEN: "server_error",
-    GONE: "not_found",
-    NOT_YET: "not_found",
-    UNMET: "precondition",
-}
 
 
 def pick(rng: random.Random, mix: tuple[tuple[Value, float], ...]) -> Value:

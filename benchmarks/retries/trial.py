@@ -14,7 +14,7 @@ import numpy as np
 from guardrails.core.retries.trail import WAITS_MS
 
 from .dataset import failures, waits_ms
-from .models import LINEUP, TRANSIENT, Array, Model, regression
+from .models import TRANSIENT, Array, Model, flags, regression
 from .sessions import World, stream
 from .world import TOOLS
 
@@ -108,16 +108,15 @@ def unseen(trial: Trial) -> dict[str, float]:
     """
     Log loss over failures of tools that training left out, each tool in turn.
     """
-    flags = np.array(LINEUP["static transient flags"](trial.training)(trial.test))
+    by_hand, known = flags(trial.training), regression(trial.training)
     lost = {"static transient flags": 0.0, "logistic regression": 0.0, "logistic regression, tool known": 0.0}
-    known = regression(trial.training)
     for tool in TOOLS:
         rows = [row for row in trial.test if row.tool == tool.name]
         mine = np.array([row.tool == tool.name for row in trial.test])
         worked = trial.worked[mine]
         model = regression(trial.training, leave_out=tool.name)
         for name, p in (
-            ("static transient flags", flags[mine]),
+            ("static transient flags", by_hand(rows)),
             ("logistic regression", model(rows)),
             ("logistic regression, tool known", known(rows)),
         ):

@@ -74,7 +74,8 @@ TOOLS: Final = (
 BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 
 GOOD, BAD, HIDDEN, GONE, NOT_YET, UNMET = range(6)
-"""What is right or wrong with a signature; the last four are told as server_error, not_found, not_found, precondition."""
+KINDS: Final = (None, "validation", "server_error", "not_found", "not_found", "precondition")
+"""What is right or wrong with a signature, and what each is told as."""
 
 
 def signature_prior(tool: SimulatedTool) -> tuple[float, ...]:

@@ -21,7 +21,6 @@ pytest.importorskip("claude_agent_sdk")
 import claude_agent_sdk
 
 from claude_agent_sdk import (
-    AssistantMessage,
     ClaudeAgentOptions,
     ClaudeSDKClient,
     HookMatcher,
@@ -30,7 +29,6 @@ from claude_agent_sdk import (
     ResultMessage,
     SdkMcpTool,
     StreamEvent,
-    ToolUseBlock,
     create_sdk_mcp_server,
     query,
 )
@@ -38,13 +36,13 @@ from pydantic import create_model
 
 from guardrails import Approve, Budget, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
-from tests.hosts.page import programs
 
+from . import page
 from .behaviours.base import envelope, in_turn, search, searching
 from .behaviours.pauses import PAY
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
 from .contract import Contract
-from .driver import MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .driver import Asked, Call, Ran, Say, Script, Way, cancelled
 
 
 NO_OFF = (
@@ -97,40 +95,31 @@ class Driver:
     def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
         return GuardrailsHooks(guarded, envelopes=True, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool | None = None,
-        cancel: Any = None,
-        **more: Any,
-    ) -> Ran:
-        ran, agent = Ran(), Agent(script, "tools")
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way, ran, agent = Way(**how), Ran(), Agent(script, "tools")
         ran.asked = agent.seen
-        kept = Conversation() if thread is None else self.kept.setdefault(thread, Conversation())
-        name = thread or str(uuid.uuid4())
-        held = {"most": math.inf, **self.limits, **more}
-        code = ClaudeCode(agent, ran, session_id=name, kept=kept, helper=helper, stream=stream, **held)
+        kept = Conversation() if way.thread is None else self.kept.setdefault(way.thread, Conversation())
+        asks: dict[str, Any] = {
+            "session_id": way.thread or str(uuid.uuid4()),
+            "kept": kept,
+            "helper": way.helper,
+            "stream": way.stream,
+        }
+        code = ClaudeCode(agent, ran, **asks, **{"most": math.inf, **self.limits})
+        helping = way.helper.tools if way.helper else ()
+        waits = (
+            {"PreToolUse": [HookMatcher(hooks=[deferring(way.pausing)])]} if way.pausing and not way.resume else None
+        )
         given = ClaudeAgentOptions(
-            mcp_servers={"tools": served("tools", tools), "helper": served("helper", helper.tools if helper else ())},
-            hooks={"PreToolUse": [HookMatcher(hooks=[deferring(pausing)])]} if pausing and not resume else None,
-            include_partial_messages=stream,
+            mcp_servers={"tools": served("tools", tools), "helper": served("helper", helping)},
+            hooks=waits,
+            include_partial_messages=way.stream,
         )
         if adapter is not None:
-            adapter.declare(*(sdk_tool(one) for one in (*tools, *(helper.tools if helper else ()))))
-        work = self._work(adapter, prompt, given, code, ran)
+            adapter.declare(*(sdk_tool(one) for one in (*tools, *helping)))
+        work = self._work(adapter, way.prompt, given, code, ran)
         try:
-            asyncio.run(work if cancel is None else cancelled(work, cancel))
+            asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
         except BaseException as error:
             ran.error = error
         if ran.paused:
@@ -249,9 +238,8 @@ def person(answer: Any) -> Any:
     return can_use_tool
 
 
-@pytest.mark.parametrize(("program", "printed"), programs("Claude Agent SDK"))
 def test_the_programs_of_the_page_print_what_it_says(
-    program: str, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     real = claude_agent_sdk.query
 
@@ -260,13 +248,11 @@ def test_the_programs_of_the_page_print_what_it_says(
         return Say("I found nothing.") if over else Say(calls=(Call("mcp__web__search", {"query": "x"}),))
 
     def scripted(**given: Any) -> Any:
-        code = ClaudeCode(Agent(model, "web"), Ran(), session_id="t1", prefixed=True)
-        return real(**given, transport=code)
+        return real(**given, transport=ClaudeCode(Agent(model, "web"), Ran(), session_id="t1", prefixed=True))
 
     # The model is Anthropic's, behind Claude Code: only its place is taken.
     monkeypatch.setattr(claude_agent_sdk, "query", scripted)
-    exec(compile(program, "hosts.md", "exec"), {})
-    assert capsys.readouterr().out == printed
+    page.ran("Claude Agent SDK", capsys)
 
 
 def test_a_model_that_reads_of_the_limit_answers_and_is_not_stopped() -> None:
@@ -371,26 +357,6 @@ def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
 
     asyncio.run(work())
     assert spent == [pytest.approx(0.25), pytest.approx(0.35)]
-
-
-def test_a_call_that_the_user_interrupted_does_not_stay_open() -> None:
-    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
-    [matcher] = guard.hooks["PreToolUse"]
-    call = {"tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_1"}
-    event = {"hook_event_name": "PreToolUse", "session_id": "t", **call}
-
-    async def messages() -> Any:
-        yield AssistantMessage([ToolUseBlock("toolu_1", "Bash", {})], MODEL, session_id="t", message_id="m")
-        assert await matcher.hooks[0](event, "toolu_1", {"signal": None}) == {}
-        yield ResultMessage("success", 1, 1, False, 1, "t", terminal_reason="aborted_tools")
-
-    async def work() -> None:
-        async for _ in guard.charging(messages()):
-            pass
-
-    asyncio.run(work())
-    session = guard.session("t")
-    assert (session.ledger.progress["calls_used"], _open(session)) == (1, {})
 
 
 def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_code_gives_it() -> None:

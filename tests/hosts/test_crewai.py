@@ -21,17 +21,16 @@ os.environ.update(
 
 from crewai import Agent, BaseLLM, Crew, Task
 from crewai.events import LLMStreamChunkEvent, crewai_event_bus
-from crewai.flow.flow import Flow, start
 from crewai.tools import tool as made_tool
 from pydantic import PrivateAttr
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.crewai import Guardrails
 
+from . import page
 from .behaviours.base import envelope, in_turn, roaming, search, searching, stuck
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
-from .page import programs
 
 
 # What the host warns of itself: it reads its own deprecated fields.
@@ -225,31 +224,6 @@ def test_a_model_that_calls_by_text_is_stopped_at_the_cap() -> None:
     assert guard.session("t").exhausted == "budget.max_calls"
 
 
-def test_a_stuck_model_that_calls_by_text_comes_to_a_final_answer() -> None:
-    ran: list[str] = []
-    model = Model(stuck, native=False)
-    out = Guardrails(Policy.load("default")).agent(agent(model, tools_of([searching(ran)]))).kickoff("go")
-    assert 1 <= len(ran) <= 3
-    assert out.raw == "I know nothing of it."
-
-
-def test_a_run_in_a_flow_is_guarded() -> None:
-    ran: list[str] = []
-    one = Guardrails(Policy([Budget(max_calls=2)])).agent(agent(Model(roaming), tools_of([searching(ran)])))
-
-    class Looking(Flow):
-        @start()
-        def look(self) -> Any:
-            return one.kickoff("go")
-
-        @start()
-        async def look_later(self) -> Any:
-            return None
-
-    assert Looking().kickoff() is not None or ran
-    assert ran == ["q0", "q1"]
-
-
 def task(one: Any, **options: Any) -> Any:
     """
     A task of an agent.
@@ -299,16 +273,6 @@ def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it() -> No
     assert guard.session("c").ledger.progress["calls_used"] == 4
 
 
-def test_a_streamed_crew_is_guarded() -> None:
-    ran: list[str] = []
-    one = agent(Model(roaming), tools_of([searching(ran)]))
-    crew = Guardrails(Policy([Budget(max_calls=2)])).crew(Crew(agents=[one], tasks=[task(one)], stream=True))
-    streaming = crew.kickoff()
-    assert "".join(chunk.content for chunk in streaming) == "I know nothing of it."
-    assert streaming.result.raw == "I know nothing of it."
-    assert ran == ["q0", "q1"]
-
-
 def test_a_result_that_is_the_answer_is_the_tools_own() -> None:
     @made_tool("search", result_as_answer=True)
     def one(query: str) -> str:
@@ -317,16 +281,6 @@ def test_a_result_that_is_the_answer_is_the_tools_own() -> None:
 
     model = Model(in_turn(Say(calls=(search("x"),))))
     assert Guardrails(Policy.load("default")).agent(agent(model, [one])).kickoff("go").raw == "hit x"
-
-
-def test_a_refusal_is_no_answer() -> None:
-    @made_tool("search", result_as_answer=True)
-    def one(query: str) -> str:
-        """Search the web for a query."""
-        raise ValueError("no such thing")
-
-    model = Model(in_turn(Say(calls=(search("x"),))))
-    assert Guardrails(Policy.load("default")).agent(agent(model, [one])).kickoff("go").raw == "Done."
 
 
 def test_a_cache_that_is_asked_for_keeps_results_and_no_refusals() -> None:
@@ -349,13 +303,6 @@ def test_a_cache_that_is_asked_for_keeps_results_and_no_refusals() -> None:
 
 
 def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    [(program, printed)] = programs("crewai")
-    model, ran = Model(stuck), list[str]()
-    program = program.replace('"openai/gpt-5-mini"', "model").replace(
-        'return "nothing', 'ran.append(query); return "nothing'
-    )
-    exec(compile(program, "crewai.md", "exec"), {"model": model, "ran": ran})
-    # What the host prints of its own stands in frames.
-    lines = [line for line in capsys.readouterr().out.splitlines() if line and line[0] not in "╭│╰"]
-    assert lines == printed.splitlines()
-    assert (len(ran), len(model.asked)) == (2, 7)
+    model = Model(stuck)
+    page.ran("crewai", capsys, model=model, replaced={'"openai/gpt-5-mini"': "model"})
+    assert len(model.asked) == 7

@@ -14,7 +14,6 @@ from tests.tables import table
 
 pytest.importorskip("fastmcp")
 
-import mcp
 
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
@@ -90,19 +89,6 @@ def test_a_result_that_is_cut_is_still_what_the_tool_promises(made: Any, mode: s
     assert said(result)["is_complete"] is False
     assert 300 < len(result.data) < 700
     assert result.data[0].stars == 4
-
-
-def test_a_client_of_the_sdk_that_checks_schemas_takes_what_is_cut_and_what_is_refused() -> None:
-    async def whole() -> list[Any]:
-        server = guarding(served(hotels), Policy([Budget(max_calls=1)]))
-        async with mcp.Client(server._mcp_server) as client:
-            await client.list_tools()
-            return [await client.call_tool("hotels", {}) for _ in range(2)]
-
-    last, refused = asyncio.run(whole())
-    assert said(last)["limit_reached"] is True
-    assert refused.is_error
-    assert refused.structured_content is None
 
 
 def test_a_wrong_argument_is_named_and_one_that_the_server_takes_is_none() -> None:

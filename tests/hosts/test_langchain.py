@@ -28,18 +28,19 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, interrupt
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from guardrails import Budget, MemorySink, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
-from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
-from tests.hosts.page import programs
+from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, call
 from tests.openai_api import problems
 
-from .behaviours.base import in_turn, roaming, searching, stuck
+from . import page
+from .behaviours.base import in_turn, searching, stuck
 from .behaviours.pauses import Bank, once
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, Way, cancelled
+from .page import openai_model
 
 
 class ScriptedModel(BaseChatModel):
@@ -269,51 +270,26 @@ def results(state: Any) -> list[ToolMessage]:
     return [message for message in state["messages"] if isinstance(message, ToolMessage)]
 
 
-@pytest.fixture
-def openai(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
-    def serve(script: Any) -> Any:
-        server = ScriptedOpenAI(script)
-        monkeypatch.setenv("OPENAI_API_KEY", "-")
-        return server
-
-    return serve
-
-
 @pytest.mark.system
-@pytest.mark.parametrize(("program", "printed"), programs("LangChain and LangGraph"))
 def test_the_programs_of_the_page_print_what_it_says(
-    program: str, printed: str, openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def model(body: Any, n: int) -> Any:
-        off = body.get("tool_choice") == "none"
-        return Text("I found nothing.") if off else Calls(call("search", {"query": "x"}))
-
-    with openai(model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
-        exec(compile(program, "hosts.md", "exec"), {})
-        assert problems(server.requests) == []
-        assert "tool_choice" not in server.requests[0]
-        assert server.requests[-1]["tools"]
-    assert capsys.readouterr().out == printed
+    with openai_model(monkeypatch, "I found nothing."):
+        page.ran("LangChain and LangGraph", capsys)
 
 
 @pytest.mark.system
-def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses(openai: Any) -> None:
+def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses() -> None:
     policy = Policy([Budget(max_calls=2, max_tokens=100_000)])
-    with openai(
-        lambda body, n: Calls(call("search", {"query": f"q{n}"}), call("search", {"query": f"r{n}"}))
-    ) as server:
-        model = ChatOpenAI(model="gpt-5-mini", base_url=server.base_url, max_retries=0)
-        guard = GuardrailsMiddleware(policy)
-        agent = create_agent(model, [tool(searching([]))], middleware=[guard])
+    with ScriptedOpenAI(lambda body, n: Calls(*(call("search", {"query": f"{q}{n}"}) for q in "qr"))) as server:
+        model = ChatOpenAI(model="gpt-5-mini", base_url=server.base_url, api_key=SecretStr("-"), max_retries=0)
+        agent = create_agent(model, [tool(searching([]))], middleware=[GuardrailsMiddleware(policy)])
         done = agent.invoke(asked_by(), in_thread())
         assert problems(server.requests) == []
         assert len(server.requests) == 3
     session = policy.session("t")
-    assert done["messages"][-1].text == session.digest()
+    assert (done["messages"][-1].text, done["messages"][-1].tool_calls) == (session.digest(), [])
     assert session.ledger.progress["tokens_left"] < 100_000
-    assert done["messages"][-1].tool_calls == []
 
 
 @pytest.mark.parametrize("sync", [True, False])
@@ -425,25 +401,3 @@ def test_a_command_of_a_tool_updates_the_graph_and_its_message_is_an_envelope() 
     done = agent_of(script, [note], guard, state_schema=Notes).invoke(asked_by())
     assert done["notes"] == ["x"]
     assert json.loads(results(done)[0].text)["result"] == "noted x"
-
-
-def test_a_hand_over_to_another_agent_of_the_graph_passes_and_shares_the_session_of_the_thread() -> None:
-    ran: list[str] = []
-    policy = Policy([Budget(max_calls=4)])
-    guard = GuardrailsMiddleware(policy)
-
-    @tool
-    def to_bob(runtime: ToolRuntime) -> Command[Any]:
-        """Hand over to Bob."""
-        said = ToolMessage("over to Bob", tool_call_id=runtime.tool_call_id or "")
-        messages = [*runtime.state["messages"], said]
-        return Command(goto="bob", graph=Command.PARENT, update={"messages": messages})
-
-    graph = StateGraph(MessagesState)
-    graph.add_node("ann", agent_of(in_turn(Say(calls=(Call("to_bob"),))), [to_bob], guard, name="ann"))
-    graph.add_node("bob", agent_of(roaming, [tool(searching(ran))], guard, name="bob"))
-    graph.add_edge(START, "ann")
-    done = graph.compile(checkpointer=InMemorySaver()).invoke(asked_by(), in_thread())
-    assert len(ran) == 3
-    assert done["messages"][-1].text == "I know nothing of it."
-    assert policy.session("t").exhausted == "budget.max_calls"

@@ -19,14 +19,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult, ToolAnnotations
-from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.mcp import GuardrailsMiddleware
 from guardrails.mcp.wire import RUN
-
-
-both = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 def served(guarded: Any, *tools: Callable[..., Any], **options: Any) -> MCPServer:
@@ -110,34 +106,6 @@ def test_strangers_over_http_are_no_conversation_and_those_who_name_their_run_ar
             return [(await client.call_tool("search", {}, meta=meta)).is_error for meta in metas]
 
     assert asyncio.run(whole()) == [False, False, False, True]
-
-
-@both
-def test_progress_and_questions_in_the_middle_of_a_call_pass(mode: str) -> None:
-    heard = []
-
-    async def book(ctx: Context) -> str:
-        await ctx.report_progress(1, 2)
-        if mode == "auto":
-            return "booked"
-        answer = await ctx.elicit("sure?", Sure)
-        return f"{answer.action}"
-
-    async def told(progress: float, total: float | None, message: str | None) -> None:
-        heard.append((progress, total))
-
-    async def whole() -> Any:
-        options: Any = {"mode": mode, "elicitation_callback": accept}
-        async with Client(served(Policy.load("default"), book), **options) as client:
-            return await client.call_tool("book", {}, progress_callback=told)
-
-    result = asyncio.run(whole())
-    assert result.content[0].text == ("booked" if mode == "auto" else "accept")
-    assert heard == [(1, 2)]
-
-
-class Sure(BaseModel):
-    ok: bool = True
 
 
 async def accept(context: Any, params: Any) -> ElicitResult:

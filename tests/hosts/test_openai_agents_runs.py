@@ -1,27 +1,50 @@
 """
-What is openai-agents' own: hand-overs, agents as tools, MCP servers, approvals, ends and failures.
+What is openai-agents' own: hand-overs, agents as tools, MCP servers, approvals, ends, and the real client of OpenAI.
 """
 
 import asyncio
 import inspect
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 
 pytest.importorskip("agents")
 
-from agents import Agent, RunConfig, RunState, function_tool
-from pydantic import BaseModel
+from agents import (
+    Agent,
+    ModelSettings,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    RunState,
+    SQLiteSession,
+    function_tool,
+)
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult, ImageContent, TextContent, Tool
+from openai import AsyncOpenAI
 
-from guardrails import Budget, MemoryStore, Policy
+from guardrails import Budget, Duplicates, MemoryStore, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
+from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, call
+from tests.openai_api import problems
 
+from . import page
 from .behaviours.base import envelope, in_turn, search, searching
 from .driver import Asked, Call, Say, Script
+from .page import openai_model
 from .test_openai_agents import ScriptedModel, own_loop  # noqa: F401
+
+
+@pytest.mark.system
+def test_the_program_of_the_page_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with openai_model(monkeypatch, "I found nothing."):
+        page.ran("openai-agents", capsys)
 
 
 def agent(script: Script, *functions: Callable[..., Any], name: str = "main", **more: Any) -> Agent[Any]:
@@ -30,13 +53,6 @@ def agent(script: Script, *functions: Callable[..., Any], name: str = "main", **
     """
     tools = [function_tool(each) if inspect.isfunction(each) else each for each in functions]
     return Agent(name=name, model=ScriptedModel(script, []), tools=tools, **more)
-
-
-def seen(made: Agent[Any]) -> list[Asked]:
-    """
-    What the model of an agent was asked.
-    """
-    return list(made.model.seen)
 
 
 def outputs(result: Any) -> list[Any]:
@@ -61,17 +77,6 @@ def runner(*guards: Any, **options: Any) -> GuardedRunner:
 
 
 CAP = Budget(max_calls=2)
-
-
-class Answer(BaseModel):
-    """
-    A structured output.
-    """
-
-    number: int
-
-
-# Hand-overs and agents as tools
 
 
 def handed_over(to: Any, ran: list[str]) -> Agent[Any]:
@@ -104,12 +109,6 @@ def tools_of(sub: Agent[Any]) -> Any:
     *sub* as a tool.
     """
     return sub.as_tool("other", "Ask the other.")
-
-
-# The names of sessions
-
-
-# Approvals
 
 
 def paying(paid: list[int]) -> Any:
@@ -163,3 +162,149 @@ def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None
     result = guarded.run_sync(main, state, **options)
     assert (result.final_output, paid) == ("Done.", [7])
     assert envelope(outputs(result)[0])["progress"]["calls_used"] == 2
+
+
+class Server(MCPServer):
+    """
+    A server of three tools.
+    """
+
+    name: ClassVar[str] = "shelf"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called: list[str] = []
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Tool]:
+        query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+        return [
+            Tool(name="look", input_schema=query),
+            Tool(name="picture", input_schema={"type": "object", "properties": {}}),
+            Tool(name="broken", input_schema={"type": "object", "properties": {}}),
+        ]
+
+    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> CallToolResult:
+        self.called.append(tool_name)
+        if tool_name == "picture":
+            return CallToolResult(content=[ImageContent(type="image", data="aGk=", mime_type="image/png")])
+        text = TextContent(type="text", text="looked" if tool_name == "look" else "there is no such row")
+        return CallToolResult(content=[text], is_error=tool_name == "broken")
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, name: str, arguments: Any = None) -> Any: ...
+
+
+def served(*calls: Call, guarded: Any) -> tuple[Server, list[Any]]:
+    """
+    What came of *calls* of a server's tools.
+    """
+    server = Server()
+    made = agent(in_turn(Say(calls=calls)), mcp_servers=[server])
+    return server, outputs(guarded.run_sync(made, "go"))
+
+
+def test_tools_of_an_mcp_server_are_guarded() -> None:
+    look = Call("look", {"query": "x"})
+    server, told = served(look, look, look, guarded=runner(Duplicates()))
+    assert server.called == ["look"]
+    assert [envelope(each)["status"] for each in told] == ["success", *["duplicate_call_blocked"] * 2]
+
+
+def test_a_result_that_an_mcp_server_calls_an_error_is_one() -> None:
+    _, told = served(Call("broken"), guarded=runner())
+    assert envelope(told[0])["error_message"] == "there is no such row"
+    assert envelope(told[0])["status"] == "error"
+
+
+def test_tools_of_two_agents_that_have_one_name_are_each_told_by_their_own_parameters() -> None:
+    def look(query: str) -> str:
+        return f"first {query}"
+
+    def other(shelf: int, row: int) -> str:
+        return f"second {shelf} {row}"
+
+    calls = Say(calls=(Call("look", {"shelf": 1, "row": 2}), Call("look", {"shelf": 1})))
+    second = agent(in_turn(calls), function_tool(other, name_override="look"), name="second")
+    handing = Say(calls=(Call("look", {"query": "q"}), Call("transfer_to_second", {})))
+    first = agent(in_turn(handing), look)
+    first.handoffs = [second]
+    results = [envelope(each) for each in outputs(runner().run_sync(first, "go"))]
+    assert [each.get("result", each["status"]) for each in results] == ["first q", "second 1 2", "validation_error"]
+
+
+def streamed(script: Any, **more: Any) -> tuple[Any, str]:
+    """
+    A streamed run behind a cap of two, and the text that was heard.
+    """
+
+    async def run() -> tuple[Any, str]:
+        result = runner(CAP).run_streamed(agent(script, searching([]), **more), "go")
+        heard = [
+            event.data.delta
+            async for event in result.stream_events()
+            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+        ]
+        return result, "".join(heard)
+
+    return asyncio.run(run())
+
+
+def test_a_streamed_model_that_calls_on_ends_with_the_digest() -> None:
+    result, heard = streamed(restless)
+    assert heard == result.final_output
+    assert "2 tool calls were made" in heard
+
+
+def test_the_last_turn_of_the_host_is_followed_by_an_answer() -> None:
+    made = agent(lambda asked: Say("all that I found") if asked.off else restless(asked), searching([]))
+    result = runner().run_sync(made, "go", max_turns=3)
+    assert result.final_output == "all that I found"
+    assert result.context_wrapper.usage.requests == 4
+
+
+@pytest.fixture(params=["responses", "chat"])
+def wire(request: pytest.FixtureRequest) -> Any:
+    return OpenAIResponsesModel if request.param == "responses" else OpenAIChatCompletionsModel
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_model_that_calls_on_sends_nothing_that_the_api_refuses(wire: Any, streamed: bool) -> None:
+    ran: list[str] = []
+
+    @function_tool
+    def search(query: str) -> str:
+        """Search the web."""
+        ran.append(query)
+        return "nothing found"
+
+    async def twice(server: ScriptedOpenAI) -> list[Any]:
+        async with AsyncOpenAI(base_url=server.base_url, api_key="-", max_retries=0) as client:
+            model = wire(model="gpt-5-mini", openai_client=client)
+            agent = Agent(name="main", model=model, tools=[search], model_settings=ModelSettings(include_usage=True))
+            runner = GuardedRunner(Policy([Budget(max_calls=2, max_tokens=100_000)]))
+            thread, told = SQLiteSession("t"), []
+            for _ in range(2):
+                if streamed:
+                    result: Any = runner.run_streamed(agent, "go", session=thread)
+                    async for _event in result.stream_events():
+                        pass
+                else:
+                    result = await runner.run(agent, "go", session=thread)
+                told.append(result.final_output)
+            assert runner.session("t").ledger.progress["tokens_left"] < 100_000
+            thread.close()
+            return told
+
+    script = lambda body, n: Calls(call("search", {"query": f"q{n}"}), call("search", {"query": f"r{n}"}))  # noqa: E731
+    with ScriptedOpenAI(script) as server:
+        told = asyncio.run(twice(server))
+        assert problems(server.requests) == []
+        assert [body.get("tool_choice") for body in server.requests] == [None, *["none"] * 4]
+    assert ran == ["q0", "r0"]
+    assert all("2 tool calls were made" in each for each in told)

@@ -5,12 +5,9 @@ pydantic-ai's `Agent` behind the guards: the contract, and what is its alone.
 import asyncio
 import itertools
 import json
-import subprocess
-import sys
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -23,7 +20,6 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelMessagesTypeAdapter,
     ModelResponse,
     TextPart,
     ToolCallPart,
@@ -35,13 +31,13 @@ from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import ExternalToolset
 from pydantic_ai.usage import RequestUsage, UsageLimits
 
-from guardrails import Budget, Policy, SqliteStore
+from guardrails import Budget, Policy
 from guardrails.integrations.pydantic_ai import GuardrailsCapability
 
+from . import page
 from .behaviours.base import envelope, in_turn, roaming, search, searching, stuck
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
-from .page import programs
 
 
 def returned(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
@@ -300,17 +296,6 @@ def test_a_model_that_calls_with_its_last_request_is_answered_for_by_the_digest(
     assert done.output == cap.session(done.conversation_id).digest()
 
 
-def test_a_further_message_of_the_user_lets_a_conversation_go_on_as_the_policy_says() -> None:
-    ran: list[str] = []
-    cap = GuardrailsCapability(Policy([Budget(max_calls=1, go_on={"max_calls": 2})]))
-    one = agent(roaming, searching(ran), guarded=cap)
-    first = run(one)
-    assert ran == ["q0"]
-    again = run(agent(roaming, searching(ran), guarded=cap), "and", message_history=first.all_messages())
-    assert ran == ["q0", "q0", "q1"]
-    assert again.output == "I know nothing of it."
-
-
 DEPLOY = ToolDefinition(
     name="deploy", parameters_json_schema={"type": "object", "properties": {"v": {"type": "string"}}}
 )
@@ -324,32 +309,6 @@ def deployed_once(asked: Any) -> Say:
     A model that deploys, and is done once it reads of it.
     """
     return Say("Done.") if asked.results else deployed
-
-
-RESUMED = """
-import sys
-from pydantic_ai import DeferredToolResults
-from pydantic_ai.messages import ModelMessagesTypeAdapter
-from tests.hosts.test_pydantic_ai import over_sqlite, run
-
-one, cap = over_sqlite(sys.argv[1])
-history = ModelMessagesTypeAdapter.validate_json(open(sys.argv[2], "rb").read())
-done = run(one, None, message_history=history, deferred_tool_results=DeferredToolResults(approvals={"c1": True}))
-print(done.output, cap.session("t").ledger.progress["calls_used"], cap.session("t").ledger.read(lambda state, _: len(state.pending)))
-"""
-
-
-def over_sqlite(path: str) -> tuple[Agent[Any, Any], GuardrailsCapability]:
-    """
-    An agent whose session is in a file, with a tool that a person approves.
-    """
-
-    def deploy(v: str) -> str:
-        return f"deployed {v}"
-
-    cap = GuardrailsCapability(FIVE, store=SqliteStore(path))
-    tool = Tool(deploy, requires_approval=True)
-    return agent(deployed_once, tool, guarded=cap, output_type=[str, DeferredToolRequests]), cap
 
 
 def test_an_external_tool_is_charged_once_and_its_result_reads_as_an_envelope() -> None:
@@ -391,32 +350,6 @@ def test_a_call_that_a_person_denies_is_not_counted() -> None:
     done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=denied)
     assert (told(done), done.output, ran) == (["not today"], "Done.", [])
     assert cap.session(waits.conversation_id).ledger.progress["calls_used"] == 0
-
-
-def test_a_deferred_call_that_is_refused_asks_nobody() -> None:
-    policy = Policy([Budget(max_calls=1)])
-    script = in_turn(Say(calls=(search("x"),)), deployed)
-    one = agent(
-        script,
-        searching([]),
-        guarded=policy,
-        toolsets=[ExternalToolset([DEPLOY])],
-        output_type=[str, DeferredToolRequests],
-    )
-    done = run(one)
-    assert done.output == "Done."
-    assert envelope(told(done)[1])["code"] == "budget.max_calls"
-
-
-@pytest.mark.system
-def test_an_approved_call_runs_in_another_process_and_is_charged_once(tmp_path: Path) -> None:
-    one, cap = over_sqlite(str(tmp_path / "state.db"))
-    waits = run(one, conversation_id="t")
-    assert cap.session("t").ledger.progress["calls_used"] == 1
-    (tmp_path / "history.json").write_bytes(ModelMessagesTypeAdapter.dump_json(waits.all_messages()))
-    command = [sys.executable, "-c", RESUMED, str(tmp_path / "state.db"), str(tmp_path / "history.json")]
-    ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3])
-    assert ran.stdout.split() == ["Done.", "1", "0"]
 
 
 def test_a_retry_that_a_tool_asks_for_stays_one_and_more_of_them_end_no_run() -> None:
@@ -461,13 +394,7 @@ def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
 
 
 def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    [(program, printed)] = programs("pydantic-ai")
-    scripted, ran = Scripted(stuck), list[str]()
-    program = program.replace('"openai:gpt-5-mini"', "model").replace(
-        'return "nothing', 'ran.append(query); return "nothing'
-    )
-    names: dict[str, Any] = {"model": scripted.model, "ran": ran}
+    scripted = Scripted(stuck)
     with looped():
-        exec(compile(program, "pydantic-ai.md", "exec"), names)
-    assert capsys.readouterr().out == printed
-    assert (len(ran), len(scripted.asked)) == (2, 7)
+        page.ran("pydantic-ai", capsys, model=scripted.model, replaced={'"openai:gpt-5-mini"': "model"})
+    assert len(scripted.asked) == 7

@@ -7,14 +7,11 @@ import functools
 import inspect
 import json
 import shutil
-import sys
 import tempfile
 import uuid
 import weakref
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -24,19 +21,17 @@ pytest.importorskip("strands")
 
 import strands.models
 
-from mcp import StdioServerParameters, stdio_client
 from strands import Agent, ToolContext, tool
 from strands.hooks import AgentInitializedEvent
 from strands.middleware import InvokeModelStage
 from strands.models import BedrockModel, Model
 from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
-from strands.tools.mcp import MCPClient
 
-from guardrails import Budget, MemorySink, Policy
+from guardrails import Budget, Policy
 from guardrails.integrations.strands import GuardrailsHooks
-from tests.hosts.page import programs
 
+from . import page
 from .behaviours.base import in_turn, roaming, searching
 from .behaviours.base import search as call_of
 from .contract import Contract
@@ -229,22 +224,12 @@ def results(agent: Any) -> list[Any]:
     return [block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block]
 
 
-def texts(agent: Any) -> list[Any]:
-    return [json.loads(result["content"][0]["text"]) for result in results(agent)]
-
-
-def one_call(name: str, **arguments: Any) -> Script:
-    return in_turn(Say(calls=(Call(name, arguments),)))
-
-
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [(program, printed)] = programs("Strands Agents")
     script: Script = lambda asked: Say("I found nothing.") if asked.off else Say(calls=(call_of("x"),))  # noqa: E731
     monkeypatch.setattr(strands.models, "BedrockModel", lambda *_, **__: ScriptedModel(script, []))
-    exec(compile(program, "hosts.md", "exec"), {})
-    assert capsys.readouterr().out == printed
+    page.ran("Strands Agents", capsys)
 
 
 def test_what_a_bedrock_model_is_sent_at_the_end_lists_a_tool_that_does_nothing() -> None:
@@ -270,20 +255,6 @@ def test_what_a_bedrock_model_is_sent_at_the_end_lists_a_tool_that_does_nothing(
     assert [one["toolSpec"]["name"] for one in request["toolConfig"]["tools"] if "toolSpec" in one] == ["noop"]
 
 
-def test_a_checkpoint_goes_on_with_the_same_budget() -> None:
-    ran: list[str] = []
-    agent = agent_of(
-        roaming, [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=2)])), checkpointing=True
-    )
-    done = agent("go")
-    for _ in range(20):
-        if done.stop_reason != "checkpoint":
-            break
-        done = agent({"checkpointResume": {"checkpoint": done.checkpoint.to_dict()}})
-    assert str(done).strip() == "I know nothing of it."
-    assert len(ran) == 2
-
-
 def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     ran: list[str] = []
     policy = Policy([Budget(max_calls=9)])
@@ -295,62 +266,6 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]
     assert policy.session("t").ledger.progress == {"calls_used": 3, "calls_left": 6}
-
-
-def test_a_stream_that_nobody_reads_to_its_end_settles_its_call() -> None:
-    hangs = asyncio.Event()
-
-    @tool
-    async def look() -> AsyncIterator[str]:
-        """Look."""
-        yield "half"
-        await hangs.wait()
-
-    async def left(agent: Agent) -> None:
-        stream: Any = agent.stream_async("go", invocation_state={"session_id": "t"})
-        async with aclosing(stream):
-            async for event in stream:
-                if "tool_stream_event" in event:
-                    return
-
-    policy = Policy([Budget(max_calls=3)])
-    agent = agent_of(one_call("look"), [look], GuardrailsHooks(policy))
-    asyncio.run(left(agent))
-    session = policy.session("t")
-    assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
-    assert session.ledger.progress["calls_used"] == 1
-
-
-@pytest.mark.system
-def test_the_hints_and_the_structured_content_of_an_mcp_server_count(tmp_path: Path) -> None:
-    server = tmp_path / "server.py"
-    server.write_text(SERVER)
-    sink = MemorySink()
-    client = MCPClient(lambda: stdio_client(StdioServerParameters(command=sys.executable, args=[str(server)])))
-    with client:
-        guard = GuardrailsHooks(Policy.load("default"), records=sink)
-        agent = agent_of(one_call("look_up", city="Kyoto"), client.list_tools_sync(), guard)
-        agent("go")
-    assert texts(agent)[0]["result"] == {"rooms": 2}
-    assert results(agent)[0]["structuredContent"] == {"rooms": 2}
-    assert [one["read_only"] for one in sink.records if one["event"] == "call"] == [True]
-
-
-SERVER = '''
-from mcp.server.mcpserver import MCPServer
-from mcp.types import ToolAnnotations
-
-server = MCPServer("rooms")
-
-
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
-def look_up(city: str) -> dict[str, int]:
-    """Look up the rooms of a city."""
-    return {"rooms": 2}
-
-
-server.run()
-'''
 
 
 def test_an_agent_without_middleware_is_refused() -> None:

@@ -4,7 +4,7 @@ The model on a simulated world small enough for every run.
 
 import pytest
 
-from benchmarks.retries.models import LINEUP, regression
+from benchmarks.retries.models import flags, regression
 from benchmarks.retries.sessions import World
 from benchmarks.retries.trial import STAKES, Trial, unseen
 from guardrails.core.retries.serving import Stakes
@@ -28,8 +28,7 @@ def test_a10_more_retries_teach_more(trial: Trial, retries: int, least: float) -
 
 @pytest.mark.system
 def test_a10_the_model_is_near_the_limit_where_flags_are_near_the_base_rate(trial: Trial) -> None:
-    flags = LINEUP["static transient flags"](trial.training)
-    assert 0.0 < trial.skill(flags(trial.test)) < 0.2
+    assert 0.0 < trial.skill(flags(trial.training)(trial.test)) < 0.2
     place = STAKES.index((Stakes().retry_cost, Stakes().wait_cost_per_s))
     predicted = trial.predicted(regression(trial.training))
     assert trial.shares(predicted)[place] > 88

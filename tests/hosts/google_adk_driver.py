@@ -23,7 +23,7 @@ from google.genai import types
 from pydantic import BaseModel
 
 from guardrails.integrations.google_adk import GuardrailsPlugin
-from tests.hosts.driver import HELPER, MODEL, Asked, Helper, Ran, Say, Script, cancelled
+from tests.hosts.driver import HELPER, MODEL, Asked, Ran, Say, Script, Way, cancelled
 
 
 USER = "user"
@@ -128,68 +128,29 @@ class Driver:
     def adapter(self, guarded: Any, **options: Any) -> GuardrailsPlugin:
         return GuardrailsPlugin(guarded, **options)
 
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool | None = None,
-        cancel: Any = None,
-    ) -> Ran:
-        seen: list[Asked] = []
-        made: list[Any] = [FunctionTool(one, require_confirmation=one.__name__ in pausing) for one in tools]
-        if helper is not None:
-            inner = agent_of(helper.script, list(helper.tools), name=HELPER, input_schema=Task)
+    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
+        way, seen = Way(**how), list[Asked]()
+        made: list[Any] = [FunctionTool(one, require_confirmation=one.__name__ in way.pausing) for one in tools]
+        if way.helper is not None:
+            inner = agent_of(way.helper.script, list(way.helper.tools), name=HELPER, input_schema=Task)
             made.append(AgentTool(inner))
-        agent = agent_of(script, made, seen=seen, output_schema=output, **({} if choice is None else forced(choice)))
-        return self.ran(
-            agent, adapter, seen, prompt=prompt, thread=thread, stream=stream, sync=sync, resume=resume, cancel=cancel
-        )
+        choice = {} if way.choice is None else forced(way.choice)
+        return self.ran(agent_of(script, made, seen=seen, output_schema=way.output, **choice), adapter, seen, **how)
 
-    def ran(
-        self,
-        agent: Any,
-        adapter: Any,
-        seen: list[Asked],
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        resume: bool | None = None,
-        cancel: Any = None,
-        most: int = 500,
-    ) -> Ran:
+    def ran(self, agent: Any, adapter: Any, seen: list[Asked], **how: Any) -> Ran:
+        way = Way(**how)
         plugins = adapter if isinstance(adapter, list) else [] if adapter is None else [adapter]
         app = App(name="app", root_agent=agent, plugins=plugins)
         runner = Runner(app=app, session_service=self.sessions)
-        thread = thread or str(uuid.uuid4())
+        thread = way.thread or str(uuid.uuid4())
         before = asyncio.run(self._session(thread))
-        message = types.Content(role="user", parts=[types.Part(text=prompt)])
-        if resume is not None:
-            said = {"confirmed": resume}
-            waits = [call for call in pending(before) if call.name == CONFIRMATION]
-            parts = [
-                types.Part(function_response=types.FunctionResponse(id=call.id, name=CONFIRMATION, response=said))
-                for call in waits
-            ]
+        message = types.Content(role="user", parts=[types.Part(text=way.prompt)])
+        if way.resume is not None:
+            parts = [_confirmed(call, way.resume) for call in pending(before) if call.name == CONFIRMATION]
             message = types.Content(role="user", parts=parts)
-        mode = StreamingMode.SSE if stream else StreamingMode.NONE
-        given = {
-            "user_id": USER,
-            "session_id": thread,
-            "new_message": message,
-            "run_config": RunConfig(streaming_mode=mode, max_llm_calls=most),
-        }
+        mode = StreamingMode.SSE if way.stream else StreamingMode.NONE
+        config = RunConfig(streaming_mode=mode, max_llm_calls=500)
+        given = {"user_id": USER, "session_id": thread, "new_message": message, "run_config": config}
         ran, events = Ran(asked=seen), []
 
         async def go() -> None:
@@ -197,10 +158,10 @@ class Driver:
                 events.append(event)  # noqa: PERF401  what came before an error counts
 
         try:
-            if sync:
+            if way.sync:
                 events.extend(runner.run(**given))
             else:
-                asyncio.run(go() if cancel is None else cancelled(go(), cancel))
+                asyncio.run(go() if way.cancel is None else cancelled(go(), way.cancel))
         except BaseException as error:
             ran.error = error
         return told(ran, events, asyncio.run(self._session(thread)))
@@ -213,6 +174,11 @@ class Driver:
 def agent_of(script: Script, tools: Sequence[Any], *, name: str = "agent", seen: Any = None, **more: Any) -> Any:
     model = ScriptedModel(script=script, seen=[] if seen is None else seen)
     return LlmAgent(name=name, description="Does it.", model=model, tools=list(tools), **more)
+
+
+def _confirmed(call: Any, answer: bool) -> Any:
+    said = types.FunctionResponse(id=call.id, name=CONFIRMATION, response={"confirmed": answer})
+    return types.Part(function_response=said)
 
 
 def forced(choice: str) -> dict[str, Any]:
