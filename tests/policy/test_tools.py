@@ -27,12 +27,6 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "require
 def search_hotels(city: str, stars: Literal[3, 4, 5] = 3) -> list[str]:
     """
     Find hotels.
-
-    Not said to the model.
-
-    Args:
-        city: where to look
-        stars: at least
     """
     return [city, str(stars)]
 
@@ -43,17 +37,6 @@ async def asearch(city: str) -> str:
     """
     await asyncio.sleep(0)
     return city
-
-
-def test_d2_name_description_and_parameters_come_from_signature_and_docstring() -> None:
-    [listed] = Registry([search_hotels]).schemas()
-    function = listed["function"]
-    assert (listed["type"], function["name"], function["description"]) == ("function", "search_hotels", "Find hotels.")
-    assert function["parameters"]["required"] == ["city"]
-    assert {n: p["description"] for n, p in function["parameters"]["properties"].items()} == {
-        "city": "where to look",
-        "stars": "at least",
-    }
 
 
 def test_d2_schemas_are_sorted_by_name_in_the_form_of_each_wire() -> None:

@@ -11,6 +11,7 @@ import pytest
 from guardrails.core.arguments import arguments_of
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
+from tests.tables import table
 
 
 HOTELS = {
@@ -59,7 +60,7 @@ HOTELS = {
 }
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "expected"),
     [
         ({"city": "x"}, ("city", "is shorter than 2 characters", "value")),
@@ -109,37 +110,25 @@ def test_a7_a_mistake_is_named_with_its_path_and_without_the_value(arguments: An
     assert problems == (expected,)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_told_at_once_and_nothing_is_coerced_and_no_default_is_written() -> None:
     _, problems = arguments_of(HOTELS).check({"city": 1, "limit": 0, "x": 1, "hotels": [{}, {}]})
-
     assert {p.field for p in problems} == {"city", "limit", "x", "hotels.0.check_out", "hotels.1.check_out"}
-
-
-def test_nothing_is_coerced_and_no_default_is_written() -> None:
     sent = {"city": "tokyo", "price": 10.0}
     checked, problems = arguments_of(HOTELS).check(sent)
-
-    assert problems == ()
-    assert checked is sent
-    assert sent == {"city": "tokyo", "price": 10.0}
+    assert (checked is sent, sent, problems) == (True, {"city": "tokyo", "price": 10.0}, ())
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"n": {"type": "integer"}}},
-        {"$schema": "https://json-schema.org/draft/2020-12/schema", "definitions": {"n": {"type": "integer"}}},
-    ],
-)
-def test_old_drafts_and_local_references_work(schema: dict[str, Any]) -> None:
-    arguments = arguments_of({**schema, "properties": {"n": {"$ref": "#/definitions/n"}}})
+@table("draft", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"])
+def test_old_drafts_and_local_references_work(draft: str) -> None:
+    fields = {"properties": {"n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}
+    arguments = arguments_of({"$schema": draft, **fields})
 
     assert arguments.check({"n": 1})[1] == ()
     assert arguments.check({"n": "x"})[1] == (Problem("n", "must be an integer, not a string", "type"),)
     assert "$schema" not in arguments.schema()
 
 
-@pytest.mark.parametrize(
+@table(
     ("schema", "message"),
     [
         ({"type": "array"}, "must be of an object, not of `array`"),
