@@ -29,7 +29,7 @@ from fastmcp.client.transports import StdioTransport
 from fastmcp.server import create_proxy
 create_proxy(StdioTransport(sys.argv[1], sys.argv[2:])).run(show_banner=False)
 """
-SERVER = (sys.executable, str(ROOT / "tests/mcp/proxy/server.py"), "plain")
+SERVER = (sys.executable, str(ROOT / "tests/mcp/server.py"), "plain")
 PACE_S = 0.022
 IN_A_ROW = 40
 """Calls of one run, without a pause: the policy `default` lets 50 of a session run in a second."""

@@ -2,12 +2,14 @@
 For the writer of an MCP server: tools that say what state things are in, whether that is all, and whether to try again.
 """
 
+import asyncio
 import inspect
 import json
 
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Annotated, Any, Final, Literal, TypeVar, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
@@ -99,9 +101,7 @@ class AnsweringTools:
             self.server.add_tool(made, **named)
         return function
 
-    def _answering(
-        self, function: Callable[..., Any], tool: Tool, context: str | None, hints: dict[str, Any]
-    ) -> Callable[..., Any]:
+    def _answering(self, function: Any, tool: Tool, context: str | None, hints: dict[str, Any]) -> Callable[..., Any]:
         """
         Returns the function that the server calls, with the parameters of *function* and the SDK's *context*.
         """
@@ -114,53 +114,42 @@ class AnsweringTools:
             asked = {"inputResponses": ctx.input_responses, "requestState": ctx.request_state}
             scope = scope_of(session, tool, asked, listed=True)
 
-            def called(_: str, arguments: Any) -> Any:
+            async def execute(_: str, arguments: Any) -> Any:
                 fitted = checked_arguments(tool, arguments)
-                return fitted if isinstance(fitted, Envelope) else _asking(function(**fitted, **passed))
+                if isinstance(fitted, Envelope):
+                    return fitted
+                called = partial(function, **fitted, **passed)
+                # As the SDKs run them: one that is synchronous holds up nobody.
+                made = await (called() if is_async(function) else asyncio.to_thread(called))
+                if isinstance(made, InputRequiredResult):
+                    raise Asks(made)
+                return made
 
-            async def awaited(_: str, arguments: Any) -> Any:
-                fitted = checked_arguments(tool, arguments)
-                return fitted if isinstance(fitted, Envelope) else _asking(await function(**fitted, **passed))
-
-            # One that is synchronous runs in a thread where it has a timeout.
             given = {key: value for key, value in given.items() if value is not _ABSENT}
             try:
-                return self._answer(await scope.acall(tool.name, given, awaited if is_async(function) else called))
+                return _result_of(await scope.acall(tool.name, given, execute))
             except Asks as question:
                 # It goes out as it is, and the same call comes again with what was said.
                 return question.args[0]
 
-        shown = [one for one in inspect.signature(function).parameters.values() if one.name != context]
-        parameters = [one.replace(annotation=Annotated[hints.get(one.name, Any), _Unchecked()]) for one in shown]
         kind: Any = hints.get(name, Context)
         if self._fast and context is None:
-            import fastmcp
-
-            kind = fastmcp.Context
+            kind = import_module("fastmcp").Context
+        shown = [one for one in inspect.signature(function).parameters.values() if one.name != context]
+        parameters = [one.replace(annotation=Annotated[hints.get(one.name, Any), _Unchecked()]) for one in shown]
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind))
-        returned: Any = Any if self._fast else Annotated[CallToolResult, Answer]
+        returned: Any = CallToolResult if self._fast else Annotated[CallToolResult, Answer]
         answer.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
         answer.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
         answer.__name__ = answer.__qualname__ = tool.name
         return answer
 
-    def _answer(self, envelope: Envelope) -> Any:
-        if envelope.ok:
-            text = envelope.to_json("nested")
-            made = CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
-        else:
-            made = CallToolResult.model_validate(refused(envelope), by_name=False)
-        if not self._fast:
-            return made
-        from fastmcp.tools.base import ToolResult
 
-        return ToolResult(made.content, made.structured_content, made.meta, made.is_error)
-
-
-def _asking(made: Any) -> Any:
-    if isinstance(made, InputRequiredResult):
-        raise Asks(made)
-    return made
+def _result_of(envelope: Envelope) -> CallToolResult:
+    if not envelope.ok:
+        return CallToolResult.model_validate(refused(envelope), by_name=False)
+    text = envelope.to_json("nested")
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=json.loads(text))
 
 
 class _Unchecked:

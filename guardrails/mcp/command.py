@@ -35,11 +35,7 @@ def parser() -> argparse.ArgumentParser:
     add("--url", help="a server over streamable HTTP, in place of a command")
     add("--header", type=_header, action="append", default=[], help="NAME:VALUE for it; ${NAME} is a variable")
     add("--listen", type=_address, help="[HOST:]PORT to listen on over streamable HTTP, before the server at --url")
-    add(
-        "--identity-header",
-        type=str.lower,
-        help="the header that names the user of a request; a gateway in front sets it",
-    )
+    add("--identity-header", type=str.lower, help="the header that names the user of a request; a gateway sets it")
     add("--tenant-header", type=str.lower, help="the header that names its tenant")
     add("--token-key", help="public keys (PEM or a JWK set) that bearer tokens are signed with")
     add("--token-audience", help="the audience that a token must name: the address of this proxy")

@@ -3,15 +3,14 @@ Which MCP servers there are: from a TOML or JSON file, or the mapping that was r
 """
 
 import json
-import re
 import tomllib
 
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, StrictBool, ValidationError
 from pydantic.dataclasses import dataclass
 
 from guardrails.core.values.errors import PolicyError
@@ -20,7 +19,8 @@ from guardrails.core.values.units import duration_ms
 from guardrails.hooks.results import mapping
 
 
-NAME: Final = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+Name = Annotated[str, Field(max_length=32, pattern="^[A-Za-z0-9](_?[A-Za-z0-9-])*_?$")]
+"""A `__` would end it: it stands before the name of a tool."""
 Text = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, BeforeValidator(lambda given: duration_ms(given) / 1000), Field(gt=0)]
 
@@ -31,7 +31,7 @@ class McpServer:
     One server: *command* with *args* for one that is started here and spoken to over stdio, else *url* for one over HTTP.
     """
 
-    name: str
+    name: Name
     command: Text | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -52,9 +52,6 @@ class McpServer:
         The command with its arguments; none for a server over HTTP.
         """
         return () if self.command is None else (self.command, *self.args)
-
-
-_read: Final = TypeAdapter(McpServer).validate_python
 
 
 def read_servers(path: str | Path) -> list[McpServer]:
@@ -80,34 +77,28 @@ def servers_of(document: Any) -> list[McpServer]:
     neither is skipped, which the log says. Raises PolicyError with all mistakes.
     """
     whole = document if isinstance(document, Mapping) else {"mcpServers": document}
-    places = whole.get("mcpServers"), whole.get("mcp_servers"), mapping(whole.get("tools")).get("mcp_servers")
-    table: Any = next((one for one in places if one is not None), {})
+    tables = whole.get("mcpServers"), whole.get("mcp_servers"), mapping(whole.get("tools")).get("mcp_servers")
+    table: Any = next((one for one in tables if one is not None), {})
     if not isinstance(table, Mapping):
         raise PolicyError(["MCP servers are a table of names"])
+    servers: list[McpServer] = []
     mistakes: list[str] = []
-    servers = [_server(str(name), given, mistakes) for name, given in table.items()]
+    for name, given in table.items():
+        place = f"mcp_servers.{name}"
+        if not isinstance(given, Mapping):
+            mistakes.append(f"{place}: a server is a table with `command` or `url`")
+        elif gone := [key for key in ("network", "sandbox") if key in given]:
+            mistakes.append(f"{place}.{gone[0]}: is gone; a `command` may begin with `bwrap` and its options")
+        elif given.get("command") is None and given.get("url") is None:
+            log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
+        else:
+            url = given.get("url") if given.get("command") is None else None
+            try:
+                servers.append(McpServer(**{**given, "name": name, "url": url}))
+            except ValidationError as error:
+                for one in error.errors():
+                    where, why = ".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")
+                    mistakes.append(f"{place}.{where}: {why}")
     if mistakes:
         raise PolicyError(mistakes)
-    return [server for server in servers if server is not None]
-
-
-def _server(name: str, given: Any, mistakes: list[str]) -> McpServer | None:
-    place = f"mcp_servers.{name}"
-    if NAME.fullmatch(name) is None:
-        mistakes.append(f"{place}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`")
-    elif not isinstance(given, Mapping):
-        mistakes.append(f"{place}: a server is a table with `command` or `url`")
-    elif gone := [key for key in ("network", "sandbox") if key in given]:
-        mistakes.append(f"{place}.{gone[0]}: is gone; a `command` may begin with `bwrap` and its options")
-    elif given.get("command") is None and given.get("url") is None:
-        log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
-    else:
-        try:
-            without = ("name", "url") if given.get("command") is not None else ("name",)
-            return _read({"name": name, **{key: one for key, one in given.items() if key not in without}})
-        except ValidationError as error:
-            wrong = [
-                (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()
-            ]
-            mistakes += [f"{place}.{field}: {why}" for field, why in wrong]
-    return None
+    return servers

@@ -19,15 +19,16 @@ from guardrails.core.arguments.json_schema import SchemaArguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_text
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import Failed
+from guardrails.hooks.results import mapping
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.policy.tools import checked_arguments
 from guardrails.session.session import Session, scoped
 
-from .wire import RUN, UNKNOWN, ServerArguments, answered, hints_of, is_question, outcome_of, refused
+from .wire import RUN, UNKNOWN, ServerArguments, answered, is_question, outcome_of, refused
 
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ Listed = Mapping[str, Any]
 Listing = Callable[[], Awaitable[Iterable[Listed]]]
 Send = Callable[[Any], Awaitable[Any]]
 """Makes the call with the arguments that are given, and returns the result on the wire."""
+Told = tuple[type[Exception], ...]
+"""Exceptions that become results."""
 PROCESS: Final = "process"
 """The run of calls that name none and come from a process of one's own: MCP has no sessions."""
 IDLE_S: Final = 1800.0
@@ -106,7 +109,8 @@ class Guarding:
         for one in listed:
             name, schema = one["name"], one.get("inputSchema")
             spec = foreign_arguments(name, schema, ServerArguments) if schema else None
-            self._tools[name] = Tool(name=name, parameters=spec, held=held.get(name, ""), **hints_of(one)), one
+            hints = from_annotations(mapping(one.get("annotations")))
+            self._tools[name] = Tool(name=name, parameters=spec, held=held.get(name, ""), **hints), one
 
     def forget(self) -> None:
         """
@@ -136,24 +140,15 @@ class Guarding:
             if run.name is None:
                 self.sessions.end(session)
 
-    async def call(
-        self,
-        session: Session,
-        asked: Mapping[str, Any],
-        listing: Listing,
-        send: Send,
-        *,
-        told: tuple[type[Exception], ...] = (),
-    ) -> Any:
+    async def call(self, session: Session, asked: Listed, listing: Listing, send: Send, *, told: Told = ()) -> Any:
         """
         The result of `send(arguments)`, if *session* lets the call run that is *asked* for by its parameters on the wire, with
         what its envelope has to say; else the refusal. An answer that is no tool result, such as a question to the client, is
         returned unchanged. The call that carries the answer to that question is the very call that asked.
 
-        Raises what *send* raises, as the host's own failures have forms of their own; those *told* become results.
+        Raises what *send* raises but for what is *told*, as the host's own failures have forms of their own.
         """
-        name, arguments = asked["name"], asked.get("arguments")
-        tool, listed = await self.known(name, listing)
+        tool, listed = await self.known(asked["name"], listing)
         scope = scope_of(session, tool, asked, listed=listed is not None)
         given: Any = None
         value: Any = None
@@ -178,14 +173,15 @@ class Guarding:
             return _explained(tool, fitted, value) if isinstance(value, Failed) else value
 
         try:
-            envelope = await scope.acall(name, {} if arguments is None else arguments, execute)
+            envelope = await scope.acall(tool.name, asked.get("arguments") or {}, execute)
         except Asks:
             return given
-        if raised is not None and (watches(session.ledger.policy) or not isinstance(raised, told)):
+        watched = watches(session.ledger.policy)
+        if raised is not None and (watched or not isinstance(raised, told)):
             raise raised
         if given is None:
             return refused(envelope)
-        if not _is_result(given) or watches(session.ledger.policy):
+        if watched or not _is_result(given):
             return given
         if given.get("isError") or not envelope.ok:
             return refused(envelope, given)
@@ -196,11 +192,11 @@ def _explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
     """
     Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
     """
-    if (failed.error_type or kind_of_text(failed.message)) == "validation" and tool.parameters is not None:
-        strict = Tool(name=tool.name, parameters=SchemaArguments(tool.parameters.schema()))
-        fitted = checked_arguments(strict, arguments)
-        return fitted if isinstance(fitted, Envelope) else failed
-    return failed
+    if tool.parameters is None or (failed.error_type or kind_of_text(failed.message)) != "validation":
+        return failed
+    strict = SchemaArguments(tool.parameters.schema())
+    fitted = checked_arguments(replace(tool, parameters=strict), arguments)
+    return fitted if isinstance(fitted, Envelope) else failed
 
 
 class GuardedCalls:
@@ -233,13 +229,7 @@ class GuardedCalls:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def _call(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None,
-        send: Callable[[Any, dict[str, Any]], Awaitable[Any]],
-        options: dict[str, Any],
-    ) -> Any:
+    async def _call(self, name: str, arguments: Any, send: Callable[..., Any], options: dict[str, Any]) -> Any:
         """
         The result of `send(arguments, options)`, with *options* that tell the server the session, if that lets the call run.
         """

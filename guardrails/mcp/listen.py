@@ -11,6 +11,7 @@ import sys
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from itertools import compress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -38,7 +39,7 @@ with needs("mcp", "`guardrails mcp --listen`"):
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
     from starlette.datastructures import Headers
     from starlette.responses import Response
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
@@ -85,24 +86,26 @@ class Gate:
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
-        sources = {"user": options.identity_header or options.token_key}
-        sources["tenant"] = options.tenant_header or options.tenant_claim
-        self._shared = Shared(options, *(name for name, source in sources.items() if source))
-        self._options, self.group = options, anyio.create_task_group()
+        self._names = options.identity_header, options.tenant_header
+        if options.token_key is not None:
+            self._names = options.identity_claim, options.tenant_claim
+        """Of what says whose a request is, as far as that is asked for: its user and its tenant."""
         self._keys = {} if options.token_key is None else keys_of(options.token_key)
         """Of those who sign tokens; none: headers say whose a request is."""
-        self._sessions: dict[str, Session] = {}
+        self._shared = Shared(options, *compress(("user", "tenant"), self._names))
         self._guards = lru_cache(MAX_SESSIONS)(partial(Guards, self._shared))
-        allowed = {one.strip() for one in options.allow_host.split(",") if one.strip()}
+        self._options, self.group = options, anyio.create_task_group()
+        self._sessions: dict[str, Session] = {}
+        allowed = {one.strip() for one in options.allow_host.split(",")} - {""}
         self._hosts = {*LOOPBACK, options.listen[0], *allowed}
         self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
-        self._once = [*ONCE, *(one for one in (options.identity_header, options.tenant_header) if one is not None)]
-        self._limited = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._refusal(scope["method"], Headers(scope=scope)) or self._limited
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
         try:
-            await answer(scope, _in_time(receive), send)
+            async with asyncio.timeout(BODY_S) as limit:
+                answer = refusal or RequestBodyLimitMiddleware(partial(self._answer, limit), MAX_BODY)
+                await answer(scope, receive, send)
         except TimeoutError:
             await Response("the body did not come in time", 408)(scope, receive, send)
 
@@ -110,7 +113,7 @@ class Gate:
         """
         The answer to a request that can be read in two ways, is of a page of a stranger that has found our address, or asks who may ask.
         """
-        twice = [name for name in self._once if len(headers.getlist(name)) > 1]
+        twice = [name for name in (*ONCE, *filter(None, self._names)) if len(headers.getlist(name)) > 1]
         if twice or ("content-length" in headers and "transfer-encoding" in headers):
             return Response(f"said twice: {', '.join(twice) or 'the length'}", 400)
         host, origin = urlsplit(f"//{headers.get('host', '')}").hostname, headers.get("origin")
@@ -124,46 +127,40 @@ class Gate:
         allowed = {"Origin": origin or "", "Methods": "GET, POST, DELETE", "Headers": asked}
         return Response(None, 204, {f"Access-Control-Allow-{name}": value for name, value in allowed.items()})
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, limit: asyncio.Timeout, scope: Scope, receive: Receive, send: Send) -> None:
+        # The body is here, and what follows may take any time.
+        limit.reschedule(None)
         headers = Headers(scope=scope)
         owner, name = self._owner(headers), headers.get("mcp-session-id")
+        known = self._sessions.get(name or "")
+        last = HANDSHAKE_PROTOCOL_VERSIONS[-1]
+        stateless = headers.get("mcp-protocol-version", last) not in HANDSHAKE_PROTOCOL_VERSIONS
+        answer: ASGIApp
         if owner is None:
             why = "this needs a token, or a header, that says whose it is"
-            await Response(why, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
-            return
-        version = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1])
-        stateless = version not in HANDSHAKE_PROTOCOL_VERSIONS
-        if name is not None:
-            known = self._sessions.get(name)
-            if known is None or known.owner != owner:
-                await Response("there is no such session", 404)(scope, receive, send)
-            else:
-                await known.handle_request(scope, receive, send)
+            answer = Response(why, 401, {"WWW-Authenticate": "Bearer"})
+        elif known is not None and known.owner == owner:
+            answer = known.handle_request
+        elif name is not None:
+            answer = Response("there is no such session", 404)
         elif not stateless and len(self._sessions) >= MAX_SESSIONS:
-            await Response("there are too many sessions", 503)(scope, receive, send)
+            answer = Response("there are too many sessions", 503)
         else:
-            session = Session(None if stateless else uuid4().hex, owner)
-            await self.group.start(self._live, session, headers)
-            try:
-                await session.handle_request(scope, receive, send)
-            finally:
-                if session.pump is None or session.pump.version is None:
-                    # It is over with its one request, or did not begin as a session does.
-                    await session.terminate()
+            answer = partial(self._begin, Session(None if stateless else uuid4().hex, owner), headers)
+        await answer(scope, receive, send)
 
     def _owner(self, headers: Headers) -> tuple[str | None, ...] | None:
         """
         The user and the tenant of a request, as far as they are asked for, and the token of its session; None if it does not say them.
         """
-        options, said, token = self._options, dict[str, Any](headers), headers.get("authorization")
-        names = options.identity_header, options.tenant_header
+        said, token = dict[str, Any](headers), headers.get("authorization")
         if self._keys:
             # A token that says whose the request is may be a new one; any other token is that of the session.
-            said, names, token = self._claims(token or ""), (options.identity_claim, options.tenant_claim), None
-        if not all(isinstance(said.get(name), str) and said[name] for name in names if name is not None):
+            said, token = self._claims(token or ""), None
+        if not all(isinstance(said.get(name), str) and said[name] for name in self._names if name is not None):
             return None
-        user, tenant = names
-        return said.get(user, options.user), said.get(tenant, options.tenant), token
+        user, tenant = self._names
+        return said.get(user, self._options.user), said.get(tenant, self._options.tenant), token
 
     def _claims(self, shown: str) -> dict[str, Any]:
         """
@@ -171,15 +168,23 @@ class Gate:
         """
         scheme, _, token = shown.strip().partition(" ")
         options, token = self._options, token.strip()
-        asked: Any = {"require": ["exp", "aud", *(["iss"] if options.token_issuer else [])]}
-        names = {"audience": options.token_audience, "issuer": options.token_issuer}
+        named: Any = {"audience": options.token_audience, "issuer": options.token_issuer, "leeway": LEEWAY_S}
         try:
             # Of several keys the token names one.
             key: Any = self._keys.get(jwt.get_unverified_header(token).get("kid"), self._keys.get(None))
-            claims: dict[str, Any] = jwt.decode(token, key, ASYMMETRIC, asked, leeway=LEEWAY_S, **names)
+            claims: dict[str, Any] = jwt.decode(token, key, ASYMMETRIC, {"require": ["exp"]}, **named)
         except (jwt.PyJWTError, TypeError, ValueError):
             return {}
         return claims if scheme.lower() == "bearer" else {}
+
+    async def _begin(self, session: Session, headers: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.group.start(self._live, session, headers)
+        try:
+            await session.handle_request(scope, receive, send)
+        finally:
+            if session.pump is None or session.pump.version is None:
+                # It is over with its one request, or did not begin as a session does.
+                await session.terminate()
 
     async def _live(self, session: Session, headers: Headers, *, task_status: TaskStatus[None]) -> None:
         """
@@ -213,9 +218,7 @@ def keys_of(path: str) -> dict[str | None, Any]:
         text = Path(path).read_text()
         if "-----BEGIN" in text:
             return {None: load_pem_public_key(text.encode())}
-        keys = {one.key_id: one.key for one in jwt.PyJWKSet.from_json(text).keys if one.key_type != "oct"}
-        if not keys:
-            raise ValueError("it has no public key")
+        keys = {one.key_id: one.key for one in jwt.PyJWKSet.from_json(text).keys}
     except (OSError, ValueError, jwt.PyJWTError) as error:
         raise PolicyError([f"`--token-key {path}` cannot be read: {error}"]) from None
     return {**keys} if len(keys) > 1 else {None: next(iter(keys.values()))}
@@ -243,37 +246,14 @@ class _Connection(H11Protocol):
             self.transport.close()
 
 
-def _in_time(receive: Receive) -> Receive:
-    """
-    Returns *receive*, by which the whole body has to come in time. Raises TimeoutError.
-    """
-    deadline, whole = asyncio.get_running_loop().time() + BODY_S, False
-
-    async def received() -> Message:
-        nonlocal whole
-        async with asyncio.timeout_at(None if whole else deadline):
-            message = await receive()
-        whole = not message.get("more_body")
-        return message
-
-    return received
-
-
 async def listening(options: argparse.Namespace, ready: Any = None) -> None:
     """
     Listen as *options* say until a signal comes; *ready* is told the server and its port. Raises as `Shared` does, PolicyError for keys that
     cannot be read, OSError for an address that cannot be had.
     """
     gate, family = Gate(options), socket.AF_INET6 if ":" in options.listen[0] else socket.AF_INET
-    config = uvicorn.Config(
-        gate,
-        http=_Connection,
-        ws="none",
-        limit_concurrency=MAX_CONNECTIONS + 1,
-        timeout_graceful_shutdown=2,
-        lifespan="off",
-        log_level="warning",
-    )
+    config = uvicorn.Config(gate, http=_Connection, ws="none", lifespan="off", log_level="warning")
+    config.limit_concurrency, config.timeout_graceful_shutdown = MAX_CONNECTIONS + 1, 2
     with socket.create_server(options.listen, family=family) as listener:
         sys.stderr.write(f"guardrails mcp: listening on port {listener.getsockname()[1]}\n")
         server = uvicorn.Server(config)

@@ -10,19 +10,31 @@ import time
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NotRequired
+
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.logs import log
 from guardrails.stores.places import state_folder, write_whole
 
 
-Pinned = dict[str, dict[str, dict[str, str]]]
-"""By server and tool: `sha256`, the day on which it was first `seen`, and since when it is `held`, if it is."""
+class Pin(TypedDict):
+    """
+    The hash of what a tool said of itself, the day on which that was first `seen`, and since when the tool is `held`, if it is.
+    """
+
+    sha256: str
+    seen: str
+    held: NotRequired[str]
+
+
+Pinned = dict[str, dict[str, Pin]]
+"""By server and tool."""
+_PINNED: Final = TypeAdapter(Pinned)
 ADVICE: Final = "`guardrails mcp pins` shows it"
 _PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
-_UNORDERED: Final = frozenset({"required", "enum", "type"})
-"""Lists whose order says nothing: some servers make them of sets."""
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?"
 )
@@ -60,7 +72,6 @@ class Pins:
     def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock, self._lock = path, clock, threading.Lock()
         self._known: Pinned = {}
-        self._text = ""
 
     def look(self, server: str, offered: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """
@@ -74,6 +85,7 @@ class Pins:
             except StoreError as error:
                 log.warning("changed tools are known in this process only: %s", error)
                 self._path = None
+            before = _PINNED.dump_json(self._known)
             known = self._known.setdefault(server, {})
             # Of two tools of one name the first counts.
             for tool in {one["name"]: one for one in [*offered][::-1]}.values():
@@ -81,10 +93,11 @@ class Pins:
                 pin = known.setdefault(tool["name"], {"sha256": said, "seen": today})
                 if pin["sha256"] == said:
                     pin.pop("held", None)
-                    continue
-                pin.setdefault("held", today)
-                held[tool["name"]] = f"it says something else of itself than on {pin['seen']}; {ADVICE}"
-            self._write()
+                else:
+                    pin.setdefault("held", today)
+                    held[tool["name"]] = f"it says something else of itself than on {pin['seen']}; {ADVICE}"
+            if _PINNED.dump_json(self._known) != before:
+                self._write()
         return held
 
     def allow(self, server: str, tools: Collection[str] = ()) -> list[str]:
@@ -106,28 +119,19 @@ class Pins:
         """
         if self._path is None:
             return self._known
-        self._text = ""
         try:
-            self._text = Path(self._path).read_text()
-            found: Pinned = json.loads(self._text)
-            for pins in found.values():
-                for pin in pins.values():
-                    pin["sha256"], pin["seen"]
+            return _PINNED.validate_json(Path(self._path).read_bytes())
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            raise StoreError(f"`{self._path}` cannot be used: {error!r}") from error
-        return found
+        except (OSError, ValueError) as error:
+            raise StoreError(f"`{self._path}` cannot be used: {error}") from error
 
     def _write(self) -> None:
         if self._path is None:
             return
-        text = json.dumps(self._known, indent=1, sort_keys=True)
-        if text == self._text:
-            return
         try:
             Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(self._path, text.encode(), 0o600)
+            write_whole(self._path, json.dumps(self._known, indent=1, sort_keys=True).encode(), 0o600)
         except OSError as error:
             log.warning("`%s` cannot be written: %s", self._path, error)
 
@@ -140,14 +144,14 @@ def visible(text: str) -> str:
 
 
 def _digest(tool: Mapping[str, Any]) -> str:
-    said = {part: tool[part] for part in _PARTS if tool.get(part) is not None}
-    return hashlib.sha256(json.dumps(_plain("", said), sort_keys=True).encode()).hexdigest()
+    said = json.dumps(_plain({part: tool[part] for part in _PARTS if tool.get(part) is not None}))
+    return hashlib.sha256(_TIME.sub("<time>", said).encode()).hexdigest()
 
 
-def _plain(name: str, said: Any) -> Any:
+def _plain(said: Any) -> Any:
+    """
+    What is *said* with nothing in an order of its own: some servers make their lists of sets.
+    """
     if isinstance(said, Mapping):
-        return {key: _plain(key, one) for key, one in said.items()}
-    if isinstance(said, list):
-        made = [_plain("", one) for one in said]
-        return sorted(made, key=lambda one: json.dumps(one, sort_keys=True)) if name in _UNORDERED else made
-    return _TIME.sub("<time>", said) if isinstance(said, str) and name in ("description", "title") else said
+        return {key: _plain(said[key]) for key in sorted(said)}
+    return sorted(map(_plain, said), key=json.dumps) if isinstance(said, list) else said

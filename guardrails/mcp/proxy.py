@@ -10,8 +10,8 @@ import os
 import signal
 import threading
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import chain
 from math import inf
@@ -58,8 +58,8 @@ DRAIN_S: Final = 60.0
 SETTLE_S: Final = 0.1
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
-Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""The result of a request to the server, of this method and these parameters."""
+Params = Mapping[str, Any]
+Streams = tuple[Any, Any]
 
 
 class Shared:
@@ -74,10 +74,9 @@ class Shared:
         self.options = options
         self.policy = Policy.load(options.policy, envelope="quiet")
         known = {"global", *told, *(name for name in ("user", "tenant") if getattr(options, name) is not None)}
-        if unknown := [name for name in self.policy.scopes if name not in known]:
-            raise PolicyError(
-                [f"the policy limits the scope `{one}`: say whose calls these are by `--{one} ID`" for one in unknown]
-            )
+        why = "the policy limits the scope `{0}`: say whose calls these are by `--{0} ID`"
+        if unknown := [why.format(name) for name in self.policy.scopes if name not in known]:
+            raise PolicyError(unknown)
         self.store = MemoryStore() if options.store is None else store_at(options.store)
         self.telemetry = of_process()
         self.pins = None if options.pins == "none" else Pins(options.pins or pins_file())
@@ -95,6 +94,8 @@ class Guards(Guarding):
         scopes = {name: own for name, own in whose.items() if own is not None and name in policy.scopes}
         super().__init__(policy, store=shared.store, records=options.records, telemetry=shared.telemetry, scopes=scopes)
         self._shared, self._policy = shared, policy
+        self.only = None if options.session is None else Run(options.session, named=True)
+        """The run of all calls, if there is only one."""
 
     def hear(self, listed: Iterable[Listed], held: Mapping[str, str] | None = None) -> None:
         """
@@ -121,31 +122,15 @@ class Guards(Guarding):
     def _hides(self, name: str) -> bool:
         return any(type(one) is ToolFilter and one.hides(name) for one in self.chain().plan(name).acting)
 
-    async def answer(self, params: Mapping[str, Any], run: Run, ask: Ask) -> Mapping[str, Any]:
+    def about(self, name: str, meta: Mapping[str, Any]) -> AbstractContextManager[None]:
         """
-        The result of a call of a tool. Raises what *ask* raises, but ConnectionError.
+        A block that calls the tool *name*, with a request's `_meta`.
         """
-        meta = params.get("_meta") or {}
-        named = self._shared.options.session
-        run = run if named is None else Run(named, named=True)
-
-        async def listing() -> Any:
-            # Whoever has more than one page of tools is known once the client lists them.
-            stateless = {name: one for name, one in meta.items() if name.startswith(STATELESS)}
-            async with asyncio.timeout(LIST_S):
-                return (await ask("tools/list", {"_meta": stateless}))["tools"]
-
-        async def send(fitted: Any) -> Any:
-            return await ask("tools/call", {**params, **({"arguments": fitted} if fitted else {})})
-
-        known = self._tools.get(params["name"])
+        known = self._tools.get(name)
         if known is not None and known[0].held:
             # Somebody may have allowed it meanwhile.
             self.forget()
-        telemetry = self._shared.telemetry
-        with nullcontext() if telemetry is None else telemetry.within(meta):
-            made = await self.serve(params, run, listing, send, told=(ConnectionError,))
-        return {"resultType": "complete", **made} if VERSION in meta else made
+        return nullcontext() if self._shared.telemetry is None else self._shared.telemetry.within(meta)
 
     def chain(self) -> Chain:
         """
@@ -169,16 +154,15 @@ class Pump:
     that *run* says by its `_meta`. Ids of requests stay what they are.
     """
 
-    def __init__(
-        self, guards: Guards, run: Callable[[Mapping[str, Any]], Run], client: tuple[Any, Any], server: tuple[Any, Any]
-    ) -> None:
+    def __init__(self, guards: Guards, run: Callable[[Params], Run], client: Streams, server: Streams) -> None:
         self._guards, self._run = guards, run
         self._client, self._server = JSONRPCDispatcher(*client), JSONRPCDispatcher(*server)
         self._open: dict[Any, tuple[str, DispatchContext[Any]]] = {}
         """Requests of the client that are not answered yet, the newest last, with their methods."""
         self._ended = asyncio.Event()
         """A request was answered; who waits for all of them looks again."""
-        self._lost = asyncio.Event()
+        self._serving = anyio.CancelScope()
+        """Of the server, as long as it knows this session."""
         self._chain = guards.chain()
         """The policy by which the client knows the tools."""
         self.version: str | None = None
@@ -191,19 +175,15 @@ class Pump:
         code = 0
 
         async def serve(*, task_status: TaskStatus[None]) -> None:
-            await self._server.run(self._asked_back, self._told, task_status=task_status)
-            self._lost.set()
-
-        async def watch() -> None:
             nonlocal code
-            await self._lost.wait()
+            with self._serving:
+                await self._server.run(self._asked_back, self._told, task_status=task_status)
             await self.answered()
             code = 1
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             await group.start(serve)
-            group.start_soon(watch)
             await self._client.run(self._asked, self._said)
             group.cancel_scope.cancel()
         return code
@@ -218,7 +198,7 @@ class Pump:
 
     # Of the client
 
-    async def _asked(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    async def _asked(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> dict[str, Any]:
         self._open[ctx.request_id] = method, ctx
         try:
             await self._look()
@@ -232,16 +212,27 @@ class Pump:
             self._open.pop(ctx.request_id, None)
             self._ended.set()
 
-    async def _call(self, id_: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-        async def ask(method: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    async def _call(self, id_: Any, params: Params) -> dict[str, Any]:
+        meta = params.get("_meta") or {}
+        run = self._guards.only or self._run(meta)
+
+        async def send(fitted: Any) -> Any:
             try:
-                return await self._ask(method, more, id_ if method == "tools/call" else f"guardrails-{id_}")
+                return await self._ask("tools/call", {**params, "arguments": fitted} if fitted else params, id_)
             except MCPError as error:
                 raise (ConnectionError(error.message) if error.code == CONNECTION_CLOSED else error) from error
 
-        return dict(await self._guards.answer(params, self._run(params.get("_meta") or {}), ask))
+        async def listing() -> Any:
+            # Whoever has more than one page of tools is known once the client lists them.
+            stateless = {name: one for name, one in meta.items() if name.startswith(STATELESS)}
+            async with asyncio.timeout(LIST_S):
+                return (await self._ask("tools/list", {"_meta": stateless}, f"guardrails-{id_}"))["tools"]
 
-    async def _said(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> None:
+        with self._guards.about(params["name"], meta):
+            made = await self._guards.serve(params, run, listing, send, told=(ConnectionError,))
+        return {"resultType": "complete", **made} if VERSION in meta else {**made}
+
+    async def _said(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
         await self._look()
         # The end of what is cancelled tells the server.
         if method != CANCELLED:
@@ -255,7 +246,7 @@ class Pump:
         if before is not self._chain:
             await self._client.notify(CHANGED, None)
 
-    async def _ask(self, method: str, params: Mapping[str, Any] | None, id_: Any) -> dict[str, Any]:
+    async def _ask(self, method: str, params: Params | None, id_: Any) -> dict[str, Any]:
         """
         The result of a request to the server, without what it says in our names. Raises MCPError.
         """
@@ -265,11 +256,11 @@ class Pump:
         except MCPError as error:
             if error.message == TERMINATED:
                 # A client that starts anew gets a new session.
-                self._lost.set()
+                self._serving.cancel()
             raise MCPError(**without_ours(error.error.model_dump())) from error
         return made
 
-    def _headers(self, method: str, params: Mapping[str, Any] | None) -> dict[str, str]:
+    def _headers(self, method: str, params: Params | None) -> dict[str, str]:
         """
         The headers of a message over HTTP.
         """
@@ -282,13 +273,11 @@ class Pump:
 
     # Of the server
 
-    async def _asked_back(
-        self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
+    async def _asked_back(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> dict[str, Any]:
         options: CallOptions = {} if ctx.request_id is None else {"request_id": ctx.request_id}
         return await self._near().send_raw_request(method, without_ours(params), options)
 
-    async def _told(self, ctx: DispatchContext[Any], method: str, params: Mapping[str, Any] | None) -> None:
+    async def _told(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
         if method == CHANGED:
             self._guards.forget()
         if method != CANCELLED:
@@ -301,47 +290,37 @@ class Pump:
         return next((ctx for _, ctx in reversed(self._open.values())), self._client)
 
 
-async def lines_of(lines: asyncio.Queue[str | None], answered: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
-    """
-    The lines of standard input by way of *lines*, where None is their end. The end comes once *answered* is over. They are read by a thread,
-    which nothing can interrupt: it ends with the process.
-    """
-    loop = asyncio.get_running_loop()
+async def _served(options: argparse.Namespace, guards: Guards) -> int:
+    code, loop, lines = 0, asyncio.get_running_loop(), asyncio.Queue[str | None](16)
 
     def read() -> None:
         with open(0, encoding="utf-8", errors="replace", closefd=False) as file, suppress(RuntimeError, OSError):
             for line in chain(file, [None]):
                 asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
 
-    threading.Thread(target=read, name="guardrails-client", daemon=True).start()
-    while (line := await lines.get()) is not None:
-        yield line
-    with anyio.move_on_after(DRAIN_S):
-        # The last line is still on its way to the task that answers it.
-        await anyio.sleep(SETTLE_S)
-        await answered()
-
-
-async def _served(options: argparse.Namespace, guards: Guards) -> int:
-    code, loop, lines = 0, asyncio.get_running_loop(), asyncio.Queue[str | None](16)
-
-    async def answered() -> None:
-        await pump.answered()
-
-    def stop(number: int) -> None:
-        nonlocal code
-        code = 128 + number
-        group.cancel_scope.cancel()
+    async def heard() -> AsyncIterator[str]:
+        while (line := await lines.get()) is not None:
+            yield line
+        with anyio.move_on_after(DRAIN_S):
+            # The last line is still on its way to the task that answers it.
+            await anyio.sleep(SETTLE_S)
+            await pump.answered()
 
     async def forward() -> None:
         async with outgoing, to_client:
             async for message in outgoing:
                 await to_client.send(message)
 
+    def stop(number: int) -> None:
+        nonlocal code
+        code = 128 + number
+        group.cancel_scope.cancel()
+
+    # Nothing can interrupt who reads: the thread ends with the process.
+    threading.Thread(target=read, name="guardrails-client", daemon=True).start()
     far = remote_server(options.url, dict(options.header)) if options.url else None
-    heard: Any = lines_of(lines, answered)
-    async with far or near_server(options.command, os.environ) as server, stdio_server(stdin=heard) as streams:
-        from_client, to_client = streams
+    client: Any = stdio_server(stdin=heard())  # type: ignore[arg-type]
+    async with far or near_server(options.command, os.environ) as server, client as (from_client, to_client):
         # An answer that is written is never taken back: what is on its way to the client has room.
         answers, outgoing = anyio.create_memory_object_stream[Any](inf)
         pump = Pump(guards, partial(run_of, token=None), (from_client, answers), server)

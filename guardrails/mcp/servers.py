@@ -5,7 +5,6 @@ Servers as the SDK's transports reach them: one that is started here, and one ov
 import errno
 import os
 import shutil
-import sys
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -24,15 +23,15 @@ with needs("mcp", "`guardrails.mcp`"):
     from mcp_types import CONNECTION_CLOSED
 
 
+Streams = AbstractAsyncContextManager[Any]
 MAX_BYTES: Final = 256 * 1024 * 1024
 """Of one event."""
 CONNECT_S: Final = 30.0
-WHOLE_GROUP: Final = str(Path(__file__).with_name("whole_group.py"))
+WHOLE_GROUP: Final = ("/bin/sh", "-c", '"$@"; kill -KILL 0', "sh")
+"""Runs a command to its end, and ends all that it has started with it: the SDK gives it a process group of its own."""
 
 
-def near_server(
-    words: Sequence[str], environment: Mapping[str, str], folder: str | None = None
-) -> AbstractAsyncContextManager[Any]:
+def near_server(words: Sequence[str], environment: Mapping[str, str], folder: str | None = None) -> Streams:
     """
     The streams of the program of *words*, with a few variables of ours (PATH, HOME, ...) and those of *environment*. It is ended with all that
     it has started.
@@ -42,9 +41,7 @@ def near_server(
     named = words[0] if Path(words[0]).name == words[0] else str(Path(folder or ".", words[0]))
     if shutil.which(named, path=environment.get("PATH")) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
-    if hasattr(os, "killpg"):
-        words = (sys.executable, "-ISE", WHOLE_GROUP, *words)
-    command, *arguments = words
+    command, *arguments = (*WHOLE_GROUP, *words) if os.name == "posix" else words
     return stdio_client(StdioServerParameters(command=command, args=arguments, env=dict(environment), cwd=folder))
 
 

@@ -7,19 +7,20 @@ import hashlib
 import inspect
 import re
 
-from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, Literal, Self
 
 from guardrails.core.arguments import foreign_arguments
-from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import GuardrailsError, needs
+from guardrails.core.tools.tool import Tool, from_annotations
+from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
+from guardrails.hooks.results import mapping
 from guardrails.policy.tools import Registry
 
 from .config import McpServer
 from .pins import Pins, server_of, visible
-from .wire import hints_of, outcome_of
+from .wire import outcome_of
 
 
 with needs("mcp", "`guardrails.mcp`"):
@@ -27,7 +28,6 @@ with needs("mcp", "`guardrails.mcp`"):
 
     from mcp import Client, MCPError
     from mcp_types import CONNECTION_CLOSED
-    from pydantic import BaseModel
 
     from .servers import near_server, remote_server
 
@@ -35,16 +35,10 @@ with needs("mcp", "`guardrails.mcp`"):
 SEPARATOR: Final = "__"
 MAX_NAME: Final = 64
 """Characters that an API takes as the name of a function."""
-MAX_TOOLS: Final = 2_000
-"""Of one server."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+_ON_WIRE: Final[dict[str, Any]] = {"by_alias": True, "mode": "json", "exclude_none": True}
 Listed = dict[str, Any]
-
-
-class McpServerGone(ConnectionError, GuardrailsError):
-    """
-    A server cannot be reached, or went away before it answered.
-    """
+LockFile = str | Literal[False] | None
 
 
 class McpTools:
@@ -55,8 +49,8 @@ class McpTools:
             envelope = await session.acall("time__get_current_time", {"timezone": "UTC"}, mcp.registry.aexecute)
 
     A server that cannot be reached, dies, hangs or talks nonsense makes no exception here. Its missing answer is an
-    error envelope, `problems` says what is wrong, and the next call tries to reach it again. A name that another tool has
-    registered stays with that tool.
+    error envelope, `problems` says what is wrong, and the next call tries to reach it again. Its tools are those of its first
+    connection. A name that another tool has registered stays with that tool.
 
     A tool that says something else of itself than when it was first seen is held: it is offered without its words, and the guards
     refuse its calls until `guardrails mcp allow`. The lock file is *pins* (`pins_file()` is this user's). None keeps it in this process,
@@ -64,16 +58,14 @@ class McpTools:
     """
 
     def __init__(
-        self,
-        servers: Iterable[McpServer],
-        registry: Registry | None = None,
-        *,
-        pins: str | Literal[False] | None = None,
+        self, servers: Iterable[McpServer], registry: Registry | None = None, *, pins: LockFile = None
     ) -> None:
         self.registry = Registry() if registry is None else registry
+        self.held: dict[str, str] = {}
+        """Why which tool is held."""
         self._pins = None if pins is False else Pins(pins)
-        self._connections = [Connection(server, self._offer) for server in servers]
-        self._mine: dict[str, Connection] = {}
+        self._connections = [Connection(server) for server in servers]
+        self._offered: list[str] = []
 
     @property
     def problems(self) -> dict[str, str]:
@@ -82,57 +74,42 @@ class McpTools:
         """
         return {one.server.name: one.problem for one in self._connections if one.problem is not None}
 
-    @property
-    def held(self) -> dict[str, str]:
-        """
-        Why which tool is held.
-        """
-        return {name: entry.tool.held for name, entry in self.registry.entries.items() if entry.tool.held}
-
     async def __aenter__(self) -> Self:
         await asyncio.gather(*(one.start() for one in self._connections))
+        for connection in self._connections:
+            self._offer(connection)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await asyncio.gather(*(one.close() for one in self._connections))
-        self._take_back([*self._mine])
+        while self._offered:
+            self.registry.remove(self._offered.pop())
 
-    def _offer(self, connection: "Connection", listed: list[Listed]) -> None:
-        """
-        Offer the *listed* tools of a server that is connected, in place of those that it had before.
-        """
+    def _offer(self, connection: "Connection") -> None:
         server, held = connection.server, {}
         if self._pins is not None and server.pins:
-            held = self._pins.look(server_of(server.words, server.url, server.name), listed)
-        self._take_back([name for name, owner in self._mine.items() if owner is connection])
-        for name, (own, tool) in tools_of(server, listed, held).items():
+            held = self._pins.look(server_of(server.words, server.url, server.name), connection.listed)
+        for name, (own, tool) in tools_of(server, connection.listed, held).items():
             if name in self.registry:
                 log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
                 continue
-
-            async def execute(_: str, arguments: Any, own: str = own) -> Any:
-                return await connection.call(own, arguments)
-
-            self.registry.add(tool, execute)
-            self._mine[name] = connection
-
-    def _take_back(self, names: Iterable[str]) -> None:
-        for name in names:
-            self.registry.remove(name)
-            del self._mine[name]
+            self.registry.add(tool, partial(connection.call, own))
+            self._offered.append(name)
+            if tool.held:
+                self.held[name] = tool.held
 
 
 class Connection:
     """
-    Keeps one server reachable: `start` it, `call` its tools from any task of the same loop, `close` it. The tools that it lists go to
-    *offer*, each time that it is connected.
+    Keeps one server reachable: `start` it, `call` its tools from any task of the same loop, `close` it.
     """
 
-    def __init__(self, server: McpServer, offer: Callable[["Connection", list[Listed]], None]) -> None:
+    def __init__(self, server: McpServer) -> None:
         self.server = server
+        self.listed: list[Listed] = []
+        """Its tools, when it was first connected."""
         self.problem: str | None = None
         """Why it cannot be reached now."""
-        self._offer = offer
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._lost = asyncio.Event()
@@ -150,22 +127,23 @@ class Connection:
             self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
         await self._ready.wait()
 
-    async def call(self, tool: str, arguments: Any) -> Any:
+    async def call(self, own: str, _: str, arguments: Any) -> Any:
         """
-        The outcome of a call of *tool* by the server's own name. Raises McpServerGone if no answer can come, MCPError if the server
+        The outcome of a call of the tool that is the server's *own*. Raises ConnectionError if no answer can come, MCPError if the server
         refuses, TimeoutError after the server's `timeout`.
         """
         async with asyncio.timeout(self.server.timeout):
             await self.start()
             if self._client is None:
-                raise McpServerGone(f"MCP server `{self.server.name}` cannot be reached: {self.problem}")
+                raise ConnectionError(f"MCP server `{self.server.name}` cannot be reached: {self.problem}")
             try:
-                return outcome_of(_on_wire(await self._client.call_tool(tool, dict(arguments or {}))))
+                result = await self._client.call_tool(own, dict(arguments or {}))
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
                 if isinstance(error, MCPError) and error.error.code != CONNECTION_CLOSED:
                     raise
                 self._lost.set()
-                raise McpServerGone(f"MCP server `{self.server.name}` went away before it answered") from error
+                raise ConnectionError(f"MCP server `{self.server.name}` went away before it answered") from error
+        return outcome_of(result.model_dump(**_ON_WIRE))
 
     async def close(self) -> None:
         """
@@ -179,14 +157,12 @@ class Connection:
         # The SDK's contexts must be left by the task that entered them.
         server = self.server
         try:
-            async with AsyncExitStack() as stack:
-                async with asyncio.timeout(server.connect_timeout):
-                    far = None if server.words else remote_server(server.url or "", server.headers)
-                    near = far or near_server(server.words, server.env, server.cwd)
-                    client = await stack.enter_async_context(Client(near))
-                    tools = await _listed(client)
+            far = None if server.url is None else remote_server(server.url, server.headers)
+            near = far or near_server(server.words, server.env, server.cwd)
+            async with asyncio.timeout(server.connect_timeout) as limit, Client(near) as client:
+                self.listed = self.listed or await _listed(client)
+                limit.reschedule(None)
                 self._client, self.problem = client, None
-                self._offer(self, tools)
                 self._ready.set()
                 await self._lost.wait()
         except Exception as error:  # noqa: BLE001  whatever a server does, the agent goes on
@@ -219,19 +195,17 @@ def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) 
         said = visible(inspect.cleandoc(one.get("description") or one.get("title") or "").strip())
         words = f"It is held: {why}." if why else said and f"[MCP server `{server.name}` says] {said}"
         schema = None if why else foreign_arguments(name, one.get("inputSchema") or {})
-        tool = Tool(name=name, description=words, parameters=schema, timeout=server.timeout, held=why, **hints_of(one))
+        hints = from_annotations(mapping(one.get("annotations")))
+        tool = Tool(name=name, description=words, parameters=schema, timeout=server.timeout, held=why, **hints)
         found[name] = own, tool
     return found
 
 
 async def _listed(client: Client) -> list[Listed]:
+    # One that lists for ever is cut off by its `connect_timeout`.
     page = await client.list_tools()
     found = page.tools
-    while page.next_cursor is not None and page.tools and len(found) < MAX_TOOLS:
+    while page.next_cursor is not None:
         page = await client.list_tools(cursor=page.next_cursor)
         found += page.tools
-    return [_on_wire(tool) for tool in found[:MAX_TOOLS]]
-
-
-def _on_wire(said: BaseModel) -> dict[str, Any]:
-    return said.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return [tool.model_dump(**_ON_WIRE) for tool in found]

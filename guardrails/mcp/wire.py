@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from jsonschema_rs import validator_for
+
 from guardrails.core.arguments.json_schema import SchemaArguments, refuse
 from guardrails.core.arguments.problems import Checked
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import block_of
 from guardrails.core.result.content import read_mcp
-from guardrails.core.tools.tool import from_annotations
 from guardrails.hooks.results import cut, mapping, mark_of
 
 
@@ -80,25 +81,13 @@ def _is_wrong(error: Any) -> bool:
     return name != "Format" and not (name == "Type" and isinstance(error.instance, str))
 
 
-def hints_of(listed: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Returns the fields of `Tool` that the annotations of a *listed* tool declare.
-    """
-    hints = listed.get("annotations")
-    declared: dict[str, Any] = dict(from_annotations(hints if isinstance(hints, dict) else {}))
-    if declared.get("destructive"):
-        # What may destroy is neither read-only nor safe to repeat, whatever else is claimed.
-        declared["read_only"] = False
-    return declared
-
-
 def with_room(listed: Mapping[str, Any]) -> dict[str, Any]:
     """
     Returns a *listed* tool with room for a note in its `outputSchema`, if that is of an object.
     """
-    schema = listed.get("outputSchema")
-    fields = schema.get("properties", {}) if isinstance(schema, dict) and schema.get("type") == "object" else None
-    if not isinstance(schema, dict) or not isinstance(fields, dict):
+    schema = mapping(listed.get("outputSchema"))
+    fields = schema.get("properties", {})
+    if schema.get("type") != "object" or not isinstance(fields, dict):
         return {**listed}
     return {**listed, "outputSchema": {**schema, "properties": {**fields, BESIDE: _NOTE}}}
 
@@ -140,9 +129,7 @@ def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict
     return {**made, "isError": True, "_meta": meta}
 
 
-def answered(
-    envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Mapping[str, Any] | None = None
-) -> Mapping[str, Any]:
+def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Any = None) -> Mapping[str, Any]:
     """
     Returns the *result* of a success with the notes of *envelope*; the very *result* if there are none. The session knows
     its content as *value*. The tool's `outputSchema` is *schema*, for which structured content stays valid.
@@ -151,21 +138,20 @@ def answered(
     """
     said, shaped = envelope.notes(), envelope.value is not value and envelope.value != value
     new = shaped or envelope.cut is not None
-    if not new and not said and envelope.form != "nested":
+    whole = new or envelope.form == "nested"
+    if not whole and not said:
         return result
     content, structured = list(result.get("content") or ()), result.get("structuredContent")
     if new and structured is not None:
-        shown = cut(structured, envelope.render().size)
-        if shaped:
-            wrapped = wrapped_value(structured) is not structured
-            shown = {"result": envelope.value} if wrapped else envelope.value
-        if _fits(shown, schema):
-            structured = shown
-        elif shaped:
+        wrapped = {"result": envelope.value} if wrapped_value(structured) is not structured else envelope.value
+        shown = wrapped if shaped else cut(structured, envelope.render().size)
+        fits = _fits(shown, schema)
+        if shaped and not fits:
             return refused(envelope, result)
+        structured = shown if fits else structured
     beside = {**structured, BESIDE: said} if isinstance(structured, dict) and said else None
     told = beside is not None and _fits(beside, schema)
-    if new or envelope.form == "nested":
+    if whole:
         content = [{"type": "text", "text": envelope.to_json()}, *(one for one in content if not is_text(one))]
     elif not told or said.keys() != {"next_action_hint"}:
         # A hint is said once; that a limit is reached also to clients that read texts alone.
@@ -173,20 +159,16 @@ def answered(
     made = {**result, "content": content}
     if structured is not None:
         made["structuredContent"] = beside if told else structured
-    if said:
-        made["_meta"] = {**(result.get("_meta") or {}), ENVELOPE: said}
-    return made
+    return {**made, "_meta": {**(result.get("_meta") or {}), ENVELOPE: said}} if said else made
 
 
 def is_text(block: Any) -> bool:
     """
     Returns whether all that a *block* of content says is text, which the envelope has.
     """
-    if not isinstance(block, Mapping):
-        return False
-    if block.get("type") == "resource":
-        return "blob" not in (block.get("resource") or ())
-    return block.get("type") == "text"
+    given = mapping(block)
+    kind, resource = given.get("type"), mapping(given.get("resource"))
+    return kind == "text" or (kind == "resource" and "blob" not in resource)
 
 
 def wrapped_value(structured: Any) -> Any:
@@ -203,12 +185,9 @@ def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
     """
     if schema is None:
         return True
-    import jsonschema_rs
-
-    try:
-        return jsonschema_rs.validator_for(dict(schema), retriever=refuse).is_valid(structured)
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return validator_for(dict(schema), retriever=refuse).is_valid(structured)
+    return False
 
 
 def _line(envelope: Envelope) -> str:

@@ -1,5 +1,5 @@
 """
-Which MCP servers a file names.
+Which MCP servers a file names, and what they offer, in this library's words.
 """
 
 import json
@@ -45,6 +45,7 @@ def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplo
         McpServer(name="both", command="first"),
     ]
     assert "`neither` has neither `command` nor `url`" in caplog.text
+    assert "secret" not in repr(servers)
 
 
 @table("key", ["mcpServers", "mcp_servers"])
@@ -55,32 +56,55 @@ def test_files_of_other_clients_are_read_too(tmp_path: Path, key: str) -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
+    entries: dict[str, Any] = {
+        "a__b": {"command": "x"},
+        "../x": {"command": "x"},
+        "c": {"command": 7},
+        "d": {"command": "x", "args": "y", "env": {"A": 1}, "timeout": -1},
+        "e": {"url": "file:///etc/passwd"},
+        "f": "x",
+        "g": {"command": "x", "sandbox": "bwrap"},
+        "h": {"command": "x", "network": False},
+    }
     with pytest.raises(PolicyError) as error:
-        servers_of(
-            {
-                "mcpServers": {
-                    "a__b": {"command": "x"},
-                    "../x": {"command": "x"},
-                    "c": {"command": 7},
-                    "d": {"command": "x", "args": "y", "env": {"A": 1}, "timeout": -1},
-                    "e": {"url": "file:///etc/passwd"},
-                    "f": "x",
-                }
-            }
-        )
-    text = str(error.value)
-    for part in ("a__b", "../x", "c.command", "d.args", "d.env", "d.timeout", "e.url", "mcp_servers.f"):
-        assert part in text
+        servers_of({"mcpServers": entries})
+    parts = ("a__b", "../x", "c.command", "d.args", "d.env", "d.timeout", "e.url", "servers.f", "g.sandbox: is gone")
+    assert [part for part in (*parts, "h.network: is gone") if part not in str(error.value)] == []
+    with pytest.raises(PolicyError, match="a table of names"):
+        servers_of({"mcpServers": ["x"]})
 
 
-@table("entry", [{"command": "x", "sandbox": "bwrap"}, {"command": "x", "network": False}])
-def test_a_sandbox_that_is_asked_for_and_is_not_there_any_more_is_a_mistake(entry: dict[str, Any]) -> None:
-    with pytest.raises(PolicyError, match=r"mcp_servers\.a\.(sandbox|network): is gone"):
-        servers_of({"mcpServers": {"a": entry}})
+SERVER = McpServer(name="srv", command="x")
 
 
-def test_keys_are_not_shown() -> None:
-    shown = repr(
-        McpServer(name="a", url="https://x", headers={"Authorization": "Bearer secret"}, env={"KEY": "secret"})
-    )
-    assert "secret" not in shown
+def tool(name: str, **schema: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", **schema}}
+
+
+def test_names_that_collide_or_are_too_long_end_in_a_hash_and_are_the_same_each_time() -> None:
+    pytest.importorskip("mcp")
+    from guardrails.mcp.tools import tools_of
+
+    offered = [tool("a.b"), tool("a b"), tool("x" * 90), tool("y")]
+    found = tools_of(SERVER, offered, {})
+    assert [own for own, _ in found.values()] == [one["name"] for one in offered]
+    assert all(len(name) <= 64 for name in found)
+    first, second, *_ = found
+    assert (first, second[:-8]) == ("srv__a_b", "srv__a_b_")
+    assert list(tools_of(SERVER, offered, {})) == list(found)
+
+
+def test_a_tool_says_whose_words_it_has_and_none_if_it_is_held_and_a_schema_that_is_none_checks_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pytest.importorskip("mcp")
+    from guardrails.mcp.tools import tools_of
+
+    offered = [{"name": name, "description": "Read a\u202e file."} for name in ("read", "evil")]
+    bad = tool("bad", properties={"a": {"type": "no such type"}})
+    found = {name: one for name, (_, one) in tools_of(SERVER, [*offered, bad], {"evil": "why"}).items()}
+    assert found["srv__read"].description == "[MCP server `srv` says] Read a file."
+    assert (found["srv__evil"].description, found["srv__evil"].held) == ("It is held: why.", "why")
+    assert found["srv__bad"].description == ""
+    assert found["srv__bad"].openai()["function"]["parameters"]["properties"] == {"a": {}}
+    assert caplog.text.count("the arguments of `srv__bad` are not checked") == 1

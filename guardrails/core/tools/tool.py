@@ -212,11 +212,13 @@ def without_partials(function: Callable[..., Any]) -> Callable[..., Any]:
     return without_partials(function.func) if isinstance(function, functools.partial) else function
 
 
-def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
+def from_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Returns MCP tool annotations as declarations; they are hints of a server, so no more is concluded than they say.
+    Returns MCP tool annotations as declarations. They are hints of a server, so no more is concluded than they say. A tool that may destroy is
+    not read-only, whatever else is claimed.
     """
-    return {name: value for hint, name in _HINTS.items() if isinstance(value := annotations.get(hint), bool)}
+    said = {name: value for hint, name in _HINTS.items() if isinstance(value := annotations.get(hint), bool)}
+    return {**said, "read_only": False} if said.get("destructive") else said
 
 
 # Values that declarations name

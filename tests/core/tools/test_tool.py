@@ -105,6 +105,8 @@ def test_a_tool_without_parameters_takes_any_and_what_is_no_definition_is_refuse
         ({"readOnlyHint": True, "idempotentHint": False}, {"read_only": True, "idempotent": False}),
         ({"destructiveHint": False, "openWorldHint": True, "title": "x"}, {"destructive": False}),
         ({"readOnlyHint": "yes", "idempotentHint": None}, {}),
+        # What may destroy is not read-only, whatever else is claimed.
+        ({"destructiveHint": True, "readOnlyHint": True}, {"destructive": True, "read_only": False}),
         ({}, {}),
     ],
 )

@@ -19,7 +19,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl
 
-from tests.system.mcp.proxy.conformance_schemas import (
+from tests.system.mcp.conformance_schemas import (
     NO_ARGUMENTS,
     PNG,
     PROMPTS,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.proxy.lines import ENVIRONMENT, ROOT, tap
-from tests.system.mcp.proxy.chains import STDIO, http_server, http_tap
+from tests.mcp.process import ENVIRONMENT, ROOT
+from tests.system.mcp.chains import reached
 
 
 pytest.importorskip("mcp")
@@ -29,28 +29,19 @@ pytestmark = pytest.mark.system
 
 WATCHED = "test://watched-resource"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-CHAINS = ("direct", "stdio", "url", "listen")
 
 
 @contextlib.contextmanager
-def chain(name: str, folder: Path) -> Iterator[StdioServerParameters | str]:
+def target(name: str, folder: Path) -> Iterator[StdioServerParameters | str]:
     """
     What a client connects to.
     """
-    store = folder / "s.db"
-    given = {"policy": "default", "store": store, "records": folder / "records.jsonl"}
-    if name == "listen":
-        with http_tap(folder, **given) as url:
-            yield url
-        return
-    with contextlib.ExitStack() as open_:
-        command: tuple[str, ...] = STDIO
-        if name == "stdio":
-            command = tap(*STDIO, **given)
-        elif name == "url":
-            command = tap(url=open_.enter_context(http_server(folder)), **given)[:-1]
-        environment = {**os.environ, **ENVIRONMENT}
-        yield StdioServerParameters(command=command[0], args=list(command[1:]), env=environment, cwd=ROOT)
+    with reached(name, folder) as found:
+        if isinstance(found, str):
+            yield found
+        else:
+            environment = {**os.environ, **ENVIRONMENT}
+            yield StdioServerParameters(command=found[0], args=list(found[1:]), env=environment, cwd=ROOT)
 
 
 class Conversation:
@@ -178,37 +169,18 @@ async def new(client: Client, ours: Conversation, seen: dict[str, Any]) -> None:
     seen["of the new"] = told(await client.call_tool("grown_0"))
 
 
-@pytest.mark.system
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
-@pytest.mark.parametrize("name", CHAINS)
-def test_all_that_a_client_can_do_passes_in_both_eras(name: str, era: str, tmp_path: Path) -> None:
-    with warnings.catch_warnings(), chain(name, tmp_path) as target:
-        warnings.simplefilter("ignore")  # The newest revision calls much of the older one deprecated.
-        seen = asyncio.run(everything(target, era))
-    assert seen["era"] == era
-    assert seen["server"] == ("conformance" if era == LEGACY else None)  # the newest mode asks nothing at the start
-    assert "rows" in seen["tools"]
-    assert seen["defs"] == {"address": seen["defs"]["address"]}
-    assert seen["text"] == "This is a simple text response for testing."
-    assert seen["kinds"] == ["text", "image", "resource"]
-    assert seen["error"] is True
-    assert seen["progress"] == [0, 50, 100]
-    assert len(seen["logged"]) == 3
-    assert seen["rows"] == 3
-    assert seen["cancelled"] == "cancelled: ['a']"
-    assert seen["completed"] == ["paris", "park", "party"]
-    assert (seen["prompts"], len(seen["resources"]), seen["templates"]) == (4, 3, 1)
-    assert seen["prompt"] == "Prompt with arguments: arg1='a', arg2='b'"
-    assert '"id":"7"' in seen["read"]
-    assert seen["grown"] == "grown_0"
-    assert seen["tools now"] == len(seen["tools"]) + 1
-    assert seen["of the new"] == "this is grown_0"
-    if era == MODERN:
-        assert seen["greeted"] == ["accept: sure Hello Ada file:///tmp/of-the-client"] * 2
-        assert seen["changes"] == ["ToolsListChanged", "ResourceUpdated"]
-        return
-    assert seen["sampling"] == "LLM response: Hello"
-    assert "'username': 'Ada'" in seen["elicitation"]
-    assert seen["roots"] == "file:///tmp/of-the-client"
-    assert (seen["watched"], seen["unwatched"]) == ("1 watched", "0 watched")
-    assert seen["heard"] == ["notifications/resources/updated", "notifications/tools/list_changed"]
+def test_all_that_a_client_can_do_passes_in_both_eras(era: str, tmp_path: Path) -> None:
+    seen = {}
+    for name in ("direct", "stdio", "url", "listen"):
+        (tmp_path / name).mkdir()
+        with warnings.catch_warnings(), target(name, tmp_path / name) as found:
+            warnings.simplefilter("ignore")  # The newest revision calls much of the older one deprecated.
+            seen[name] = asyncio.run(everything(found, era))
+    direct = seen.pop("direct")
+    assert (direct["era"], direct["error"], direct["progress"], direct["rows"]) == (era, True, [0, 50, 100], 3)
+    assert direct["cancelled"] == "cancelled: ['a']"
+    assert len(direct["logged"]) == 3
+    assert direct["tools now"] == len(direct["tools"]) + 1
+    for name, one in seen.items():
+        assert one == direct, name

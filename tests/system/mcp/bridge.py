@@ -1,7 +1,7 @@
 """
 A streamable HTTP front for a stdio server, so that the conformance suite, which speaks HTTP only, reaches a stdio proxy.
 
-`python -m tests.system.mcp.proxy.bridge PORT COMMAND...`. Each HTTP session has a process of its own. Messages pass as the
+`python -m tests.system.mcp.bridge PORT COMMAND...`. Each HTTP session has a process of its own. Messages pass as the
 SDK's transports read them; nothing here knows a method but to tell which request a message of the server belongs to.
 """
 

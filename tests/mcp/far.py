@@ -1,0 +1,109 @@
+"""
+A server over HTTP that notes what it is asked.
+"""
+
+import json
+import queue
+import threading
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from .server import TOOLS, called
+
+
+class Far(ThreadingHTTPServer):
+    """
+    What was asked of it, in order, and where it sends its clients.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.seen: queue.Queue[tuple[str, dict[str, str]]] = queue.Queue()
+        """Methods, and headers with small names."""
+        self.sends_to: str | None = None
+        self.over = threading.Event()
+        """It hangs until then, and answers nobody afterwards."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/mcp"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Far
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        self.note()
+        said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        method, id_, params = said.get("method"), said.get("id"), said.get("params")
+        if self.server.over.is_set():
+            self.close_connection = True
+        elif self.server.sends_to is not None:
+            self.answer(307, b"", Location=self.server.sends_to)
+        elif self.headers.get("Authorization") == "wrong":
+            self.answer(401, b"")
+        elif method is None or id_ is None:
+            self.answer(202, b"")
+        elif method == "initialize":
+            self.tell(
+                id_,
+                {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "far", "version": "1"}},
+            )
+        elif method == "tools/list":
+            self.tell(id_, {"tools": TOOLS})
+        elif method != "tools/call":
+            self.answer(400, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"a bad one"}}')
+        elif params["name"] == "hang":
+            self.server.over.wait(20)
+        elif params["name"] == "gone":
+            self.answer(200, b"", kind="text/event-stream")
+        else:
+            self.tell(id_, called(params["name"], params["arguments"]))
+
+    def do_GET(self) -> None:
+        self.note()
+        self.answer(405, b"")
+
+    def do_DELETE(self) -> None:
+        self.note()
+        self.answer(200, b"")
+
+    def note(self) -> None:
+        self.server.seen.put((self.command, {name.lower(): value for name, value in self.headers.items()}))
+
+    def tell(self, id_: Any, result: Any) -> None:
+        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": id_, "result": result}).encode())
+
+    def answer(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
+        self.send_response(status)
+        length = str(len(body))
+        for name, value in {"Content-Type": kind, "Mcp-Session-Id": "s-1", "Content-Length": length, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def served() -> Iterator[Far]:
+    """
+    One that listens.
+    """
+    server = Far()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

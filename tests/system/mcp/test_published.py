@@ -1,0 +1,231 @@
+"""
+Servers and a client as others publish them, which `python -m tests.system.mcp` installs: work runs, a look after work runs, a caller that is
+stuck is stopped, and a client that checks schemas takes every answer.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy
+from guardrails.mcp import McpServer, McpTools
+from tests.mcp.process import ENVIRONMENT, Process, tap, words
+from tests.system.mcp.chains import STDIO, node, program, script
+
+
+pytestmark = pytest.mark.system
+Server = tuple[Callable[[Path], tuple[str, ...]], str, Callable[[Path], dict[str, Any]]]
+SERVERS: dict[str, Server] = {
+    "time": (
+        lambda _: (program("mcp-server-time"), "--local-timezone", "UTC"),
+        "convert_time",
+        lambda _: {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
+    ),
+    "git": (
+        lambda folder: (program("mcp-server-git"), "--repository", str(folder)),
+        "git_branch",
+        lambda folder: {"repo_path": str(folder), "branch_type": "local"},
+    ),
+    "fetch": (lambda _: (program("mcp-server-fetch"),), "fetch", lambda _: {"url": "http://127.0.0.1:9/"}),
+    "filesystem": (
+        lambda folder: (*script("server-filesystem"), str(folder)),
+        "list_directory",
+        lambda folder: {"path": str(folder)},
+    ),
+    "everything": (
+        lambda _: (*script("server-everything"), "stdio"),
+        "get-structured-content",
+        lambda _: {"location": "New York"},
+    ),
+    "memory": (lambda _: script("server-memory"), "read_graph", lambda _: {}),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "work"
+    found.mkdir()
+    (found / "note.txt").write_text("a note")
+    subprocess.run(["git", "init", "-q", "-b", "main", str(found)], check=True)
+    return found
+
+
+def guarded(name: str, folder: Path) -> Process:
+    given = {"policy": "default", "store": folder.parent / "s.db", "records": folder.parent / "records.jsonl"}
+    return Process(*tap(*SERVERS[name][0](folder), **given), MEMORY_FILE_PATH=str(folder.parent / "memory.jsonl"))
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_caller_that_is_stuck_on_a_published_server_is_stopped(name: str, folder: Path) -> None:
+    _, tool, arguments = SERVERS[name]
+    with guarded(name, folder) as one:
+        one.start()
+        found = [one.call(tool, arguments(folder), n) for n in range(20)]
+    assert bool(found[0].get("isError")) is (name == "fetch")  # It refuses loopback by itself.
+    denied = [one for one in found if words(one).startswith("[guardrails:") and '"status":"error"' not in words(one)]
+    assert found[0] not in denied
+    assert len(denied) >= 15
+    assert all(one["isError"] and "structuredContent" not in one for one in denied)
+    assert found[-1] in denied
+
+
+def test_a_file_that_was_written_between_is_read_each_time(folder: Path) -> None:
+    """
+    The same call ten times, each after work on what it shows, is no loop.
+    """
+    path = str(folder / "note.txt")
+    with guarded("filesystem", folder) as one:
+        one.start()
+        for n in range(15):
+            change = {"content": f"version {n}"} if n < 10 else {"edits": [{"oldText": "ver", "newText": f"v{n} ver"}]}
+            made = one.call("write_file" if n < 10 else "edit_file", {"path": path, **change})
+            assert not made.get("isError"), made
+            assert words(one.call("read_text_file", {"path": path})).startswith(f"version {n}" if n < 10 else f"v{n} ")
+
+
+def test_what_a_published_server_offers_beside_tools_passes(folder: Path) -> None:
+    with guarded("everything", folder) as one:
+        one.start()
+        assert one.ask("resources/list")["result"]["resources"]
+        assert one.ask("prompts/list")["result"]["prompts"]
+        call = {"name": "trigger-long-running-operation", "arguments": {"duration": 1, "steps": 4}}
+        found = one.ask("tools/call", {**call, "_meta": {"progressToken": "p"}})
+        assert not found["result"].get("isError")
+        for n in range(3):
+            assert "structuredContent" in one.call(
+                "get-structured-content", {"location": ["Chicago", "New York"][n % 2]}
+            )
+
+
+def test_d5_tools_of_published_servers_run_behind_a_policy(folder: Path) -> None:
+    servers = []
+    for name, (start, _, _) in SERVERS.items():
+        command, *args = start(folder)
+        env = {"MEMORY_FILE_PATH": str(folder.parent / "memory.jsonl")}
+        servers.append(McpServer(name=name, command=command, args=tuple(args), env=env))
+
+    async def whole() -> dict[str, Any]:
+        async with McpTools(servers) as mcp:
+            assert mcp.problems == {}
+            session = Policy.load("default", tools=mcp.registry.tools).session("s")
+
+            def call(tool: str, arguments: Any) -> Coroutine[Any, Any, Any]:
+                return session.acall(tool, arguments, mcp.registry.aexecute)
+
+            wrong = await call("filesystem__read_text_file", {"path": 7})
+            assert wrong.status == "validation_error"
+            return {name: await call(f"{name}__{tool}", given(folder)) for name, (_, tool, given) in SERVERS.items()}
+
+    found = asyncio.run(whole())
+    assert {name for name, envelope in found.items() if not envelope.ok} == {"fetch"}
+    assert "note.txt" in found["filesystem"].to_json()
+
+
+# The SDK for TypeScript raises if structured content does not fit the tool's schema, or is missing
+
+CLIENT = """
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+const [calls, command, ...args] = process.argv.slice(2);
+const client = new Client({ name: "check", version: "1" });
+await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+const tools = (await client.listTools()).tools;
+const found = [];
+for (const [name, given] of JSON.parse(calls)) {
+  try {
+    found.push(await client.callTool({ name, arguments: given }));
+  } catch (error) {
+    found.push({ raised: String(error) });
+  }
+}
+console.log(JSON.stringify({ tools, found }));
+await client.close();
+"""
+HOTELS = """
+from mcp.server import MCPServer
+from guardrails import Policy
+from guardrails.mcp import AnsweringTools
+
+server = MCPServer("hotels")
+tool = AnsweringTools(server, Policy.load("default"))
+
+@tool(read_only=True, repeats="evidence")
+def search_hotels(city: str) -> list[dict[str, str]]:
+    if city == "down":
+        raise TimeoutError("the supplier did not answer")
+    return [{"id": "h_1", "city": city}]
+
+server.run()
+"""
+Calls = list[tuple[str, dict[str, Any]]]
+Results = list[dict[str, Any]]
+
+
+def checked(folder: Path, command: tuple[str, ...], calls: Calls) -> tuple[dict[str, Any], Results]:
+    """
+    The schemas of results as the client reads them, and what each of the *calls* gave, none of which was an exception.
+    """
+    modules = Path(script("conformance")[1]).parents[3]
+    (folder / "node_modules").symlink_to(modules)
+    (folder / "client.mjs").write_text(CLIENT)
+    argv = (node(), "client.mjs", json.dumps(calls), *command)
+    environment = {**os.environ, **ENVIRONMENT}
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=True, env=environment)
+    read = json.loads(done.stdout)
+    assert [one for one in read["found"] if "raised" in one] == []
+    return {tool["name"]: tool.get("outputSchema") for tool in read["tools"]}, read["found"]
+
+
+def ours(result: dict[str, Any]) -> bool:
+    """
+    Whether *result* is a refusal of ours.
+    """
+    return (
+        bool(result.get("isError")) and words(result).startswith("[guardrails:") and "structuredContent" not in result
+    )
+
+
+def test_a_denied_call_a_cut_result_and_a_note_are_all_valid_to_a_client_that_checks(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("version: 1\nextends: default\nbudget: {max_calls: 10}\n")
+    counts: list[Any] = [3, 3, 3, 3, 3, 3, 5_000, [3], None, *range(10, 20)]
+    rows = [{} if one is None else {"n": one} for one in counts]
+    command = tap(*STDIO, policy=tmp_path / "policy.yaml")
+    schemas, found = checked(tmp_path, command, [("rows", one) for one in rows])
+    assert found[0]["structuredContent"]["total"] == 3
+    assert [one.get("isError", False) for one in found[:6]] == [ours(one) for one in found[:6]]
+    assert sum(map(ours, found[:6])) >= 3
+    cut = found[6]
+    assert not cut.get("isError")
+    assert cut["structuredContent"]["total"] == 5_000
+    assert 0 < len(cut["structuredContent"]["rows"]) < 5_000
+    assert len(json.dumps(cut)) < 3 * 65_536
+    assert "_guardrails" in cut["structuredContent"]
+    assert "_guardrails" in schemas["rows"]["properties"]
+    assert all(map(ours, found[7:9]))
+    # The budget runs out.
+    ran = [one for one in found[9:] if not one.get("isError")]
+    assert [one["structuredContent"]["total"] for one in ran] == [*range(10, 10 + len(ran))]
+    assert ours(found[-1])
+    assert "answer" in words(found[-1])
+
+
+def test_a14_a_client_that_checks_takes_what_an_authors_tools_answer(tmp_path: Path) -> None:
+    (tmp_path / "hotels.py").write_text(HOTELS)
+    cities = ("Bern", "Bern", "Bern", "down")
+    command = (sys.executable, "hotels.py")
+    schemas, found = checked(tmp_path, command, [("search_hotels", {"city": city}) for city in cities])
+    assert schemas["search_hotels"]["properties"]["is_complete"]
+    first, second, _, down = found
+    assert first["structuredContent"]["results"] == [{"id": "h_1", "city": "Bern"}]
+    assert ours(second)
+    assert words(second).startswith("[guardrails:duplicates.stable]")
+    assert ours(down)
+    assert '"retryable":true' in words(down)
