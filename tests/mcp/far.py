@@ -64,6 +64,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(400, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"a bad one"}}')
         elif params["name"] == "hang":
             self.server.over.wait(20)
+        elif params["name"] == "lost":
+            self.answer(404, b"")
         elif params["name"] == "gone":
             self.answer(200, b"", kind="text/event-stream")
         else:

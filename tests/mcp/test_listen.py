@@ -289,20 +289,19 @@ WRONG = {
     "without a user": token(sub=None),
     "a tenant that is no text": token(org={"a": 1}),
     "not yet": token(nbf=time.time() + 43_200),
-    "of nobody": token(iss=None),
-    "of another issuer": token(iss="https://evil.example.com"),
 }
 ISSUER = "https://login.example.com"
 
 
 def test_who_shows_no_valid_token_is_a_stranger(signed: Listen, far: Far) -> None:
     one, issued = signed(), signed(f"--token-issuer={ISSUER}", "--header=Authorization: Bearer own")
-    for why, said in WRONG.items():
-        front = issued if " of " in f" {why}" else one
+    strangers = [(one, said) for said in WRONG.values()]
+    strangers += [(issued, token()), (issued, token(iss="https://evil.example.com"))]
+    for front, said in strangers:
         for message, method in ((HELLO, "POST"), (None, "GET")):
             headers = {} if said is None else {"Authorization": said}
             status, told, body = front.ask(message, method, **headers)
-            assert (status, told["www-authenticate"]) == (401, "Bearer"), why
+            assert (status, told["www-authenticate"]) == (401, "Bearer"), said
             assert body.startswith("this needs a token")
     assert far.seen.empty()
     assert issued.ask(HELLO, Authorization=token(iss=ISSUER))[0] == 200

@@ -172,12 +172,17 @@ def test_a_server_far_away_is_greeted_listed_and_called(far: Far) -> None:
     asked = [far.seen.get_nowait() for _ in range(far.seen.qsize())]
     methods = [method for method, _ in asked if method != "GET"]
     assert methods == ["POST"] * (len(methods) - 1) + ["DELETE"]
-    assert {(headers["x-key"], headers["user-agent"]) for _, headers in asked} == {
-        ("k", f"guardrails-mcp/{__version__}")
-    }
+    assert {headers["x-key"] for _, headers in asked} == {"k"}
+    assert {headers["user-agent"] for _, headers in asked} == {f"guardrails-mcp/{__version__}"}
     assert "mcp-session-id" not in asked[0][1]
     assert {headers["mcp-session-id"] for _, headers in asked[1:]} == {"s-1"}
     assert {headers["mcp-protocol-version"] for _, headers in asked[1:]} == {"2025-06-18"}
+
+    with Process(*tap(url=far.url)) as one:
+        one.start()
+        # A server that knows the session no longer ends the proxy, so that its client starts anew.
+        assert one.ask("tools/call", {"name": "lost", "arguments": {}})["error"]["message"] == "Session terminated"
+        assert one.popen.wait() == 1
 
 
 def test_a_server_that_is_not_there_or_lets_nobody_in_is_told(far: Far) -> None:
