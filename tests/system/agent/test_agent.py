@@ -213,7 +213,7 @@ def test_a_tool_that_would_end_the_process_has_failed_and_the_run_goes_on(worksp
 
 # Tools of MCP servers
 
-SERVER = Path(__file__).parents[2] / "mcp" / "server_that_misbehaves.py"
+SERVER = Path(__file__).parents[2] / "mcp" / "server.py"
 
 
 def test_d5_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(workspace: Path, run: Run) -> None:
@@ -238,7 +238,7 @@ def test_d5_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(wor
     assert problems(server.requests) == []
     assert {tool["function"]["name"] for tool in server.requests[0]["tools"]} >= {"good__add", "good__search"}
     said = [json.loads(m["content"]) for m in server.requests[-1]["messages"] if m["role"] == "tool"]
-    assert (said[0], said[1]["status"], said[2]) == (3, "error", 7)
+    assert (said[0], said[1]["status"], said[2]) == ({"sum": 3}, "error", {"sum": 7})
 
 
 @table(("text", "why"), [(None, "cannot read"), ("{", "servers.json"), ('{"mcpServers": 1}', "")])

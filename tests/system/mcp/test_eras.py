@@ -116,7 +116,6 @@ async def everything(target: Any, era: str) -> dict[str, Any]:
         seen["rows"] = rows.structured_content["total"] if rows.structured_content else None
         with pytest.raises(Exception, match=r"imed out|cancel"):
             await client.call_tool("wait", {"label": "a"}, read_timeout_seconds=0.5)
-        await asyncio.sleep(0.3)
         seen["cancelled"] = told(await client.call_tool("waited"))
         reference = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
         done = await client.complete(reference, {"name": "arg1", "value": "par"})
