@@ -87,8 +87,7 @@ def broken(name: str, *, ends: bool = False) -> Denial:
     Returns the refusal that follows from a guard *name* that raised; if it was asked whether the session *ends*, that it does.
     """
     if ends:
-        message = f"The guard `{name}` failed. Stopping tool loop."
-        return Denial(f"{name}.error", message, FINISH, "limit_reached", ends_session=True)
+        return end(f"{name}.error", f"The guard `{name}` failed.")
     message = f"The guard `{name}` failed, so the call was not made."
     return Denial(f"{name}.error", message, "Use another tool, or tell the user.", strike=False)
 
@@ -181,12 +180,18 @@ def finish(code: str) -> str:
     return f"No more turns with tool calls (`{code}`). {FINISH}" if names_turns(code) else FINISH
 
 
+def end(code: str, message: str, **values: object) -> Denial:
+    """
+    Returns the end of a session that its *message* tells.
+    """
+    return Denial(code, f"{message} Stopping tool loop.", FINISH, "limit_reached", ends_session=True, values=values)
+
+
 def ended(code: str, what: str, limit: str, used: object) -> Denial:
     """
     Returns the end of a session whose limit *what* is used up.
     """
-    message, values = f"{what} reached ({limit}). Stopping tool loop.", {"limit": limit, "used": used}
-    return Denial(code, message, finish(code), "limit_reached", ends_session=True, values=values)
+    return replace(end(code, f"{what} reached ({limit}).", limit=limit, used=used), hint=finish(code))
 
 
 def usd(micro: int) -> str:

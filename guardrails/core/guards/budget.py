@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
-from guardrails.core.refusals import FINISH, counted, ended, usd
+from guardrails.core.refusals import counted, end, ended, usd
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
@@ -388,14 +388,14 @@ class Budget(Guard):
                 until = facts.now_ms + values["lasts_ms"]
                 holds[_key(facts.holder, values["n"])] = [until, cost, tokens, estimate is not None]
                 holds = dict([*holds.items()][-HOLDS:])
-            return made | {"holds": holds} if holds else made or None
-        used = [] if event.name == "release" else [values["cost"] or 0, values["tokens"]]
-        request = values.get("request")
-        holds.pop(_fitting(holds, facts.holder, used) if request is None else _key(facts.holder, request), None)
-        if any(used) and self._bound.reserves:
-            made |= {key: made.get(key, 0) + more for key, more in zip(RESPONSES, (1, *used), strict=True)}
-        if event.name == "charge" and values["cost"] is None:
-            made["unpriced"] = made.get("unpriced", 0) + 1
+        else:
+            used = [] if event.name == "release" else [values["cost"] or 0, values["tokens"]]
+            request = values.get("request")
+            holds.pop(_fitting(holds, facts.holder, used) if request is None else _key(facts.holder, request), None)
+            if any(used) and self._bound.reserves:
+                made |= {key: made.get(key, 0) + more for key, more in zip(RESPONSES, (1, *used), strict=True)}
+            if event.name == "charge" and values["cost"] is None:
+                made["unpriced"] = made.get("unpriced", 0) + 1
         return made | {"holds": holds} if holds else made or None
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
@@ -424,14 +424,13 @@ class Budget(Guard):
             return _ended(COST, most, state.cost)
         purse = state.own.get(PURSE) or {}
         if MODEL in purse and self.on_unpriced == "deny":
-            message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
-            return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=purse[MODEL])
+            message = f"The cost limit ({limit}) cannot be held any more."
+            return end("budget.unpriced", message, limit=limit, model=purse[MODEL])
         # The cheapest tool costs nothing where one is free, or nobody lists them.
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None
         message = f"{usd(left)} of the cost limit ({limit}) is left, less than a tool or a usual model turn costs."
-        values = {"limit": limit, "used": usd(state.cost), "left": usd(left)}
-        return _refusal(COST.setting, f"{message} Stopping tool loop.", FINISH, ends=True, **values)
+        return end(f"budget.{COST.setting}", message, limit=limit, used=usd(state.cost), left=usd(left))
 
     def _reserved(self, state: SessionState, limit: Limit) -> Denial | None:
         """
@@ -493,8 +492,8 @@ def _fitting(holds: Mapping[str, Any], holder: str, used: Sequence[int]) -> str 
     return (min if enough else max)(enough or own, key=lambda key: own[key][::-1], default=None)
 
 
-def _refusal(code: str, message: str, hint: str, *, ends: bool = False, **values: object) -> Denial:
-    return Denial(f"budget.{code}", message, hint, "limit_reached", ends_session=ends, values=values)
+def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
+    return Denial(f"budget.{code}", message, hint, "limit_reached", values=values)
 
 
 def _ended(limit: Limit, most: int, used: int) -> Denial:

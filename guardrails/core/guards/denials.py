@@ -5,7 +5,7 @@ End a session whose model does nothing but repeat refused calls.
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.refusals import FINISH, counted
+from guardrails.core.refusals import counted, end
 from guardrails.core.state import SessionState, low
 from guardrails.core.values.schema import Ge
 
@@ -55,10 +55,8 @@ class Denials(Guard):
             turns, limit = refused + 1, max(limit, MOST_REFUSED)
         if turns < limit:
             return None
-        in_a_row, values = "" if turns == 1 else " in a row", {"used": turns, "limit": limit}
-        message = f"Every tool call of {counted(turns, 'turn')}{in_a_row} was refused. Stopping tool loop."
-        code = "denials.max_turns_in_a_row"
-        return Denial(code, message, FINISH, "limit_reached", ends_session=True, values=values)
+        in_a_row = counted(turns, "turn") if turns == 1 else f"{turns} turns in a row"
+        return end("denials.max_turns_in_a_row", f"Every tool call of {in_a_row} was refused.", used=turns, limit=limit)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         if event.name == "extend":

@@ -5,7 +5,7 @@ A fuse against a session that grows too fast: calls, model requests, tokens.
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.refusals import FINISH, counted
+from guardrails.core.refusals import counted, end
 from guardrails.core.values.schema import Gt
 
 from .base import Codes, Denial, Edge, Event, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard
@@ -81,5 +81,4 @@ class Growth(Guard):
 
     def _blown(self, name: str) -> Denial:
         limit = f"{counted(getattr(self, name) or 0, CAPS[name][1])} a {name.rpartition('_')[2]}"
-        message = f"This session grows too fast (limit {limit}). Stopping tool loop."
-        return Denial(f"growth.{name}", message, FINISH, "limit_reached", ends_session=True, values={"limit": limit})
+        return end(f"growth.{name}", f"This session grows too fast (limit {limit}).", limit=limit)

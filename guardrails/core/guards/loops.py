@@ -2,7 +2,7 @@
 Tell a model that goes round in circles what to do instead, then refuse; `denials` ends a session that ignores refusals.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
@@ -117,11 +117,10 @@ class Loops(Guard):
             return self._repeat(call, state, facts)
         if facts.tool.repeats == "allow" or is_calm(state, call.tool):
             return None
-        calls = past(state, call.tool)
-        last = next(calls, None)
-        if last is None or last.status == "error":
-            return self._failing(call, state, last, calls, facts.tool.shell)
-        return None if last.changes else self._searching(call, state, run_of(last, calls), facts.tool.shell)
+        calls = [*past(state, call.tool)]
+        if not calls or calls[0].status == "error":
+            return self._failing(call, state, calls, facts.tool.shell)
+        return None if calls[0].changes else self._searching(call, state, run_of(calls), facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -194,23 +193,19 @@ class Loops(Guard):
             verdict = self._graded("reworded", call, len(near), refuse and sure)
         return verdict
 
-    def _failing(
-        self, call: ToolCall, state: SessionState, last: Entry | None, calls: Iterator[Entry], shell: bool
-    ) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, calls: list[Entry], shell: bool) -> Verdict:
         """
-        Returns the verdict on failures in a row with one cause: the *last* and the *calls* before it of the tool itself, else those of its
-        server.
+        Returns the verdict on failures in a row with one cause: the latest *calls* of the tool itself, else those of its server.
         """
         whose = call.tool
-        if last is None and (whose := whose.rpartition("__")[0]):
-            calls = past(state)
-            last = next(calls, None)
-        if last is None or last.status != "error" or not last.steady:
+        if not calls and (whose := whose.rpartition("__")[0]):
+            calls = [*past(state)]
+        if not calls or calls[0].status != "error" or not calls[0].steady:
             return None
-        if whose not in (call.tool, last.tool.rpartition("__")[0]):
+        if whose not in (call.tool, calls[0].tool.rpartition("__")[0]):
             return None
-        run = run_of(last, calls, _most(self.same_error))
-        kind, unbroken = last.error_type, run[-1].seq == state.seq - len(run) + 1
+        run = run_of(calls, _most(self.same_error))
+        kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
         values = {"tool": whose, "error": kind or "other"}
         return self._graded("same_error", call, len({one.sig for one in run}), refuse, **values)
@@ -259,21 +254,22 @@ def _same(one: Entry, other: Entry) -> bool:
     return one.sig == other.sig is not None and one.came != UNFINISHED and ended_alike(one, other)
 
 
-def run_of(last: Entry, calls: Iterator[Entry], most: int = MANY) -> list[Entry]:
+def run_of(calls: Sequence[Entry], most: int = MANY) -> list[Entry]:
     """
-    Returns the *last* call and those of *calls*, newest first, that ended as it did, up to one that did not: *most*, one of each turn.
+    Returns the *calls*, newest first, that ended as the first of them did, up to one that did not: *most*, one of each turn.
     """
-    run, failed = [last], last.status == "error"
-    for one in calls:
-        if failed:
-            alike = one.steady == last.steady and one.status == "error"
-        else:
-            alike = one.came == last.came == EMPTY or (EMPTY not in (one.came, last.came) and is_evidence(one, last))
-        if not alike or len(run) >= most:
-            break
-        if one.turn != run[-1].turn or not one.turn:
+    last, *before = calls
+    run = [last]
+    for one in takewhile(lambda one: _alike(one, last), before):
+        if len(run) < most and (one.turn != run[-1].turn or not one.turn):
             run.append(one)
     return run
+
+
+def _alike(one: Entry, last: Entry) -> bool:
+    if last.status == "error":
+        return one.steady == last.steady and one.status == "error"
+    return one.came == last.came if EMPTY in (one.came, last.came) else is_evidence(one, last)
 
 
 def _mended(state: SessionState, last: Entry) -> bool:

@@ -48,9 +48,7 @@ class Summary(Guard):
             if not isinstance(reading, Reading) or reading.value is not envelope.value:
                 reading = Reading(envelope.value, source_of(tool), call.arguments)
             complete, rows, total, how = extent_of(reading)
-            looks = tool.read_only
-            if looks is None:
-                looks = tool.repeats == "evidence" or rows is not None
+            looks = (tool.repeats == "evidence" or rows is not None) if tool.read_only is None else tool.read_only
             whole = outcome.complete and (shown is None or shown.complete)
             if tool.read_only is False:
                 # Rows that an update brings back, or none, are no search.
