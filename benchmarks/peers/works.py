@@ -37,7 +37,8 @@ WARM: Final = 2_000
 
 CYCLE: Final[dict[str, Any]] = {}
 CYCLE["self"] = CYCLE
-DEEP: Final[Any] = reduce(lambda inner, _: {"in": inner}, range(2_000), 1)
+LEAF: Final[Any] = 1
+DEEP: Final = reduce(lambda inner, _: {"in": inner}, range(2_000), LEAF)
 ODD: Final[Mapping[str, Any]] = {
     "NaN": math.nan,
     "infinity": math.inf,
