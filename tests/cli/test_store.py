@@ -94,15 +94,6 @@ def test_a_list_may_be_of_a_prefix_of_what_is_idle_and_of_a_few(path: Path) -> N
     assert run("ls", str(path), "--limit", "2").stderr.strip() == "2 states, 4 in all"
 
 
-def test_a_conversation_without_a_session_is_forgotten_too(tmp_path: Path) -> None:
-    path = tmp_path / "agent.db"
-    with Conversations(path) as kept:
-        kept.start("talk", messages=[{"role": "user", "content": "hello"}])
-    assert run("forget", str(path), "talk", "--yes").exit_code == 0
-    with Conversations(path) as kept:
-        assert kept.listed() == []
-
-
 def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_do(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("UPDATE states SET state = ? WHERE key = 'trip-1'", (bytes([VERSION + 2]) + b"...",))
@@ -114,36 +105,25 @@ def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_d
     reason = f"of version {VERSION + 2}, and this version of the library reads {VERSION}: use the one that"
     assert reason in " ".join(shown.stdout.split())
     assert run("show", str(path), "trip-2", "--json").exit_code == 1
-    assert run("forget", str(path), "trip-1", "--yes").exit_code == 0
-
-
-def test_a_state_that_0_2_0_packed_is_shown(path: Path) -> None:
-    packed = KEPT / "state.bin"
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("UPDATE states SET state = ? WHERE key = 'trip-1'", (packed.read_bytes(),))
+        packed = (KEPT / "state.bin").read_bytes()
+        database.execute("UPDATE states SET state = ? WHERE key = 'trip-1'", (packed,))
     said = json.loads(run("show", str(path), "trip-1", "--json").stdout)
-    assert said["version"] == packed.read_bytes()[0]
-    assert said["window"]
-    text = run("show", str(path), "trip-1")
-    assert text.exit_code == 0
-    assert "window" in text.stdout
+    assert (said["version"], bool(said["window"])) == (packed[0], True), "0.2.0 packed it"
+    assert run("forget", str(path), "trip-2", "--yes").exit_code == 0
 
 
-def test_arguments_that_wait_for_a_person_are_not_shown(path: Path, clock: Clock) -> None:
+def test_arguments_that_wait_for_a_person_are_not_shown_and_no_name_steers_the_terminal(
+    path: Path, clock: Clock
+) -> None:
     with SqliteStore(path, clock=clock) as store:
         session = Policy([Approve(tools=("send",))]).session("asked", store=store, clock=clock)
-        session.call("send", {"password": "hunter2-\x1b[31m"}, lambda *_: "sent")
-        kept = store.read("asked")
+        session.call("send", {"password": "hunter2"}, lambda *_: "sent")
+        Policy([Budget(max_calls=2)]).session("odd", store=store, clock=clock).call("\x1b[2Jx", {}, lambda *_: 1)
     for said in (run("show", str(path), "asked"), run("show", str(path), "asked", "--json"), run("ls", str(path))):
         assert said.exit_code == 0
         assert "hunter2" not in said.stdout
-    assert kept is not None
-
-
-def test_what_a_model_wrote_does_not_steer_the_terminal(path: Path, clock: Clock) -> None:
-    with SqliteStore(path, clock=clock) as store:
-        Policy([Budget(max_calls=2)]).session("odd", store=store, clock=clock).call("\x1b[2Jx", {}, lambda *_: 1)
-    assert "\x1b[2J" not in run("show", str(path), "odd").stdout
+    assert "\x1b" not in run("show", str(path), "odd").stdout
 
 
 def test_a_key_that_is_not_there_is_told(path: Path) -> None:
@@ -198,6 +178,11 @@ def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT count(*) FROM kept").fetchone() == (0,)
     assert "trip-42" not in listed(path)
+    with Conversations(path) as kept:
+        kept.start("talk", messages=[{"role": "user", "content": "hello"}])
+    assert run("forget", str(path), "talk", "--yes").exit_code == 0
+    with Conversations(path) as kept:
+        assert kept.listed() == []
 
 
 def age(path: Path, days: float) -> None:
