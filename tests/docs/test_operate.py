@@ -14,7 +14,7 @@ import pytest
 
 from typer.testing import CliRunner
 
-from guardrails import Budget, Policy, PolicyError, SqliteStore
+from guardrails import Budget, Policy, SqliteStore
 from guardrails.cli import app
 from guardrails.cli.store import SHOWN
 from guardrails.core.packing import VERSION
@@ -30,33 +30,6 @@ def blocks(heading: str, language: str) -> list[str]:
     found = re.findall(rf"^```{language}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
     assert found, heading
     return found
-
-
-def ran(heading: str, capsys: Any) -> str:
-    (program,) = blocks(heading, "python")
-    exec(compile(program, "operate.md", "exec"), {})
-    printed: str = capsys.readouterr().out
-    return printed
-
-
-def test_a_call_of_a_session_with_telemetry_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("opentelemetry")
-    assert ran("How do calls show in OpenTelemetry?", capsys).splitlines() == ["success", "limit_reached"]
-
-
-def test_the_program_whose_policy_changes_prints_what_the_page_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    heading = "How does a policy change while it runs?"
-    assert [ran(heading, capsys)] == blocks(heading, "text")
-
-
-def test_the_file_that_stops_every_call_loads(tmp_path: Path) -> None:
-    (file,) = blocks("How is every call stopped?", "yaml")
-    (tmp_path / "policy.yaml").write_text(file, encoding="utf-8")
-    session = Policy.load(tmp_path / "policy.yaml").session("s")
-    assert "the key leaked" in str(session.call("search", {}, lambda *_: 1).message)
 
 
 @pytest.mark.system
@@ -110,13 +83,3 @@ def test_the_program_that_charges_a_response_runs_with_the_openai_client(monkeyp
 def test_what_it_says_of_versions_is_so() -> None:
     assert f"the first byte of its block, {VERSION}" in WORDS
     assert f"{SHOWN} at most unless `--limit`" in WORDS
-
-
-def test_an_old_process_does_not_load_a_policy_that_uses_something_it_does_not_know(tmp_path: Path) -> None:
-    """
-    Why the policy is changed after the processes: an unknown key is a mistake, and never left out in silence.
-    """
-    path = tmp_path / "policy.yaml"
-    path.write_text("version: 1\nbudget: {max_calls: 3}\nof_the_next_version: {}\n", encoding="utf-8")
-    with pytest.raises(PolicyError, match="3:1: unknown key `of_the_next_version`"):
-        Policy.load(path)

@@ -26,7 +26,7 @@ from tests.tables import table
 
 RUN = [
     DOCS / f"{name}.md"
-    for name in ("index", "own-loop", "envelope", "policy", "architecture", "records", "run", "security")
+    for name in ("index", "own-loop", "envelope", "policy", "architecture", "records", "run", "security", "operate")
 ]
 RUN += sorted((DOCS / "guards").glob("*.md"))
 """Pages whose code runs here. Other pages have tests of their own: hosts, stores, steps that are followed."""
@@ -105,7 +105,7 @@ def test_a_conversation_goes_on_with_the_openai_client(tmp_path: Path, monkeypat
     assert names["result"].answer == "In Kyoto."
 
 
-@table("page", [DOCS / "coding-clis.md", DOCS / "mcp-proxy.md", DOCS / "operate.md"])
+@table("page", [DOCS / "coding-clis.md", DOCS / "mcp-proxy.md"])
 def test_the_policies_of_a_page_load(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "yaml"):
         (tmp_path / "policy.yaml").write_text(whole(block.text))
