@@ -426,7 +426,8 @@ _workers: "weakref.WeakKeyDictionary[Any, ThreadPoolExecutor]" = weakref.WeakKey
 _dice: Final = Random()  # noqa: S311  no secret is drawn, and the system's own dice take 2 us
 if hasattr(os, "register_at_fork"):
     # No thread of the parent is there in a new process, which draws other ids.
-    os.register_at_fork(after_in_child=lambda: (_workers.clear(), _dice.seed()))
+    os.register_at_fork(after_in_child=_workers.clear)
+    os.register_at_fork(after_in_child=_dice.seed)
 
 
 # The family
