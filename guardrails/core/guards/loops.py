@@ -2,12 +2,12 @@
 Tell a model that goes round in circles what to do instead, then refuse; `denials` ends a session that ignores refusals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import BRIEF, EMPTY, LITTLE, MANY, NEVER, UNFINISHED, Entry, SessionState
+from guardrails.core.state import BRIEF, EMPTY, LITTLE, NEVER, UNFINISHED, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
@@ -117,10 +117,10 @@ class Loops(Guard):
             return self._repeat(call, state, facts)
         if facts.tool.repeats == "allow" or is_calm(state, call.tool):
             return None
-        calls = [*past(state, call.tool)]
-        if not calls or calls[0].status == "error":
-            return self._failing(call, state, calls, facts.tool.shell)
-        return None if calls[0].changes else self._searching(call, state, run_of(calls), facts.tool.shell)
+        run = run_of(past(state, call.tool), _most(self.same_error))
+        if not run or run[0].status == "error":
+            return self._failing(call, state, run, facts.tool.shell)
+        return None if run[0].changes else self._searching(call, state, run, facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -193,18 +193,17 @@ class Loops(Guard):
             verdict = self._graded("reworded", call, len(near), refuse and sure)
         return verdict
 
-    def _failing(self, call: ToolCall, state: SessionState, calls: list[Entry], shell: bool) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, run: list[Entry], shell: bool) -> Verdict:
         """
-        Returns the verdict on failures in a row with one cause: the latest *calls* of the tool itself, else those of its server.
+        Returns the verdict on a *run* of failures with one cause: those of the tool itself, else those of its server.
         """
         whose = call.tool
-        if not calls and (whose := whose.rpartition("__")[0]):
-            calls = [*past(state)]
-        if not calls or calls[0].status != "error" or not calls[0].steady:
+        if not run and (whose := whose.rpartition("__")[0]):
+            run = run_of(past(state), _most(self.same_error))
+        if not run or run[0].status != "error" or not run[0].steady:
             return None
-        if whose not in (call.tool, calls[0].tool.rpartition("__")[0]):
+        if whose not in (call.tool, run[0].tool.rpartition("__")[0]):
             return None
-        run = run_of(calls, _most(self.same_error))
         kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
         values = {"tool": whose, "error": kind or "other"}
@@ -254,22 +253,22 @@ def _same(one: Entry, other: Entry) -> bool:
     return one.sig == other.sig is not None and one.came != UNFINISHED and ended_alike(one, other)
 
 
-def run_of(calls: Sequence[Entry], most: int = MANY) -> list[Entry]:
+def run_of(calls: Iterator[Entry], most: int) -> list[Entry]:
     """
-    Returns the *calls*, newest first, that ended as the first of them did, up to one that did not: *most*, one of each turn.
+    Returns the *calls*, newest first, that ended as the first of them did, up to one that did not: one of each turn, of failures *most*.
     """
-    last, *before = calls
-    run = [last]
-    for one in takewhile(lambda one: _alike(one, last), before):
-        if len(run) < most and (one.turn != run[-1].turn or not one.turn):
+    run = [*islice(calls, 1)]
+    for one in calls:
+        last = run[0]
+        if last.status == "error":
+            alike = one.status == "error" and one.steady == last.steady and len(run) < most
+        else:
+            alike = one.came == last.came if EMPTY in (one.came, last.came) else is_evidence(one, last)
+        if not alike:
+            break
+        if one.turn != run[-1].turn or not one.turn:
             run.append(one)
     return run
-
-
-def _alike(one: Entry, last: Entry) -> bool:
-    if last.status == "error":
-        return one.steady == last.steady and one.status == "error"
-    return one.came == last.came if EMPTY in (one.came, last.came) else is_evidence(one, last)
 
 
 def _mended(state: SessionState, last: Entry) -> bool:
