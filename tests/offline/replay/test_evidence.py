@@ -15,28 +15,25 @@ def call(**said: object) -> RecordedCall:
     return made
 
 
-def test_a_repeat_is_pointless_where_the_latest_identical_call_ended_alike() -> None:
+FRESH = [(100 + n, 1) for n in range(WINDOW)]
+
+
+@table(
+    "ends, worths",
+    [
+        ([(7, 1), (7, 2), (7, 1), (7, 1)], ["new", "new", "new", "later"]),
+        # Without a result, and what cannot be signed.
+        ([(7, 1), (7, None), (7, 1)], ["new", "unknown", "second"]),
+        ([(None, 1), (None, 1)], ["new", "new"]),
+        ([(7, 1), *FRESH[1:], (7, 1)], ["new"] * WINDOW + ["second"]),
+        ([(7, 1), *FRESH, (7, 1)], ["new"] * (WINDOW + 2)),
+    ],
+)
+def test_a_repeat_is_pointless_where_the_latest_identical_call_of_the_last_twenty_ended_alike(
+    ends: list[tuple[int | None, int | None]], worths: list[str]
+) -> None:
     past = Past()
-    assert [past.add(7, 1), past.add(7, 2), past.add(7, 1), past.add(7, 1)] == ["new", "new", "new", "later"]
-
-
-def test_a_call_without_a_result_is_unknown_and_compared_with_nothing() -> None:
-    past = Past()
-    assert [past.add(7, 1), past.add(7, None), past.add(7, 1)] == ["new", "unknown", "second"]
-
-
-def test_what_cannot_be_signed_is_never_a_repeat() -> None:
-    past = Past()
-    assert [past.add(None, 1), past.add(None, 1)] == ["new", "new"]
-
-
-@table("between, worth", [(WINDOW - 1, "second"), (WINDOW, "new")])
-def test_only_the_last_twenty_calls_count(between: int, worth: str) -> None:
-    past = Past()
-    past.add(7, 1)
-    for n in range(between):
-        past.add(100 + n, 1)
-    assert past.add(7, 1) == worth
+    assert [past.add(*end) for end in ends] == worths
 
 
 def end(call: RecordedCall) -> int | None:
