@@ -187,7 +187,9 @@ class Rules(NamedTuple):
             made = _read(options)
         except PolicyError as error:
             return cls(options, kept.get("settings"), tuple(files), str(error))
-        _keep(place, made)
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
+            write_whole(place, json.dumps(made).encode(), 0o600)
         return cls(options, made["settings"], tuple(made["files"]))
 
     def policy(self, project: str, cwd: str) -> Policy:
@@ -228,12 +230,6 @@ def _kept(place: str) -> Settings:
         if kept["version"] == __version__:
             return kept
     return {}
-
-
-def _keep(place: str, made: Settings) -> None:
-    with suppress(OSError):
-        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
-        write_whole(place, json.dumps(made).encode(), 0o600)
 
 
 def _placed(settings: Settings, project: str, cwd: str) -> Settings:
