@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from guardrails.core.guards.base import Guard, Map
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes.sandbox import bubblewrap
 from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
-from tests.docs.pages import DOCS, PAGES, ROOT, WRITTEN, Block, anchors, blocks, prose
+from tests.docs.pages import DOCS, FENCE, PAGES, ROOT, WRITTEN, Block, anchors, blocks, prose
 from tests.tables import table
 
 
@@ -150,6 +151,15 @@ def test_every_link_leads_to_a_file_and_a_heading_of_it(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             wrong.append(f"{address}#{anchor}")
     assert wrong == []
+
+
+@table("page", [page for page in PAGES if page.name != "CHANGELOG.md"])
+def test_every_module_and_file_that_a_sentence_names_is_there(page: Path) -> None:
+    names = re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text(encoding="utf-8")))
+    modules = [words[2] for words in (name.split() for name in names) if words[:2] == ["python", "-m"]]
+    files = [name for name in names if re.fullmatch(r"(benchmarks|tests|guardrails|examples|policies)/[\w./-]+", name)]
+    assert [name for name in modules if find_spec(name) is None] == []
+    assert [name for name in files if not (ROOT / name).exists()] == []
 
 
 def test_every_page_is_in_the_contents_of_the_site() -> None:
