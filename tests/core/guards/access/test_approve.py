@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from guardrails import Approve, Denial, Facts, Guard, Policy, PolicyError, SessionState, ToolCall, guard
+from tests.core.guards.calls import ok
 from tests.tables import table
 
 
@@ -27,27 +28,21 @@ def test_a_file_that_forgets_the_tools_of_the_one_that_it_extends_is_a_mistake(t
         Policy([Approve(reason="money")])
 
 
-@table(
-    ("rule", "code"),
-    [
-        ('{match: launch, approve: {reason: "boom"}}', "approve.pending"),
-        ('{match: pay_rent, approve: {mode: "off"}}', None),
-        ("{match: pay_rent, approve: {mode: observe}}", None),
-    ],
-)
-def test_a_rule_asks_for_its_tools_or_does_not(rule: str, code: str | None, tmp_path: Path) -> None:
+@table(("rule", "tool", "code"), [
+    ('{match: launch, approve: {reason: "boom"}}', "launch", "approve.pending"),
+    ('{match: pay_rent, approve: {mode: "off"}}', "pay_rent", None), ("{match: pay_rent, approve: {mode: observe}}", "pay_rent", None),
+])  # fmt: skip
+def test_a_rule_asks_for_its_tools_or_does_not(rule: str, tool: str, code: str | None, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(f"version: 1\napprove: [pay_*]\ntools:\n  - {rule}\n")
     session = Policy.load(tmp_path / "p.yaml").session("s")
-    tool = "launch" if "launch" in rule else "pay_rent"
-    assert session.call(tool, {}, lambda tool, arguments: "ok").code == code
-    assert session.call("look", {}, lambda tool, arguments: "ok").ok
+    assert [session.call(name, {}, ok).code for name in (tool, "look")] == [code, None]
 
 
 def test_a_policy_may_word_it_in_its_own_way() -> None:
     messages = {"approve.pending": {"message": "Ask Ann about $tool: $reason"}}
     session = Policy([Approve(tools=("pay",), reason="money")], messages=messages).session("s")
     for _ in range(2):
-        assert session.call("pay", {}, lambda tool, arguments: "ok", id="a").message == "Ask Ann about pay: money"
+        assert session.call("pay", {}, ok, id="a").message == "Ask Ann about pay: money"
 
 
 @guard
@@ -57,9 +52,7 @@ class Large(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         if call.arguments["usd"] < 100:
             return None
-        return Denial(
-            code="large.pending", message="too much to pay unseen", parks=0, values={"reason": "100 USD or more"}
-        )
+        return Denial("large.pending", "too much to pay unseen", parks=0, values={"reason": "100 USD or more"})
 
 
 def test_a_guard_of_ones_own_may_park_by_the_arguments() -> None:

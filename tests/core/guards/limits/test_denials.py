@@ -83,14 +83,6 @@ def test_the_last_refusal_of_the_last_turn_tells_the_limit_and_further_calls_are
     assert turn(session, ("t", {}))[0].code == CAP
 
 
-def test_an_extended_session_is_forgiven_what_was_refused(clock: Any) -> None:
-    session = make(clock, Denials())
-    for _ in range(2):
-        seen = [(turn(session, *SAME), session.exhausted is not None)[1] for _ in range(4)]
-        assert seen == [False, False, False, True]
-        session.extend()
-
-
 @given(st.lists(st.integers(0, 40), max_size=80))
 def test_what_is_remembered_of_refusals_is_bounded_and_kept(numbers: list[int]) -> None:
     guard, state, mine = Denials(), SessionState(), None
