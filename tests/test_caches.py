@@ -26,9 +26,7 @@ KEPT: Final = 2_000_000
 """Bytes that may stay of forty such texts."""
 TIMES: Final = 40
 BY_TOOL: Final = frozenset(
-    {
-        *("core.guards.duplicates._repeat", "core.values.names.look_by_name", "core.tools.tool.speaker"),
-    }
+    {*("core.guards.duplicates._repeat", "core.values.names.look_by_name", "core.tools.tool.speaker")}
 )
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {

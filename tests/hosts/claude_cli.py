@@ -210,11 +210,7 @@ class ClaudeCode(Transport):
         said = await self._loop(agent)
         reason = "hook_stopped" if agent.stopped else "tool_deferred" if self.kept.deferred else "completed"
         if reason == "completed":
-            more = {
-                "stop_hook_active": False,
-                "last_assistant_message": agent.text,
-                "background_tasks": [],
-            }
+            more = {"stop_hook_active": False, "last_assistant_message": agent.text, "background_tasks": []}
             await self.hooks(agent, "Stop", **more)
         self.ran.results = list(agent.results)
         whole = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": len(agent.seen), "session_id": self.session_id}

@@ -50,7 +50,7 @@ CANNOT: Final[dict[str, str]] = {
 OF_SERVERS: Final[dict[str, str]] = CANNOT | {
     "test_runs_without_a_thread_do_not_share_a_budget": (
         "nothing tells the calls of two runs apart that name none: 2026-07-28 has no sessions; mcp/server/runner.py, ServerRunner"
-    ),
+    )
 }
 """The same for servers, which know of runs what clients tell them."""
 

@@ -299,9 +299,3 @@ def test_a_tool_that_ends_the_run_ends_it_and_is_settled(streamed: bool) -> None
     assert len(agent.client.asked) == 1
     session = guard.session(thread)
     assert (session.ledger.progress["calls_used"], unsettled(session)) == (1, {})
-
-
-# Sessions
-
-
-# Sub-agents

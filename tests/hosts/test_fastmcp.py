@@ -59,7 +59,7 @@ class ClientDriver(ServerDriver):
     cannot: Mapping[str, str] = CANNOT | {
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": (
             "a client gets the text of an exception and not its class: fastmcp/server/server.py:1562, FastMCP.call_tool"
-        ),
+        )
     }
 
     def adapter(self, guarded: Any, **options: Any) -> Any:

@@ -7,7 +7,7 @@ import json
 import threading
 import warnings
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -48,7 +48,7 @@ class Driver(google_adk_driver.Driver):
         "test_arguments_that_are_no_json_are_told_of_and_the_run_goes_on": (
             "a call's arguments are a dict, so that text that is no JSON is no call. The model's client raises before any "
             "callback hears of it (google/genai/types.py:1844, google/adk/models/lite_llm.py:223)"
-        ),
+        )
     }
 
 
@@ -59,8 +59,11 @@ class TestGoogleAdk(Contract):
 # What is google-adk's own
 
 
-def ran_by(policy: Any, agent: Any, seen: list[Asked], **more: Any) -> Any:
-    done = Driver().ran(agent, GuardrailsPlugin(policy, named=more.pop("named", None)), seen, thread="t", **more)
+def ran_by(policy: Any, agent: Any, seen: Sequence[Asked] = (), *after: Any, **options: Any) -> Ran:
+    """
+    What came of *agent* behind *policy*, with plugins *after* that of the guards.
+    """
+    done = Driver().ran(agent, [GuardrailsPlugin(policy, **options), *after], list(seen), thread="t")
     if done.error is not None:
         raise done.error
     assert done.unanswered == []
@@ -73,7 +76,7 @@ def test_a_hand_over_passes_and_both_agents_share_the_session() -> None:
     clerk = agent_of(roaming, [searching(ran)], name="clerk", seen=seen)
     first = in_turn(Say(calls=(search("a"),)), Say(calls=(Call("transfer_to_agent", {"agent_name": "clerk"}),)))
     policy = Policy([Budget(max_calls=3)])
-    done = ran_by(policy, agent_of(first, [searching(ran)], sub_agents=[clerk]), [])
+    done = ran_by(policy, agent_of(first, [searching(ran)], sub_agents=[clerk]))
     assert ran == ["a", "q0", "q1"]
     assert done.answer == "I know nothing of it."
     assert policy.session("t").ledger.progress["calls_used"] == 3
@@ -84,7 +87,7 @@ def test_an_agent_as_a_tool_gets_its_share_and_gives_back_what_is_left() -> None
     helper = agent_of(roaming, [searching(ran)], name="helper")
     script = in_turn(Say(calls=(Call("helper", {"request": "look"}),)))
     policy = Policy([Budget(max_calls=9)])
-    ran_by(policy, agent_of(script, [AgentTool(helper)]), [])
+    ran_by(policy, agent_of(script, [AgentTool(helper)]))
     assert len(ran) == 7
     session = policy.session("t")
     assert session.ledger.progress["calls_left"] == 1
@@ -107,7 +110,7 @@ def test_a_loop_of_agents_whose_tools_are_off_ends() -> None:
 def test_agents_after_and_beside_each_other_share_the_budget_and_each_answers(kind: Any) -> None:
     ran: list[str] = []
     agents = [agent_of(roaming, [searching(ran)], name=f"a{n}") for n in range(2)]
-    ran_by(Policy([Budget(max_calls=5)]), kind(name="all", sub_agents=agents), [])
+    ran_by(Policy([Budget(max_calls=5)]), kind(name="all", sub_agents=agents))
     assert len(ran) == 5
 
 
@@ -115,7 +118,7 @@ def test_users_whose_sessions_have_one_id_are_told_apart_by_a_name_of_ones_own()
     ran: list[str] = []
     policy = Policy([Budget(max_calls=2)])
     named = lambda session: f"{session.user_id}/{session.id}"  # noqa: E731
-    ran_by(policy, agent_of(roaming, [searching(ran)]), [], named=named)
+    ran_by(policy, agent_of(roaming, [searching(ran)]), named=named)
     assert policy.session("t").ledger.progress["calls_used"] == 0
     assert GuardrailsPlugin(policy).session("user/t").ledger.progress["calls_used"] == 2
 
@@ -185,21 +188,6 @@ def test_a_call_that_a_person_refuses_is_not_counted() -> None:
     assert (policy.session("t").ledger.progress["calls_used"], open_calls(policy)) == (0, {})
 
 
-ONE = in_turn(Say(calls=(search("x"),)))
-
-
-def went(policy: Any, agent: Any, *before: Any, seen: Any = None, after: tuple[Any, ...] = (), **more: Any) -> Ran:
-    """
-    What came of *agent* behind *policy*, with plugins *before* and *after* that of the guards.
-    """
-    plugins = [*before, GuardrailsPlugin(policy), *after]
-    done = Driver().ran(agent, plugins, [] if seen is None else seen, thread="t", **more)
-    if done.error is not None:
-        raise done.error
-    assert done.unanswered == []
-    return done
-
-
 def test_pictures_keep_their_form() -> None:
     picture = types.Part(inline_data=types.Blob(data=b"png", mime_type="image/png"))
     for result in (picture, [picture, "a cat"], {"picture": picture, "of": "a cat"}, {"pictures": [picture]}):
@@ -214,7 +202,8 @@ def test_pictures_keep_their_form() -> None:
                 kept.extend(event.get_function_responses())
 
         tool = FunctionTool(draw)
-        went(Policy([Budget(max_calls=1)]), agent_of(in_turn(Say(calls=(Call("draw"),))), [tool]), Watch("watch"))
+        one = agent_of(in_turn(Say(calls=(Call("draw"),))), [tool])
+        ran_by(Policy([Budget(max_calls=1)]), one, [], Watch("watch"))
         assert [part.inline_data.data for part in kept[0].parts] == [b"png"]
         assert "limit_reached" in json.dumps(kept[0].response)
 
@@ -229,7 +218,7 @@ def test_a_failure_of_an_mcp_server_is_one() -> None:
             return types.FunctionDeclaration(name="remote", description="Far.", parameters_json_schema=schema)
 
     calls = [Say(calls=(Call("remote", {"text": text}),)) for text in ("there", "gone")]
-    done = went(Policy.load("default"), agent_of(in_turn(*calls), [Remote(name="remote", description="Far.")]))
+    done = ran_by(Policy.load("default"), agent_of(in_turn(*calls), [Remote(name="remote", description="Far.")]))
     right, wrong = map(json.loads, done.results)
     assert (right["status"], right["result"]) == ("success", "there")
     assert (wrong["status"], wrong["error_message"]) == ("error", "gone")
@@ -251,7 +240,7 @@ def test_a_schema_in_googles_own_form_is_checked_too() -> None:
 
     wrong, right = {"n": "many", "to": "up"}, {"n": None, "to": "down"}
     calls = [Say(calls=(Call("count", arguments),)) for arguments in (wrong, right)]
-    done = went(Policy.load("default"), agent_of(in_turn(*calls), [Count(name="count", description="Count.")]))
+    done = ran_by(Policy.load("default"), agent_of(in_turn(*calls), [Count(name="count", description="Count.")]))
     assert json.loads(done.results[0])["status"] == "validation_error"
     assert ran == [right]
 
@@ -271,7 +260,7 @@ def test_contexts_models_and_defaults_reach_the_function() -> None:
         return "booked"
 
     script = in_turn(Say(calls=(Call("book", {"place": {"city": "Kyoto"}}),)))
-    done = went(Policy.load("default"), agent_of(script, [book]))
+    done = ran_by(Policy.load("default"), agent_of(script, [book]))
     assert got == [(Place(city="Kyoto"), 2, True, True)]
     assert json.loads(done.results[0])["result"] == "booked"
 

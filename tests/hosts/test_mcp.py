@@ -26,7 +26,7 @@ from .mcp_driver import CANNOT, OF_SERVERS, McpDriver, clients_of, shown_and_pri
 HIDDEN: Final = {
     "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": (
         "the text of an unexpected exception stays on the server: mcp/server/mcpserver/tools/base.py:213, Tool.run"
-    ),
+    )
 }
 
 

@@ -36,12 +36,7 @@ def said(result: Any) -> Mapping[str, Any]:
     return found
 
 
-LOW = {
-    "type": "object",
-    "properties": {"sum": {"type": "number"}},
-    "required": ["sum"],
-    "additionalProperties": False,
-}
+LOW = {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"], "additionalProperties": False}
 
 
 def low_level(guarded: Any) -> Server[Any]:

@@ -24,7 +24,7 @@ from agents import (
     function_tool,
 )
 from agents.mcp import MCPServer
-from mcp.types import CallToolResult, ImageContent, TextContent, Tool
+from mcp.types import CallToolResult, TextContent, Tool
 from openai import AsyncOpenAI
 
 from guardrails import Budget, Duplicates, MemoryStore, Policy
@@ -33,8 +33,8 @@ from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, call
 from tests.openai_api import problems
 
 from . import page
-from .behaviours.base import envelope, in_turn, search, searching
-from .driver import Asked, Call, Say, Script
+from .behaviours.base import envelope, in_turn, roaming, search, searching
+from .driver import Call, Say, Script
 from .page import openai_model
 from .test_openai_agents import ScriptedModel, own_loop  # noqa: F401
 
@@ -62,13 +62,6 @@ def outputs(result: Any) -> list[Any]:
     return [item.output for item in result.new_items if item.type == "tool_call_output_item"]
 
 
-def restless(asked: Asked) -> Say:
-    """
-    A model that calls whatever it is told.
-    """
-    return Say(calls=(search(f"q{asked.n}"),))
-
-
 def runner(*guards: Any, **options: Any) -> GuardedRunner:
     """
     A runner behind *guards*; behind the policy `default` without any.
@@ -79,36 +72,14 @@ def runner(*guards: Any, **options: Any) -> GuardedRunner:
 CAP = Budget(max_calls=2)
 
 
-def handed_over(to: Any, ran: list[str]) -> Agent[Any]:
-    """
-    An agent that makes a call and hands over.
-    """
-    return agent(
-        in_turn(Say(calls=(search("mine"),)), Say(calls=(Call("transfer_to_other"),))), searching(ran), handoffs=[to]
-    )
-
-
-def other(ran: list[str]) -> Agent[Any]:
-    """
-    An agent that makes calls until its tools are off.
-    """
-    script = lambda asked: Say("the other's answer") if asked.off else restless(asked)  # noqa: E731
-    return agent(script, searching(ran), name="other")
-
-
 def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
     ran: list[str] = []
-    result = runner(CAP).run_sync(handed_over(other(ran), ran), "go")
+    over = in_turn(Say(calls=(search("mine"),)), Say(calls=(Call("transfer_to_other"),)))
+    other = agent(roaming, searching(ran), name="other")
+    result = runner(CAP).run_sync(agent(over, searching(ran), handoffs=[other]), "go")
     assert ran == ["mine", "q0"]
-    assert result.final_output == "the other's answer"
+    assert result.final_output == "I know nothing of it."
     assert result.last_agent.name == "other"
-
-
-def tools_of(sub: Agent[Any]) -> Any:
-    """
-    *sub* as a tool.
-    """
-    return sub.as_tool("other", "Ask the other.")
 
 
 def paying(paid: list[int]) -> Any:
@@ -152,7 +123,7 @@ def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None
     calls = Say(calls=(Call("pay", {"amount": 7}, "same"),))
     sub = agent(lambda asked: Say("paid it") if asked.results else calls, paying(paid), name="other")
     asks = Say(calls=(Call("other", {"input": "pay"}, "same"),))
-    main = agent(lambda asked: Say("Done.") if asked.results else asks, tools_of(sub))
+    main = agent(lambda asked: Say("Done.") if asked.results else asks, sub.as_tool("other", "Ask the other."))
     guarded = runner(Budget(max_calls=10))
     options = {"run_config": RunConfig(group_id="t")}
     paused = guarded.run_sync(main, "go", **options)
@@ -166,7 +137,7 @@ def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None
 
 class Server(MCPServer):
     """
-    A server of three tools.
+    A server of two tools.
     """
 
     name: ClassVar[str] = "shelf"
@@ -183,14 +154,11 @@ class Server(MCPServer):
         query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
         return [
             Tool(name="look", input_schema=query),
-            Tool(name="picture", input_schema={"type": "object", "properties": {}}),
             Tool(name="broken", input_schema={"type": "object", "properties": {}}),
         ]
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> CallToolResult:
         self.called.append(tool_name)
-        if tool_name == "picture":
-            return CallToolResult(content=[ImageContent(type="image", data="aGk=", mime_type="image/png")])
         text = TextContent(type="text", text="looked" if tool_name == "look" else "there is no such row")
         return CallToolResult(content=[text], is_error=tool_name == "broken")
 
@@ -199,26 +167,13 @@ class Server(MCPServer):
     async def get_prompt(self, name: str, arguments: Any = None) -> Any: ...
 
 
-def served(*calls: Call, guarded: Any) -> tuple[Server, list[Any]]:
-    """
-    What came of *calls* of a server's tools.
-    """
-    server = Server()
-    made = agent(in_turn(Say(calls=calls)), mcp_servers=[server])
-    return server, outputs(guarded.run_sync(made, "go"))
-
-
-def test_tools_of_an_mcp_server_are_guarded() -> None:
-    look = Call("look", {"query": "x"})
-    server, told = served(look, look, look, guarded=runner(Duplicates()))
-    assert server.called == ["look"]
-    assert [envelope(each)["status"] for each in told] == ["success", *["duplicate_call_blocked"] * 2]
-
-
-def test_a_result_that_an_mcp_server_calls_an_error_is_one() -> None:
-    _, told = served(Call("broken"), guarded=runner())
-    assert envelope(told[0])["error_message"] == "there is no such row"
-    assert envelope(told[0])["status"] == "error"
+def test_tools_of_an_mcp_server_are_guarded_and_its_errors_are_ours() -> None:
+    server, look = Server(), Call("look", {"query": "x"})
+    made = agent(in_turn(Say(calls=(look, look, Call("broken")))), mcp_servers=[server])
+    told = [envelope(each) for each in outputs(runner(Duplicates()).run_sync(made, "go"))]
+    assert sorted(server.called) == ["broken", "look"]
+    assert [each["status"] for each in told] == ["success", "duplicate_call_blocked", "error"]
+    assert told[2]["error_message"] == "there is no such row"
 
 
 def test_tools_of_two_agents_that_have_one_name_are_each_told_by_their_own_parameters() -> None:
@@ -237,33 +192,10 @@ def test_tools_of_two_agents_that_have_one_name_are_each_told_by_their_own_param
     assert [each.get("result", each["status"]) for each in results] == ["first q", "second 1 2", "validation_error"]
 
 
-def streamed(script: Any, **more: Any) -> tuple[Any, str]:
-    """
-    A streamed run behind a cap of two, and the text that was heard.
-    """
-
-    async def run() -> tuple[Any, str]:
-        result = runner(CAP).run_streamed(agent(script, searching([]), **more), "go")
-        heard = [
-            event.data.delta
-            async for event in result.stream_events()
-            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
-        ]
-        return result, "".join(heard)
-
-    return asyncio.run(run())
-
-
-def test_a_streamed_model_that_calls_on_ends_with_the_digest() -> None:
-    result, heard = streamed(restless)
-    assert heard == result.final_output
-    assert "2 tool calls were made" in heard
-
-
 def test_the_last_turn_of_the_host_is_followed_by_an_answer() -> None:
-    made = agent(lambda asked: Say("all that I found") if asked.off else restless(asked), searching([]))
+    made = agent(roaming, searching([]))
     result = runner().run_sync(made, "go", max_turns=3)
-    assert result.final_output == "all that I found"
+    assert result.final_output == "I know nothing of it."
     assert result.context_wrapper.usage.requests == 4
 
 

@@ -18,14 +18,7 @@ pytest.importorskip("pydantic_ai")
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, ModelRetry, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel, FunctionStreamedResponse
 from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import ExternalToolset
@@ -340,10 +333,7 @@ def test_a_call_that_a_person_denies_is_not_counted() -> None:
         return "deployed"
 
     one = agent(
-        deployed_once,
-        Tool(deploy, requires_approval=True),
-        guarded=cap,
-        output_type=[str, DeferredToolRequests],
+        deployed_once, Tool(deploy, requires_approval=True), guarded=cap, output_type=[str, DeferredToolRequests]
     )
     waits = run(one)
     denied = DeferredToolResults(approvals={"c1": ToolDenied("not today")})

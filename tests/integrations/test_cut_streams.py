@@ -160,6 +160,3 @@ def test_a_stream_that_was_closed_in_order_is_whole(chat: Any, serve: Any, chunk
         result = chat(server, session, tools=made)
     assert (tool.ran, result.ended) == (ran, "answered")
     assert result.requests == (2 if ran else 1)
-
-
-# Pieces of calls

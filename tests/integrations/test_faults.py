@@ -132,9 +132,6 @@ def test_a_turn_that_was_cut_runs_what_is_whole_and_answers_what_is_not(way: Any
     assert (result.answer, result.ended, result.finish_reason) == ("cut here", "answered", finish)
 
 
-# The tools
-
-
 # The host
 
 

@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, Final
 
-import httpx2
-
 from hypothesis import given
 from hypothesis import strategies as st
-from openai import OpenAI
+from openai import DefaultHttpxClient, OpenAI
 
 from guardrails import Policy, ResponseFailed, Validation
 from guardrails.integrations.openai import run
-from guardrails.testing.scripted_openai import Calls, Text, call
-from tests.openai_api import CHAT, RESPONSES, problems, reasoning
+from guardrails.testing.scripted_openai import Calls, Raw, Reply, ScriptedOpenAI, Text, call
+from tests.openai_api import CHAT, RESPONSES, SSE, problems, reasoning
 from tests.tables import table
 
 
@@ -60,30 +58,11 @@ def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
     return made
 
 
-class Server(httpx2.BaseTransport):
+def driven(wire: str, bodies: list[Reply], *, stream: bool) -> None:
     """
-    Sends *bodies* one after the other, then good answers.
+    Run the loop before a server that sends *bodies*, then good answers.
     """
-
-    def __init__(self, wire: str, *bodies: str) -> None:
-        self.api: Any = CHAT if wire == "chat" else RESPONSES
-        self.bodies = list(bodies)
-        self.requests: list[Any] = []
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        asked = json.loads(request.read())
-        self.requests.append(asked)
-        if self.bodies:
-            text, stream = self.bodies.pop(0), asked.get("stream", False)
-        elif stream := asked.get("stream", False):
-            text = "".join(self.api.frames({**REQUEST, "model": "m"}, Text("done"), 9))
-        else:
-            text = json.dumps(self.api.whole(REQUEST, Text("done"), 9))
-        kind = "text/event-stream" if stream else "application/json"
-        return httpx2.Response(200, headers={"content-type": kind}, content=text.encode())
-
-
-def driven(wire: str, server: Server, *, stream: bool) -> None:
+    server = ScriptedOpenAI(lambda body, n: bodies.pop(0) if bodies else Text("done"))
     ran: list[str] = []
 
     def look(path: str) -> str:
@@ -92,7 +71,7 @@ def driven(wire: str, server: Server, *, stream: bool) -> None:
 
     messages: list[Any] = [{"role": "user", "content": "go"}]
     options: Any = {"model": "m", "messages": messages, "tools": [look], "wire": wire, "stream": stream}
-    http = httpx2.Client(transport=server)
+    http = DefaultHttpxClient(transport=server.transport)
     with (
         OpenAI(base_url="http://127.0.0.1/v1", api_key="-", max_retries=0, http_client=http) as client,
         Policy([Validation()]).session("law") as session,
@@ -105,7 +84,7 @@ def driven(wire: str, server: Server, *, stream: bool) -> None:
         if failed is not None:
             assert (failed.status, str(failed).isprintable()) == (200, True)
             assert (ran, len(messages)) == ([], 1)
-        server.bodies.clear()
+        bodies.clear()
         messages.append({"role": "user", "content": "and now?"})
         json.dumps(messages, allow_nan=False, ensure_ascii=False).encode()
         assert run(client, session, **options).answer == "done"
@@ -132,5 +111,5 @@ def test_whatever_is_changed_in_a_response_it_is_an_answer_or_the_one_error(
         path = data.draw(st.sampled_from(list(places(bad))))
         bad = changed(bad, path, data.draw(st.sampled_from([GONE, *VALUES])))
     frames[at] = f"{head}data: {json.dumps(bad)}\n\n" if stream else json.dumps(bad)
-    server = Server(wire, *["".join(frames)] * (2 if stream else 1))
-    driven(wire, server, stream=stream)
+    sent = Raw("".join(frames), SSE) if stream else Raw("".join(frames))
+    driven(wire, [sent] * (2 if stream else 1), stream=stream)

@@ -5,61 +5,19 @@ What holds of the agent loop whatever a model says, over both wires.
 import json
 
 from collections import Counter
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from openai._models import construct_type
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
+from openai import DefaultHttpxClient, OpenAI
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
 from guardrails.integrations.openai import run
-from guardrails.testing.scripted_openai import Calls, Reply, Text, call
-from tests.openai_api import CHAT, RESPONSES, problems, reasoning
+from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
+from tests.openai_api import problems, reasoning
 from tests.tables import table
-
-
-class Client:
-    """
-    The client without its network: requests are judged and answered as the scripted server does.
-    """
-
-    base_url = "http://127.0.0.1/v1"
-
-    def __init__(self, script: list[Reply]) -> None:
-        self.script = iter(script)
-        self.bodies: list[Any] = []
-        self.chat = self.completions = Api(self, CHAT, ChatCompletion, ChatCompletionChunk)
-        self.chat.completions = self.chat
-        self.responses = Api(self, RESPONSES, Response, ResponseStreamEvent)
-
-
-class Api:
-    def __init__(self, client: Client, api: Any, whole: Any, event: Any) -> None:
-        self.client, self.api, self.whole, self.event = client, api, whole, event
-        self.completions = self
-
-    def create(self, **body: Any) -> Any:
-        client = self.client
-        body = json.loads(json.dumps(body))
-        assert problems([body]) == []
-        n = len(client.bodies)
-        client.bodies.append(body)
-        reply: Any = next(client.script, Text("done"))
-        if not body.get("stream"):
-            return self.whole.construct(**self.api.whole(body, reply, n))
-        data = [frame.split("data: ", 1)[1] for frame in self.api.frames(body, reply, n)]
-        events = [construct_type(type_=self.event, value=json.loads(text)) for text in data if "[DONE]" not in text]
-        return Events(events)
-
-
-class Events(list[Any], AbstractContextManager[Any]):
-    def __exit__(self, *error: object) -> None:
-        """
-        Nothing is open.
-        """
 
 
 arguments = st.one_of(
@@ -86,6 +44,18 @@ replies = st.one_of(
 )
 
 
+@contextmanager
+def connected(script: list[Reply]) -> Iterator[tuple[OpenAI, list[Any]]]:
+    """
+    A client of a model that says *script*, then that it is done; and what is asked, which the API has to take.
+    """
+    server = ScriptedOpenAI(lambda body, n: script[n] if n < len(script) else Text("done"))
+    http = DefaultHttpxClient(transport=server.transport)
+    with OpenAI(base_url="http://127.0.0.1/v1", api_key="-", max_retries=0, http_client=http) as client:
+        yield client, server.requests
+    assert problems(server.requests) == []
+
+
 def policy() -> Policy:
     return Policy([ToolFilter(), Validation(), Budget(max_calls=6), Duplicates(window=5), Truncate()])
 
@@ -108,10 +78,9 @@ def test_every_call_is_answered_once_and_no_limit_is_passed(
         ran.append("fail")
         raise ConnectionError("no route")
 
-    client: Any = Client(script)
     compact = None if cut is None else lambda messages: messages[-cut:]
     said: list[str] = []
-    with policy().session("law", records=records) as session:
+    with connected(script) as (client, bodies), policy().session("law", records=records) as session:
         result = run(
             client,
             session,
@@ -130,7 +99,7 @@ def test_every_call_is_answered_once_and_no_limit_is_passed(
     # The loop ends with an answer, told in full, and in bounds.
     assert result.answer.strip()
     assert result.iterations <= 4
-    assert result.requests == len(client.bodies) <= 4 + 3
+    assert result.requests == len(bodies) <= 4 + 3
     assert "".join(said).endswith(result.answer)
     # Each call of the whole conversation has one result, none is left over, and each that began is settled.
     made, answered = ids(result.messages)
@@ -138,7 +107,7 @@ def test_every_call_is_answered_once_and_no_limit_is_passed(
     events = Counter(record["event"] for record in records.records)
     assert events["settle"] == len(ran)
     # A forced choice goes out once; none stays none.
-    choices = [body.get("tool_choice") for body in client.bodies]
+    choices = [body.get("tool_choice") for body in bodies]
     assert choices.count("required") == (1 if once else 0)
     assert "none" not in choices or set(choices[choices.index("none") :]) == {"none"}
 
@@ -161,8 +130,7 @@ def ids(messages: list[Any]) -> tuple[list[Any], list[Any]]:
 def test_the_two_ways_to_talk_come_to_the_same(script: list[Reply]) -> None:
     outcomes = []
     for wire in ("chat", "responses"):
-        client: Any = Client(script)
-        with policy().session("same") as session:
+        with connected(script) as (client, _), policy().session("same") as session:
             result = run(client, session, model="m", messages="go", tools=[look_up], wire=wire, max_tool_iterations=4)
         outcomes.append((result.answer, result.ended, result.code, result.requests, result.iterations))
     assert outcomes[1:] == outcomes[:-1]

@@ -71,7 +71,7 @@ def test_hints_count_and_what_the_policy_says_stands_above_them() -> None:
     session.calls.declare(Tool(name="ruled", timeout=9, idempotent=True))
     plans = [plan(session, name) for name in ("own", "free", "ruled")]
     assert [(one.read_only, one.timeout, one.idempotent) for one in plans] == [
-        *((False, 9, None), (True, 9, None), (True, 5, True)),
+        *((False, 9, None), (True, 9, None), (True, 5, True))
     ]
 
 

@@ -2,32 +2,15 @@
 The state of a session behind its store: what follows where that cannot be reached.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from guardrails import Budget, Policy, Session, SessionError
-from guardrails.core.state import SessionState
 from guardrails.sinks import MemorySink
-from guardrails.stores.memory import MemoryStore
+from tests.session.conftest import Faulty
 from tests.tables import table
-
-
-T = TypeVar("T")
-
-
-class Faulty(MemoryStore):
-    """
-    A store that can be cut off.
-    """
-
-    down = False
-
-    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
-        if self.down:
-            raise OSError("the database is gone")
-        return super().update(keys, step)
 
 
 ASKED: dict[str, tuple[Callable[[Session], Any], Any]] = {

@@ -98,10 +98,7 @@ def test_a_sink_that_raises_loses_its_records_and_no_call(
     takes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("guardrails.core.values.logs._messages", set())
-    with (
-        caplog.at_level(logging.WARNING),
-        Policy([Budget(max_calls=5)]).session("s", records=Full(takes)) as session,
-    ):
+    with caplog.at_level(logging.WARNING), Policy([Budget(max_calls=5)]).session("s", records=Full(takes)) as session:
         session.begin_turn()
         envelopes = [session.call("t", {"n": n}, lambda *_: "result") for n in range(3)]
     assert [envelope.value for envelope in envelopes] == ["result"] * 3

@@ -301,5 +301,5 @@ def test_a_sync_tool_that_hangs_is_abandoned_and_its_late_outcome_recorded(clock
     assert recorded.wait(5)
     assert envelope.error_type == "timeout"
     assert [(r["event"], r.get("late"), r.get("status")) for r in records] == [
-        *(("call", None, None), ("settle", False, "error"), ("settle", True, "ok")),
+        *(("call", None, None), ("settle", False, "error"), ("settle", True, "ok"))
     ]

@@ -33,10 +33,7 @@ def a_file_locked_by_another(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize(
     ("fault", "why"),
-    [
-        (a_full_disk, "No space left on device"),
-        (a_file_locked_by_another, "Resource temporarily unavailable"),
-    ],
+    [(a_full_disk, "No space left on device"), (a_file_locked_by_another, "Resource temporarily unavailable")],
 )
 def test_a_fault_is_said_once_and_calls_go_on(
     fault: Callable[[Path], contextlib.AbstractContextManager[Path]],

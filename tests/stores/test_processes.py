@@ -159,8 +159,7 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
     ran = log.stat().st_size
     with opened(place) as store:
         calls, cost, held = store.update(
-            ["/user/u1"],
-            lambda states: (states[0].calls, states[0].cost, states[0].reserved_by_children("max_cost")),
+            ["/user/u1"], lambda states: (states[0].calls, states[0].cost, states[0].reserved_by_children("max_cost"))
         )
         own = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(4)]
     # What was admitted and then killed was charged and may not have run; each process was in one call.
@@ -188,7 +187,6 @@ def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(place: Place
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     with opened(place) as store:
         held = store.update(
-            ["s0", "/user/u1"],
-            lambda states: [one.held_cost + one.reserved_by_children("max_cost") for one in states],
+            ["s0", "/user/u1"], lambda states: [one.held_cost + one.reserved_by_children("max_cost") for one in states]
         )
     assert held == [10_000, 10_000]

@@ -111,10 +111,6 @@ def test_an_old_python_can_read_it_so_far() -> None:
     ast.parse((ROOT / "dev.py").read_text(), feature_version=(3, 7))
 
 
-def test_it_names_no_registry() -> None:
-    assert "://" not in (ROOT / "dev.py").read_text()
-
-
 def test_all_that_it_can_do_is_listed(dev: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert dev.main() == dev.main("--help") == 0
     listed = re.findall(r"^    (\w+)  ", dev.__doc__, re.MULTILINE)
@@ -154,10 +150,6 @@ def test_what_starts_nothing_and_what_starts_something_are_two_runs(dev: Any, sc
     first, second = asked("-m pytest")
     assert first.endswith("-m not system --ignore=tests/system -k x")
     assert second.endswith("-m system")
-
-
-def test_a_step_that_is_killed_is_no_success(dev: Any) -> None:
-    assert dev.run("/bin/sh", "-c", "kill -9 $$")[0] == 9
 
 
 def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:

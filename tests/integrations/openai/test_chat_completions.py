@@ -117,12 +117,7 @@ def test_fields_beyond_the_wire_s_own_are_given_back() -> None:
     response = streamed(piece("{}", id="a", name="grep", extra_content=signature), piece("", nothing=None))
     turn = response.turn(1, closed=True)
     assert turn.messages[0]["tool_calls"] == [
-        {
-            "id": "a",
-            "type": "function",
-            "function": {"name": "grep", "arguments": "{}"},
-            "extra_content": signature,
-        }
+        {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}, "extra_content": signature}
     ]
 
 

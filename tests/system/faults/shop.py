@@ -62,11 +62,7 @@ def work(worker: int, seed: str, store: Store, ran: Ran) -> Iterator[None]:
             call_id = f"{seed} {worker} {number}"
 
             def execute(
-                tool: str,
-                arguments: Any,
-                id: str = call_id,
-                name: str = session.id,
-                scopes: dict[str, str] = scopes,
+                tool: str, arguments: Any, id: str = call_id, name: str = session.id, scopes: dict[str, str] = scopes
             ) -> Any:
                 ran(id, name, tool, scopes)
                 if chosen.random() < 0.1:

@@ -97,9 +97,7 @@ def test_each_command_of_the_page_runs_and_prints_what_is_shown(week: Week) -> N
     assert shown >= 5
 
 
-def test_the_python_of_the_page_runs_where_its_commands_have_run(
-    week: Week,
-) -> None:
+def test_the_python_of_the_page_runs_where_its_commands_have_run(week: Week) -> None:
     programs = [text for language, text in blocks() if language == "python"]
     run("guardrails report records --suggest -o overrides.yaml")
     names: dict[str, Any] = {}

@@ -25,7 +25,7 @@ class Claude(Client):
     before = "PreToolUse"
     cannot: ClassVar = {
         "test_a_model_that_goes_on_is_made_to_answer": "Its hooks refuse calls, and cannot forbid the model to make "
-        "them: each is refused, however often.",
+        "them: each is refused, however often."
     }
 
     def prepare(self) -> None:

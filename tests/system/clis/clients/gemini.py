@@ -27,7 +27,7 @@ class Gemini(Client):
     second = 1000
     cannot: ClassVar = {
         "test_the_model_goes_on_beside_a_call_that_waits_for_a_person": "Gemini CLI without a person ends the run, with no "
-        "answer, if a hook asks for one.",
+        "answer, if a hook asks for one."
     }
 
     def prepare(self) -> None:
