@@ -189,15 +189,15 @@ def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: An
 
 @given(st.integers(0, 2**32))
 def test_in_no_world_a_look_is_refused_after_its_object_has_changed(seed: int) -> None:
-    assert harm(range(seed, seed + 1)).codes.total() == 0
+    assert harm(range(seed, seed + 1)).keys() <= {"looks", "refused"}
 
 
 @pytest.mark.system
 def test_in_many_worlds_no_look_is_refused_after_its_object_has_changed(long: bool) -> None:
     found = harm(range(3_000 if long else 1_000))
-    assert found.codes.total() == 0, found
+    assert found.keys() <= {"looks", "refused"}
     # A rule that never refuses would pass as well.
-    assert found.refused > found.looks / 10
+    assert found["refused"] > found["looks"] / 10
 
 
 @given(st.sampled_from([look for look, _ in STORIES.values()]), st.booleans())

@@ -9,7 +9,6 @@ import random
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails import Policy, Tool
@@ -46,7 +45,7 @@ class World:
     """
 
     def __init__(self, seed: int) -> None:
-        self.seed, self.dice = seed, random.Random(seed)
+        self.dice = random.Random(seed)
         chance, choice = self.dice.random, self.dice.choice
         self.versions = {f"o{n}": self.dice.randrange(2) for n in range(self.dice.randint(1, 4))}
         self.shown: dict[str, int] = {}
@@ -54,113 +53,88 @@ class World:
         self.takes, self.fails = choice((1.0, 1.0, 0.7, 0.3, 0.1)), choice((0.0, 0.0, 0.2))
         self.reply: str | None = choice(REPLIES)
 
-    def look(self, name: str) -> tuple[str, dict[str, Any]]:
+    def call(self, kind: str, name: str) -> tuple[str, dict[str, Any]]:
         """
-        The call that shows the object *name*.
+        A look at the object *name*, or a call that may change it; often the same one.
         """
-        return ("exec_shell", {"command": f"show {name}"}) if self.shell else (self.names[0], {"id": name})
-
-    def work(self, name: str) -> tuple[str, dict[str, Any]]:
-        """
-        A call that may change the object *name*; often the same one.
-        """
-        how = self.dice.choice(("a", "a", "b"))
+        how = {} if kind == "look" else {"how": self.dice.choice("aab")}
         if self.shell:
-            return "exec_shell", {"command": f"change {name} {how}"}
-        return self.names[1], {"id": name, "how": how}
+            return "exec_shell", {"command": " ".join(("show" if kind == "look" else "change", name, *how.values()))}
+        return self.names[kind == "work"], {"id": name, **how}
 
-    def seen(self, name: str) -> Any:
+    def end(self, kind: str, name: str) -> Any:
         """
-        What a look at *name* shows now, an exception if there is no such object.
+        What a look shows now, or what work answers, which takes or does not; an exception if there is no such object, or it fails.
         """
-        self.shown[name] = self.versions[name]
-        return f"{name} v{self.versions[name]}" if self.versions[name] else LookupError(f"{name} not found")
-
-    def changed(self, name: str) -> Any:
-        """
-        What work on *name* answers; it takes or does not.
-        """
-        if self.dice.random() < self.takes:
-            self.versions[name] += 1
+        if kind == "look":
+            version = self.shown[name] = self.versions[name]
+            return f"{name} v{version}" if version else LookupError(f"{name} not found")
+        self.versions[name] += self.dice.random() < self.takes
         if self.dice.random() < self.fails:
             return RuntimeError(f"no such file: part of {name}")
         return None if self.reply is None else self.reply.format(name)
 
+    def plan(self) -> list[tuple[str, str]]:
+        """
+        What the agent does next: a few looks and works, each with its object.
+        """
+        one, other = (self.dice.choice(sorted(self.versions)) for _ in range(2))
+        look, work, elsewhere = ("look", one), ("work", one), ("look", other)
+        plans = (
+            [look, look, work, look],
+            [look] * self.dice.randint(1, 5),
+            [look, work] * self.dice.randint(2, 5),
+            [look, elsewhere, work, look, elsewhere],
+            [work, ("work", other), look],
+            [look, ("work", other), elsewhere] * self.dice.randint(1, 4),
+            [work] * self.dice.randint(1, 4),
+        )
+        return list(self.dice.choice(plans))
 
-def sessions(world: World, policy: Policy) -> Iterator[tuple[str, str, Decision]]:
+    def live(self, policy: Policy, name: str) -> Iterator[tuple[str, str, Decision]]:
+        """
+        (kind, object, decision) of each call of one session, which goes on whatever has ended it.
+        """
+        dice, now = self.dice, 1_800_000_000.0
+        turns, pauses = dice.random() < 0.7, dice.choice(((0.1,), (0.1, 1.0, 5.0), (1.0, 70.0)))
+        running: list[tuple[Decision, str]] = []
+        plan: list[tuple[str, str]] = []
+        session = policy.session(name, clock=lambda: now)
+        for _ in range(STEPS):
+            now += dice.choice(pauses)
+            if turns and dice.random() < 0.8:
+                session.begin_turn()
+            plan = plan or self.plan()
+            kind, of = plan.pop(0)
+            call = self.call(kind, of)
+            decision = session.decide(*call)
+            if session.exhausted:
+                # The user says: go on.
+                session.extend(max_calls=1_000)
+                decision = session.decide(*call)
+            yield kind, of, decision
+            if decision.allowed and kind == "work" and dice.random() < 0.15:
+                running.append((decision, of))
+            elif decision.allowed:
+                session.complete(decision, self.end(kind, of))
+            if running and dice.random() < 0.3:
+                late, of = running.pop()
+                session.complete(late, self.end("work", of))
+
+
+def harm(seeds: range, name: str = "default") -> Counter[str]:
     """
-    (kind, object, decision) of each call of one session in *world*, which goes on whatever has ended it.
+    How many looks there are in the worlds of *seeds*, how many the policy *name* refuses, and, as `CODE in SEED`, those whose object had
+    changed.
     """
-    dice, now = world.dice, 1_800_000_000.0
-    turns, pauses = dice.random() < 0.7, dice.choice(((0.1,), (0.1, 1.0, 5.0), (1.0, 70.0)))
-    running: list[tuple[Decision, str]] = []
-    plan: list[tuple[str, str]] = []
-    session = policy.session(f"world-{world.seed}", clock=lambda: now)
-    for _ in range(STEPS):
-        now += dice.choice(pauses)
-        if turns and dice.random() < 0.8:
-            session.begin_turn()
-        if not plan:
-            plan = _plan(dice, sorted(world.versions))
-        kind, name = plan.pop(0)
-        tool, arguments = world.look(name) if kind == "look" else world.work(name)
-        decision = session.decide(tool, arguments)
-        if session.exhausted:
-            # The user says: go on.
-            session.extend(max_calls=1_000)
-            decision = session.decide(tool, arguments)
-        yield kind, name, decision
-        if decision.allowed and kind == "work" and dice.random() < 0.15:
-            running.append((decision, name))
-        elif decision.allowed:
-            session.complete(decision, world.seen(name) if kind == "look" else world.changed(name))
-        if running and dice.random() < 0.3:
-            late, name = running.pop()
-            session.complete(late, world.changed(name))
-
-
-def _plan(dice: random.Random, objects: list[str]) -> list[tuple[str, str]]:
-    one, other = dice.choice(objects), dice.choice(objects)
-    look, work, elsewhere = ("look", one), ("work", one), ("look", other)
-    plans = (
-        [look, look, work, look],
-        [look] * dice.randint(1, 5),
-        [look, work] * dice.randint(2, 5),
-        [look, elsewhere, work, look, elsewhere],
-        [work, ("work", other), look],
-        [look, ("work", other), elsewhere] * dice.randint(1, 4),
-        [work] * dice.randint(1, 4),
-    )
-    return list(dice.choice(plans))
-
-
-@dataclass
-class Harm:
-    """
-    What was refused in some worlds.
-    """
-
-    looks: int = 0
-    refused: int = 0
-    codes: Counter[str] = field(default_factory=Counter)
-    """Of looks that were refused though their object had changed, with the seeds of their worlds."""
-
-
-def harm(seeds: range, name: str = "default") -> Harm:
-    """
-    What the policy *name* refuses in the worlds of *seeds*.
-    """
-    found = Harm()
-    plain = Policy.load(name)
+    found, plain = Counter[str](), Policy.load(name)
     for seed in seeds:
         world = World(seed)
         tools = [Tool(name=world.names[0], read_only=True), Tool(name=world.names[1])]
         policy = Policy.load(name, tools=tools) if world.declared and not world.shell else plain
-        for kind, of, decision in sessions(world, policy):
-            if kind != "look":
-                continue
-            found.looks += 1
-            found.refused += not decision.allowed
-            if not decision.allowed and world.shown.get(of, world.versions[of]) != world.versions[of]:
-                found.codes[f"{decision.code} in {seed}"] += 1
+        for kind, of, decision in world.live(policy, f"world-{seed}"):
+            if kind == "look":
+                found += Counter(looks=1, refused=not decision.allowed)
+                if not decision.allowed and world.shown.get(of, world.versions[of]) != world.versions[of]:
+                    found[f"{decision.code} in {seed}"] += 1
     return found
