@@ -35,7 +35,7 @@ from tests.system.mcp.conformance_schemas import (
 STATIC, BINARY, WATCHED = "test://static-text", "test://static-binary", "test://watched-resource"
 grown: list[str] = []
 cancelled: list[str] = []
-one_is = asyncio.Event()
+ended = asyncio.Event()
 watched: set[str] = set()
 bus = InMemorySubscriptionBus()
 
@@ -148,11 +148,11 @@ async def told(name: str, arguments: dict[str, Any], ctx: Any, session: Any) -> 
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
                 cancelled.append(arguments.get("label", ""))
-                one_is.set()
+                ended.set()
                 raise
             return "waited"
         case "waited":
-            await asyncio.wait_for(one_is.wait(), 30)
+            await asyncio.wait_for(ended.wait(), 30)
             return f"cancelled: {cancelled}"
         case "roots":
             return ", ".join(str(root.uri) for root in (await session.list_roots()).roots)
