@@ -102,19 +102,18 @@ class Engine(NamedTuple):
 
         *clocks* are the times of the scopes, if each has its own.
         """
-        state = self._alive(states[0])
+        state, life = states[0], self.life
         scopes: Sequence[Place] = ()
+        if life is not None and not state.run:
+            # One that was forgotten may live again, and counts from 1 then.
+            state.run = life()
         if len(states) > 1 + self.child:
-            shared = [self._alive(each) for each in states[1 : len(states) - self.child]]
+            shared = states[1 : len(states) - self.child]
+            for each in shared if life is not None else ():
+                each.run = each.run or life()
             scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id)
         moment = Moment(self, state, scopes)
         return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
-
-    def _alive(self, state: SessionState) -> SessionState:
-        if not state.run and self.life is not None:
-            # One that was forgotten may live again, and counts from 1 then.
-            state.run = self.life()
-        return state
 
     def look(self, look: Callable[[Sequence[Place]], T], states: States, now_ms: int) -> T:
         """
@@ -179,13 +178,6 @@ class Moment(Place):
         self.id, self.chain, self.state, self.now_ms = engine.id, engine.chain, state, state.now_ms
         self.engine, self.scopes = engine, scopes
 
-    def pass_time(self, now_ms: int) -> int:
-        """
-        Let time pass in the session. Returns its time.
-        """
-        now = self.now_ms = touch(self.state, now_ms)
-        return now
-
     def marks(self) -> dict[str, Any] | None:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
@@ -237,7 +229,7 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
         if twin is not None and _is_no_event(twin, call, time_of(state, now_ms), claims=claims):
             # It waits for a person, or for its host, and nothing has happened.
             return Decision.again(call, twin, at.engine.id, state.run)
-    now = at.pass_time(now_ms)
+    now = at.now_ms = touch(state, now_ms)
     if state.pending:
         at.expired = tuple((at.give_up(one), one) for one in overdue(state, now))
         twin = _open_twin(state, call) if stop is None else None
@@ -525,7 +517,8 @@ def _complete(
     at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
     chain, state, own = at.chain, at.state, end.own
-    failed, now, at_ms = end.error_type is not None, at.pass_time(now_ms), decision.at_ms
+    now = at.now_ms = touch(state, now_ms)
+    failed, at_ms = end.error_type is not None, decision.at_ms
     took = now - at_ms if now > at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges

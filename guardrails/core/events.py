@@ -103,7 +103,8 @@ def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
         return NOT_AGAIN
     if values.get("uncharged"):
         _release_in(at, {"guess": True})
-    facts = Facts(at.pass_time(now_ms), turn=state.present.number, turn_over=True, least=chain.least)
+    at.now_ms = touch(state, now_ms)
+    facts = Facts(at.now_ms, turn=state.present.number, turn_over=True, least=chain.least)
     _end(at, facts)
     tell(state, chain.on, "turn", values, facts)
     end_turn(state, values["calls"])
@@ -138,7 +139,7 @@ def _everywhere(at: Moment, now_ms: int, name: str, values: Values) -> None:
     """
     Count something in the session and in each of its scopes alike.
     """
-    at.pass_time(now_ms)
+    at.now_ms = touch(at.state, now_ms)
     for place in (at, *at.scopes):
         _count(place, name, values)
     _number(at)
@@ -246,7 +247,7 @@ def _release(at: Moment, values: Values, now_ms: int) -> None:
     A call will never run, a model request came to nothing, or a child is over: what they hold comes back.
     """
     state, chain = at.state, at.chain
-    now = at.pass_time(now_ms)
+    now = at.now_ms = touch(state, now_ms)
     if "child" in values:
         release(state, values["child"], values["used"])
     elif "request" in values:
