@@ -2,7 +2,6 @@
 Cap consecutive calls of one tool, and consecutive failures.
 """
 
-from itertools import takewhile
 from typing import Annotated, Any, ClassVar
 
 from guardrails.core.values.schema import Ge, Le
@@ -33,10 +32,14 @@ class Streak(Guard):
         return self.remembers > 0
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        run = [*takewhile(lambda one: one.tool == call.tool, reversed(state.window))]
-        # One that was given up tells nothing.
-        calls = sum(one.status != "expired" for one in run)
-        failures = sum(one.status == "error" for one in takewhile(lambda one: one.status != "ok", run))
+        calls = failures = worked = 0
+        for one in reversed(state.window):
+            worked += one.status == "ok"
+            if one.tool != call.tool or (worked and self.max_same is None):
+                break
+            # One that was given up tells nothing.
+            calls += one.status != "expired"
+            failures += one.status == "error" and not worked
         if self.max_same is not None and calls >= self.max_same and facts.tool.repeats != "allow":
             name, used, limit, what = "max_same", calls, self.max_same, "was called"
             hint = "Use what you have, or call another tool."
