@@ -7,9 +7,7 @@ import json
 import threading
 import warnings
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -26,7 +24,9 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy, current_session
 from guardrails.integrations.google_adk import GuardrailsPlugin
+from guardrails.testing.scripted_openai import Calls, call
 from tests.conftest import FakeClock
+from tests.system.clis.model import Model
 
 from . import google_adk_driver, page
 from .behaviours.base import in_turn, roaming, search, searching, stuck
@@ -265,50 +265,17 @@ def test_contexts_models_and_defaults_reach_the_function() -> None:
     assert json.loads(done.results[0])["result"] == "booked"
 
 
-CALL = {"functionCall": {"name": "search", "args": {"query": "x"}}}
-
-
-@contextmanager
-def gemini() -> Iterator[tuple[str, list[Any]]]:
-    """
-    The address of a model that makes the same call until functions are off, and what it was sent.
-    """
-    sent: list[Any] = []
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            sent.append(body)
-            mode = body.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode")
-            part = {"text": "I found nothing."} if mode == "NONE" else CALL
-            said = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}
-            text = json.dumps({**said, "usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 15}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *given: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", sent
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.system
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with gemini() as (address, sent):
+    with Model() as gemini:
+        gemini.answer = "I found nothing."
+        gemini.says([Calls(call("search", {"query": "x"}))])
         monkeypatch.setenv("GOOGLE_API_KEY", "-")
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", address)
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
         page.ran("google-adk", capsys)
+    sent = [asked.body for asked in gemini.asked]
     assert sent[-1]["tools"] == sent[0]["tools"]
     assert "toolConfig" not in sent[0]
     results = [part for content in sent[-1]["contents"] for part in content["parts"] if "functionResponse" in part]

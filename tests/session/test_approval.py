@@ -251,6 +251,15 @@ def test_scopes_hold_what_waits_and_get_it_back(clock: FakeClock, bank: Bank) ->
     assert replays(policy, sink) == 5
 
 
+def test_a_child_that_is_closed_gives_back_what_waits(clock: FakeClock, bank: Bank) -> None:
+    session = asking(Budget(max_calls=1), scopes={"user": [Budget(max_calls=1)]}).session(
+        "s", clock=clock, scopes={"user": "u"}
+    )
+    with session.child("kid") as kid:
+        assert kid.call("pay_rent", {}, bank, id="call_1").code == "approve.pending"
+    assert session.call("look", {}, bank).ok
+
+
 @pytest.mark.parametrize("ended", ["lost", "timeout", "failed", "worked"])
 def test_a_person_is_told_that_the_same_call_may_have_happened(ended: str, clock: FakeClock, bank: Bank) -> None:
     session = asking().session("s", clock=clock)

@@ -9,11 +9,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Session, SqliteStore, Tool
+from guardrails import Budget, Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session, SqliteStore, Tool
 from tests.replaying import replay
 
 
@@ -60,6 +61,13 @@ def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: P
 
     assert asyncio.run(main()).value == "ok"
     assert session.ledger.progress["calls_used"] == 2
+
+
+def test_a_store_of_one_s_own_may_be_without_a_hash() -> None:
+    store: Any = SimpleNamespace(blocks=True, update=MemoryStore().update)
+    session = Policy([Budget(max_calls=5)]).session("s", store=store)
+    assert asyncio.run(session.acall("t", {}, ok)).value == "ok"
+    assert session.ledger.progress["calls_used"] == 1
 
 
 async def nothing_waits(session: Session) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, SessionState, Tool
+from guardrails import Budget, Envelope, Failed, MemorySink, Policy, Retryable, SessionState, Tool
 from tests.replaying import replay
 from tests.tables import table
 
@@ -80,6 +80,16 @@ def test_an_attempt_that_is_refused_leaves_the_failure_and_says_why(clock: Any, 
     envelope = make(session, ConnectionError("reset"), ConnectionError("reset"), "found")
     assert (envelope.error_type, envelope.attempts, envelope.retryable) == ("connection", 2, False)
     assert envelope.limit_message is not None
+
+
+def test_a_call_within_a_loop_that_a_wait_would_block_is_not_made_again(clock: Any) -> None:
+    session = Policy([Retryable(auto=True)], tools=[LOOK]).session("s", clock=clock)
+
+    async def within() -> int | None:
+        envelope: Envelope = session.call("look", {}, lambda *_: Failed("reset", error_type="connection"))
+        return envelope.attempts
+
+    assert asyncio.run(within()) == 1
 
 
 def test_every_attempt_is_recorded_and_the_records_replay_to_the_same_state(clock: Any, make: Any) -> None:

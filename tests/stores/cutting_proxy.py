@@ -1,7 +1,8 @@
 """
-A connection to a server that breaks where a test says: each of its commits goes through here.
+Connections to a server that break, wait or lose what they carry, where a test says.
 """
 
+import random
 import select
 import socket
 import threading
@@ -23,10 +24,16 @@ class CuttingProxy:
 
     `late` keeps a commit back while its connection is cut, and hands it on when `deliver` is called. `silent` swallows all
     that comes; `slow` hands on one byte of each answer in a hundredth of a second.
+
+    All that is sent waits while `paused`; what the server sends, while `unanswered`. A part of the requests, `lossy`, by a chance of
+    *seed*, is the last of its connection: half of them arrive and are never answered, the others arrive in part only.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, seed: str = "") -> None:
         self._to = port
+        self._random = random.Random(seed)
+        self.paused = self.unanswered = False
+        self.lossy = 0.0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -86,24 +93,40 @@ class CuttingProxy:
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError, ValueError):  # of a socket that was closed meanwhile
-            while asked := client.recv(1 << 20):
-                fault = self.fault
-                if fault == "silent":
-                    continue
-                if fault in (*FAULTS, "late") and sha_of(COMMIT).encode() in asked:
-                    self.cut += 1
-                    self.again -= 1
-                    if self.again < 0:
-                        self.fault = ""
-                    self._break(fault, asked, client, server)
-                    return
-                server.sendall(asked)
-                # A question may come in several parts.
-                while server not in select.select([client, server], [], [])[0]:
-                    server.sendall(client.recv(1 << 20))
-                self._back(server.recv(1 << 20), client)
+            while True:
+                for one in select.select([client, server], [], [])[0]:
+                    data = one.recv(1 << 20)
+                    # What was sent arrives, also if who sent it has died.
+                    while (self.paused or (self.unanswered and one is server)) and not self._end:
+                        time.sleep(0.005)
+                    if not data:
+                        raise OSError
+                    if one is server:
+                        self._back(data, client)
+                    elif self._asked(data, client, server):
+                        return
         _close(client)
         _close(server)
+
+    def _asked(self, asked: bytes, client: socket.socket, server: socket.socket) -> bool:
+        """
+        Hand on what was *asked*. Returns whether that was the last of the connection.
+        """
+        fault = self.fault
+        if fault in (*FAULTS, "late") and sha_of(COMMIT).encode() in asked:
+            self.cut += 1
+            self.again -= 1
+            if self.again < 0:
+                self.fault = ""
+            self._break(fault, asked, client, server)
+            return True
+        if self._random.random() < self.lossy:
+            part = len(asked) if self._random.random() < 0.5 else self._random.randrange(len(asked) + 1)
+            server.sendall(asked[:part])
+            raise OSError
+        if fault != "silent":
+            server.sendall(asked)
+        return False
 
     def _back(self, answer: bytes, client: socket.socket) -> None:
         if self.fault != "slow":

@@ -30,7 +30,7 @@ TITLE: Final = "ok"
 """What the model says where it has no tools: such a request is for a title or a summary."""
 
 ANSWER: Final = "That is all I have found."
-"""Its final answer, and what it says where it may call none of its tools, whatever its script."""
+"""Its final answer."""
 
 
 def as_script(script: "Script | Sequence[Said | Delayed]") -> Script:
@@ -51,6 +51,8 @@ class Model:
 
     def __init__(self) -> None:
         self._script = as_script([Text(TITLE)])
+        self.answer = ANSWER
+        """What it says where it may call none of its tools, whatever its script."""
         self._lock = threading.Lock()
         self._asked: list[Asked] = []
         self.faults: list[str] = []
@@ -98,7 +100,7 @@ class Model:
         with self._lock:
             self._asked.append(asked)
             n = len(self._asked)
-        said = Text(ANSWER) if asked.silenced else self._script(asked)
+        said = Text(self.answer) if asked.silenced else self._script(asked)
         if isinstance(said, Delayed):
             time.sleep(said.seconds)
             assert isinstance(said.reply, Text | Calls)

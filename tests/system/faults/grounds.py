@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from guardrails import RedisStore, SqliteStore
 from guardrails.stores import Store
+from tests.stores.cutting_proxy import CuttingProxy
 from tests.stores.redis_server import Server
-from tests.system.faults.proxy import Proxy
 from tests.system.faults.shop import PROCESSES
 
 
@@ -95,7 +95,7 @@ class RedisGround:
 
     def __init__(self, folder: Path) -> None:
         self._server = Server("--appendonly", "yes", "--appendfsync", "always", folder=folder)
-        self._proxies = [Proxy(self._server.port, f"{folder} {number}") for number in range(PROCESSES)]
+        self._proxies = [CuttingProxy(self._server.port, f"{folder} {number}") for number in range(PROCESSES)]
         self._down = False
         """The server is killed or paused right now."""
 
@@ -112,7 +112,7 @@ class RedisGround:
             return begin
 
         return {
-            "connections cut": lambda: chosen.choice(self._proxies).cut(),
+            "connections cut": lambda: chosen.choice(self._proxies).cut_all(),
             "requests and answers lost": switched("lossy", 0.2, 0.0),
             "network paused": switched("paused", True, False),
             "answers held back": switched("unanswered", True, False),
