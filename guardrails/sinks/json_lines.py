@@ -25,8 +25,8 @@ from .base import Entry
 from .rotate import Rotation, append
 
 
-BATCH_BYTES: Final = 512 * 2**10
-"""Of size hints, and so of some 250 lines: what one caller writes for all, where the timer does not come first."""
+BATCH_BYTES: Final = 256 * 2**10
+"""Of size hints, and so of some 130 lines: what one caller writes for all, where the timer does not come first."""
 INTERVAL_S: Final = 0.05
 RETRY_S: Final = 5.0
 """A file that is faulty holds a call up this seldom."""
@@ -170,8 +170,7 @@ class JsonLines:
             self._writes = not begins
             self._writing.release()
 
-    def _write_lines(self) -> bool:
-        taken = self._queued
+    def _make_lines(self) -> None:
         for _ in range(len(self._queue)):
             # Taken once it is a line: an interrupt loses none.
             entry = self._queue[0]
@@ -181,11 +180,18 @@ class JsonLines:
                 self.failed += 1
                 self._say("lost", "a record could not be made: `%s`", type(error).__name__)
             self._queue.popleft()
+
+    def _write_lines(self) -> bool:
+        taken = self._queued
+        self._make_lines()
         try:
             if self._lines:
                 append(self.path, b"".join(self._lines), self._rotation, durable=self.blocks)
         except OSError as error:
-            self._retry_at, self._queued = time.monotonic() + RETRY_S, sum(map(len, self._lines))
+            self._retry_at = time.monotonic() + RETRY_S
+            # What was put meanwhile waits with the objects that it is made of.
+            self._make_lines()
+            self._queued = sum(map(len, self._lines))
             self._say("fault", "records cannot be written: %s (%d waiting)", error.strerror or error, len(self._lines))
             return False
         self.written += len(self._lines)

@@ -158,12 +158,8 @@ def rotated(path: Path) -> list[Path]:
     Returns the files that *path* was before it was rotated, oldest first; *path* is not among them.
     """
     own = re.compile(rf"{re.escape(path.stem)}\.(\d{{6,}}){re.escape(path.suffix)}")
-    try:
-        names = os.listdir(path.parent)  # noqa: PTH208  names are all that is asked
-    except OSError:
-        return []
-    numbers = sorted((int(found[1]), name) for name in names if (found := own.fullmatch(name)))
-    return [path.with_name(name) for _, name in numbers]
+    numbers = [(int(found[1]), one) for one in path.parent.glob("*") if (found := own.fullmatch(one.name))]
+    return [one for _, one in sorted(numbers)]
 
 
 def name_before(name: str) -> str | None:
