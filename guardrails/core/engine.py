@@ -109,8 +109,9 @@ class Engine(NamedTuple):
             state.run = life()
         if len(states) > 1 + self.child:
             shared = states[1 : len(states) - self.child]
-            for each in shared if life is not None else ():
-                each.run = each.run or life()
+            if life is not None:
+                for each in shared:
+                    each.run = each.run or life()
             scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id)
         moment = Moment(self, state, scopes)
         return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
