@@ -19,17 +19,8 @@ import guardrails
 ROOT = Path(__file__).parents[1]
 HEAVY = {
     *("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "jsonschema_rs", "typer", "rich", "openai"),
-    *(
-        "asyncio",
-        "sqlite3",
-        "email",
-        "importlib.metadata",
-        "difflib",
-        "genai_prices",
-        "tree_sitter",
-        "sklearn",
-        "numpy",
-    ),
+    *("asyncio", "sqlite3", "email", "importlib.metadata", "difflib"),
+    *("genai_prices", "tree_sitter", "sklearn", "numpy"),
     "guardrails.core.commands",
 }
 """What takes long to import and what a start does without."""

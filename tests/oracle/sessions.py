@@ -29,46 +29,22 @@ from .frozen import Entry, digest, plain, short
 
 SESSIONS, STATES, LENGTH = 60, 24, 11
 MEANINGS: Final = (
-    *(
-        "status",
-        "code",
-        "error_type",
-        "retryable",
-        "retryable_after_correction",
-        "retry_after_ms",
-        "max_retries_remaining",
-    ),
-    *("is_complete", "total_matches", "limit_reached", "next_action"),
+    *("status", "code", "error_type", "retryable", "retryable_after_correction", "retry_after_ms"),
+    *("max_retries_remaining", "is_complete", "total_matches", "limit_reached", "next_action"),
 )
 TEXTS: Final = (
-    *("message", "error_message", "limit_message", "user_facing_hint", "next_action_hint", "query_summary", "progress"),
-    *("retry_success_probability", "errors"),
+    *("message", "error_message", "limit_message", "user_facing_hint", "next_action_hint", "query_summary"),
+    *("progress", "retry_success_probability", "errors"),
 )
 RECORDED: Final = (
-    "event",
-    "seq",
-    "turn",
-    "tool",
-    "decision",
-    "code",
-    "denials",
-    "nudges",
-    "observed",
-    "guard_errors",
-    "status",
+    *("event", "seq", "turn", "tool", "decision", "code", "denials", "nudges", "observed", "guard_errors"),
+    *("status",),
 )
 CHARGED: Final = ("cost", "cost_usd", "tokens", "late", "limit", "limits", "amounts")
 DECIDED: Final = ("charge", "decide", "pending", "exhausted_by", "tool_choice", "cost")
 LEARNED: Final = (
-    "error_type",
-    "retryable",
-    "retry_after_ms",
-    "is_complete",
-    "mutates",
-    "repeats",
-    "read_only",
-    "problems",
-    "http_status",
+    *("error_type", "retryable", "retry_after_ms", "is_complete", "mutates", "repeats", "read_only", "problems"),
+    *("http_status",),
 )
 
 
@@ -165,13 +141,8 @@ class World:
         More of all limits most of the time, so that there is something to tell.
         """
         if self.rng.random() < 0.8:
-            amounts: dict[str, Any] = {
-                "max_calls": 20,
-                "max_turns": 9,
-                "max_cost_usd": 0.9,
-                "max_tokens": 5_000,
-                "max_elapsed": 9_000,
-            }
+            amounts: dict[str, Any] = {"max_calls": 20, "max_turns": 9, "max_cost_usd": 0.9, "max_tokens": 5_000}
+            amounts["max_elapsed"] = 9_000
             for scope in (None, *self.policy.scopes):
                 for more in ({}, *({name: amount} for name, amount in amounts.items())):
                     with suppress(Exception):  # there is no such limit

@@ -19,22 +19,13 @@ from guardrails import __version__
 from tests.tables import table
 
 
-pytestmark = [pytest.mark.system, pytest.mark.system]
+pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[3]
 CONSUMER = (Path(__file__).parent / "consumer.txt").read_text()
 PART_OF_A_BUILD = (
-    *(
-        "guardrails",
-        "policies",
-        "examples",
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-    ),
+    *("guardrails", "policies", "examples", "pyproject.toml"),
+    *("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 )
 WRAPPED = """
 import sys
