@@ -6,17 +6,16 @@ import gc
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 
 from collections.abc import Iterator
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
+from guardrails import Budget, MemorySink, Policy, Rate, RedisStore, SessionState, StoreError, Tool
 from guardrails.core.packing import pack
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
 from tests.replaying import replay
@@ -228,45 +227,6 @@ def test_states_that_0_2_0_kept_as_strings_and_a_scope_with_its_amounts_in_its_s
     assert used(store, "/user/u1") == (7, 100, 30)
 
 
-TOGETHER = """
-import sys, time
-from guardrails import Budget, Policy, Rate, RedisStore, Tool
-
-url, name, own, seconds, records = sys.argv[1:]
-scopes = {"user": [Budget(max_cost_usd=1_000)], "tenant": [Budget(max_calls=100_000), Rate(max_calls_per_minute=1_000_000)]}
-policy = Policy([Budget(max_calls=100_000)], scopes=scopes, tools=[Tool(name="pay", cost_usd=0.01)])
-
-with RedisStore(url, namespace=name, timeout=60) as store:
-    session = policy.session(own, scopes={"user": "u1", "tenant": "t1"}, store=store, records=records or None)
-    session.call("pay", {"n": 0}, lambda *_: "ok")
-    print("ready", flush=True)
-    sys.stdin.readline()
-    until, n = time.monotonic() + float(seconds), 1
-    while time.monotonic() < until:
-        n += session.call("pay", {"n": n}, lambda *_: "ok").ok
-    session.close()
-    print(n, flush=True)
-"""
-
-
-def workers(store: RedisStore, number: int, seconds: float, records: str = "") -> "list[subprocess.Popen[str]]":
-    command = [sys.executable, "-c", TOGETHER, store.place, store.namespace]
-    started = [
-        subprocess.Popen(
-            [*command, f"s{n}", str(seconds), records], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for n in range(number)
-    ]
-    for one in started:
-        assert one.stdout is not None
-        assert one.stdout.readline() == "ready\n"
-    for one in started:
-        assert one.stdin is not None
-        one.stdin.write("\n")
-        one.stdin.flush()
-    return started
-
-
 def used(store: RedisStore, key: str) -> tuple[int, int, int]:
     def look(states: list[SessionState]) -> tuple[int, int, int]:
         return states[0].calls, states[0].cost, states[0].reserved_by_children("max_cost")
@@ -275,31 +235,39 @@ def used(store: RedisStore, key: str) -> tuple[int, int, int]:
 
 
 @needed
-def test_processes_that_share_scopes_count_exactly_by_two_round_trips_a_call_and_replay(
-    store: RedisStore, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("quick_switches")
+def test_stores_that_share_scopes_count_exactly_by_two_round_trips_a_call_and_replay(store: RedisStore) -> None:
     """
     Each record has its true place in the scopes, which is known only once the step is kept.
     """
-    before, file = shared().ask("INFO", "commandstats"), tmp_path / "calls.jsonl"
-    counts = [int(one.communicate(timeout=60)[0]) for one in workers(store, 4, 0.7, str(file))]
+    many = Budget(max_calls=100_000)
+    scopes: dict[str, list[Any]] = {
+        "user": [Budget(max_cost_usd=1_000)],
+        "tenant": [many, Rate(max_calls_per_minute=1_000_000)],
+    }
+    policy, sink = Policy([many], scopes=scopes, tools=[Tool(name="pay", cost_usd=0.01)]), MemorySink()
+    before, begun = shared().ask("INFO", "commandstats"), time.monotonic()
+
+    def work(own: str) -> int:
+        with again(store, timeout=60) as other:
+            session, n = policy.session(own, scopes={"user": "u1", "tenant": "t1"}, store=other, records=sink), 0
+            while time.monotonic() < begun + 0.7:
+                n += session.call("pay", {"n": n}, lambda *_: "ok").ok
+            return n
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = [*pool.map(work, [f"s{n}" for n in range(4)])]
     after, total = shared().ask("INFO", "commandstats"), sum(counts)
     trips = after["cmdstat_evalsha"]["calls"] - before.get("cmdstat_evalsha", {"calls": 0})["calls"]
     # A session that is new looks first, and a scope that is new is looked at again.
     assert 2 * total <= trips <= 2.2 * total + 40
     assert [used(store, f"s{n}")[0] for n in range(4)] == counts
     assert used(store, "/user/u1") == used(store, "/tenant/t1") == (total, total * 10_000, 0)
-    records = [record for kept in by_session(read(file)).values() for record in kept]
     for scope in ("user", "tenant"):
-        assert sorted(record["scopes"][scope][2] for record in records) == list(range(1, 2 * total + 1))
-    scopes: dict[str, list[Any]] = {
-        "user": [Budget(max_cost_usd=1_000)],
-        "tenant": [Budget(max_calls=100_000), Rate(max_calls_per_minute=1_000_000)],
-    }
-    policy = Policy([Budget(max_calls=100_000)], scopes=scopes, tools=[Tool(name="pay", cost_usd=0.01)])
-    again = [*replay(policy.chain, records, scopes=policy.scopes)]
-    assert len(again) == total
-    assert all(one.same for one in again)
+        assert sorted(record["scopes"][scope][2] for record in sink.records) == list(range(1, 2 * total + 1))
+    replayed = [*replay(policy.chain, sink.records, scopes=policy.scopes)]
+    assert len(replayed) == total
+    assert all(one.same for one in replayed)
 
 
 @needed
