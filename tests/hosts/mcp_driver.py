@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
@@ -55,6 +56,14 @@ OF_SERVERS: Final[dict[str, str]] = CANNOT | {
 """The same for servers, which know of runs what clients tell them."""
 
 
+def said(result: Any) -> Mapping[str, Any]:
+    """
+    The envelope in `_meta`; empty if there is nothing to say.
+    """
+    found: Mapping[str, Any] = (result.meta or {}).get(ENVELOPE, {})
+    return found
+
+
 def as_envelope(result: Any) -> str:
     """
     A result as the contract reads it. One of ours that failed is the envelope below its line; else a result says its status by
@@ -64,11 +73,10 @@ def as_envelope(result: Any) -> str:
     line, _, below = text.partition("\n")
     if result.is_error and line.startswith("[guardrails:"):
         return below
-    said = (result.meta or {}).get(ENVELOPE, {})
     value: Any = text
     if result.structured_content is not None and BESIDE not in result.structured_content:
         value = wrapped_value(result.structured_content)
-    return json.dumps({"status": "error" if result.is_error else "success", "result": value, **said})
+    return json.dumps({"status": "error" if result.is_error else "success", "result": value, **said(result)})
 
 
 class McpDriver:
@@ -80,26 +88,33 @@ class McpDriver:
     cannot: Mapping[str, str]
     limits: Mapping[str, Any] = {"requests": 25}
     """What a scripted model may ask that nobody stops."""
+    integration: Any
+    """The module with the middleware of servers and the guarded client."""
     client_side: bool = False
+    """The guards are before a client, of a server that knows nothing of them."""
+    mode: str = "auto"
+    """`legacy`: the protocol with a handshake."""
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
-        raise NotImplementedError
+        if self.client_side:
+            return partial(self.integration.GuardedClient, guarded=guarded, **options)
+        return self.integration.GuardrailsMiddleware(guarded, **options)
 
-    def connected(self, tools: Sequence[Callable[..., Any]], adapter: Any, thread: str | None) -> Any:
+    def client(self, tools: Sequence[Callable[..., Any]], middleware: list[Any]) -> Any:
         """
-        A client of a server with *tools*, not entered yet, one of them behind *adapter*.
+        A client of a server with *tools*, not entered yet.
         """
         raise NotImplementedError
 
     def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
         way = Way(**how)
         ran = Ran()
-        work = self._go(ran, self.connected(tools, adapter, way.thread), script, way.thread)
+        before = adapter if self.client_side else None
+        client = self.client(tools, [] if adapter is None or before else [adapter])
+        work = self._go(ran, before(client, run=way.thread) if before else client, script, way.thread)
         try:
             asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
-        except asyncio.CancelledError as error:
-            ran.error = error
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             ran.error = error
         return ran
 

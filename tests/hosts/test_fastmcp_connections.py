@@ -4,7 +4,7 @@ What servers and clients of FastMCP do behind the guards that the contract of th
 
 import asyncio
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,7 +22,9 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Policy
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
-from guardrails.mcp.wire import ENVELOPE, RUN
+from guardrails.mcp.wire import RUN
+
+from .mcp_driver import said
 
 
 both = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -63,14 +65,6 @@ def mounted(*tools: Callable[..., Any]) -> FastMCP:
 
 def proxied(*tools: Callable[..., Any]) -> FastMCP:
     return create_proxy(served(*tools))
-
-
-def said(result: Any) -> Mapping[str, Any]:
-    """
-    The envelope in `_meta`; empty if there is nothing to say.
-    """
-    found: Mapping[str, Any] = (result.meta or {}).get(ENVELOPE, {})
-    return found
 
 
 def called(client: Any, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[Any]:

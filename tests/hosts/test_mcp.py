@@ -5,7 +5,6 @@ Servers and clients of the `mcp` SDK behind the guards.
 import asyncio
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -17,7 +16,7 @@ from mcp import Client
 from mcp.server import MCPServer
 
 from guardrails import Policy
-from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
+from guardrails.integrations import mcp
 
 from .contract import Contract
 from .mcp_driver import CANNOT, OF_SERVERS, McpDriver, clients_of, shown_and_printed
@@ -36,41 +35,23 @@ class ServerDriver(McpDriver):
     """
 
     name = "mcp"
-    mode: str = "auto"
+    integration = mcp
     cannot: Mapping[str, str] = OF_SERVERS | HIDDEN
 
-    def adapter(self, guarded: Any, **options: Any) -> Any:
-        return GuardrailsMiddleware(guarded, **options)
-
-    def connected(self, tools: Sequence[Callable[..., Any]], adapter: Any, thread: str | None) -> Any:
-        server = MCPServer("s", middleware=[] if adapter is None else [adapter])
+    def client(self, tools: Sequence[Callable[..., Any]], middleware: list[Any]) -> Any:
+        server = MCPServer("s", middleware=middleware)
         for tool in tools:
             server.add_tool(tool)
         return Client(server, mode=self.mode)
 
 
 class LegacyDriver(ServerDriver):
-    """
-    The same by the protocol with a handshake.
-    """
-
     mode = "legacy"
 
 
 class ClientDriver(ServerDriver):
-    """
-    A client behind a session, of a server that knows nothing of it.
-    """
-
     client_side = True
     cannot: Mapping[str, str] = CANNOT | HIDDEN
-
-    def adapter(self, guarded: Any, **options: Any) -> Any:
-        return partial(GuardedClient, guarded=guarded, **options)
-
-    def connected(self, tools: Sequence[Callable[..., Any]], adapter: Any, thread: str | None) -> Any:
-        client = super().connected(tools, None, thread)
-        return client if adapter is None else adapter(client, run=thread)
 
 
 class TestMcpServer(Contract):

@@ -4,7 +4,6 @@ Low-level servers of the `mcp` SDK, servers that go away, and clients behind a s
 
 import asyncio
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -22,18 +21,12 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 
 from guardrails import Budget, Policy
 from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
-from guardrails.mcp.wire import ENVELOPE, RUN
+from guardrails.mcp.wire import RUN
+
+from .mcp_driver import said
 
 
 both = pytest.mark.parametrize("mode", ["auto", "legacy"])
-
-
-def said(result: Any) -> Mapping[str, Any]:
-    """
-    The envelope in `_meta`; empty if there is nothing to say.
-    """
-    found: Mapping[str, Any] = (result.meta or {}).get(ENVELOPE, {})
-    return found
 
 
 LOW = {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"], "additionalProperties": False}

@@ -32,13 +32,6 @@ def served(guarded: Any, *tools: Callable[..., Any], **options: Any) -> MCPServe
     return server
 
 
-def of(run: str) -> Any:
-    """
-    The `_meta` of a call of *run*.
-    """
-    return {RUN: run}
-
-
 def test_the_annotations_of_a_tool_say_whether_a_look_follows_a_change() -> None:
     looked = []
 
@@ -73,10 +66,12 @@ def test_two_clients_of_one_run_share_its_cap_and_another_run_has_its_own() -> N
         server = served(Policy([Budget(max_calls=3)]), search)
         async with Client(server) as one, Client(server, mode="legacy") as two:
             calls = [
-                client.call_tool("search", {"q": f"{n}"}, meta=of("trip-42")) for n in range(4) for client in (one, two)
+                client.call_tool("search", {"q": f"{n}"}, meta={RUN: "trip-42"})
+                for n in range(4)
+                for client in (one, two)
             ]
             refused = [result.is_error for result in await asyncio.gather(*calls)]
-            other = await two.call_tool("search", {"q": "other"}, meta=of("trip-43"))
+            other = await two.call_tool("search", {"q": "other"}, meta={RUN: "trip-43"})
             return [*refused, other.is_error]
 
     refused = asyncio.run(whole())
