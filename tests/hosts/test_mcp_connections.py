@@ -63,15 +63,13 @@ def test_two_clients_of_one_run_share_its_cap_and_another_run_has_its_own() -> N
         return "found"
 
     async def whole() -> list[bool]:
+        first: Any = {RUN: "trip-42"}
+        second: Any = {RUN: "trip-43"}
         server = served(Policy([Budget(max_calls=3)]), search)
         async with Client(server) as one, Client(server, mode="legacy") as two:
-            calls = [
-                client.call_tool("search", {"q": f"{n}"}, meta={RUN: "trip-42"})
-                for n in range(4)
-                for client in (one, two)
-            ]
+            calls = [client.call_tool("search", {"q": f"{n}"}, meta=first) for n in range(4) for client in (one, two)]
             refused = [result.is_error for result in await asyncio.gather(*calls)]
-            other = await two.call_tool("search", {"q": "other"}, meta={RUN: "trip-43"})
+            other = await two.call_tool("search", {"q": "other"}, meta=second)
             return [*refused, other.is_error]
 
     refused = asyncio.run(whole())
