@@ -105,7 +105,6 @@ def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
         }
         for code in cls.codes or ():
             yield Explained(code=code, when=f"the guard `{cls.name}` of your own says so", **rest)
-        yield Explained(code=f"{cls.name}.error", when=f"the guard `{cls.name}` of your own failed", **rest)
 
 
 def _found(code: str, known: Mapping[str, Explained]) -> Explained:

@@ -24,9 +24,10 @@ FORCED_ASKS: Final = 2
 """Times the model is asked for its final answer: once, and once more."""
 STOPPED: Final = "deny_all.on"
 UNCERTAIN: Final = "call.uncertain"
+ERROR: Final = "call.error"
 ALIASES: Final = {f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT}
 """Older names of codes, in a policy's `messages:`."""
-CODES: Final[dict[str, tuple[str, ...]]] = {IN_FLIGHT: (), UNCERTAIN: ("reason",), **dict.fromkeys(ALIASES, ())}
+CODES: Final[dict[str, tuple[str, ...]]] = {IN_FLIGHT: (), UNCERTAIN: ("reason",), ERROR: ("guard",), **dict.fromkeys(ALIASES, ())}
 """Those that the engine says, with the names of their values."""
 UNKNOWN: Final = "interrupted: nobody knows whether it happened"
 
@@ -87,9 +88,9 @@ def broken(name: str, *, ends: bool = False) -> Denial:
     Returns the refusal that follows from a guard *name* that raised; if it was asked whether the session *ends*, that it does.
     """
     if ends:
-        return end(f"{name}.error", f"The guard `{name}` failed.")
+        return end(ERROR, f"The guard `{name}` failed.", guard=name)
     message = f"The guard `{name}` failed, so the call was not made."
-    return Denial(f"{name}.error", message, "Use another tool, or tell the user.", strike=False)
+    return Denial(ERROR, message, "Use another tool, or tell the user.", strike=False, values={"guard": name})
 
 
 def uncertain(tool: str, reason: str) -> Denial:

@@ -44,9 +44,9 @@ _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for
 
 def codes_of(guards: Iterable[type[Guard]]) -> dict[str, Numbers]:
     """
-    Returns the codes of *guards*, their own failures included, each with the numbers that a wording may use.
+    Returns the codes of *guards*, each with the numbers that a wording may use.
     """
-    return {code: n for guard in guards for code, n in {**(guard.codes or {}), f"{guard.name}.error": ()}.items()}
+    return {code: numbers for guard in guards for code, numbers in (guard.codes or {}).items()}
 
 
 CODES: Final[Mapping[str, Numbers]] = codes_of((*GUARDS, Held)) | ENGINE_CODES

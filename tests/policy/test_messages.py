@@ -58,9 +58,9 @@ def test_every_code_that_a_guard_writes_out_is_among_them() -> None:
     [
         {"budget.max_calls": {"message": "$used of $limit, $$5", "hint": "Stop."}},
         {"tools.rate.max_calls_per_minute": {"hint": "Wait ${wait_ms} ms."}},
-        {"summary.error": {"message": "Broken."}},
+        {"call.error": {"message": "$guard broke."}},
         {"mine.limit": {"message": "$limit"}, "mine.anything": {"hint": "$whatever"}},
-        {"told.limit": {"message": "$limit"}, "told.error": {"hint": "Ask."}},
+        {"told.limit": {"message": "$limit"}, "call.error": {"hint": "Ask."}},
     ],
 )
 def test_what_a_guard_says_may_be_worded_anew(messages: Any) -> None:

@@ -158,7 +158,7 @@ class Odd(Guard):
 @table("counts", [{"odd": object()}, {"odd": {1, 2}}, {"odd": b"1"}, {7: 1}])
 def test_what_cannot_be_packed_is_the_error_of_the_guard_that_would_remember_it(counts: Any, clock: Any) -> None:
     session = Policy([Odd(counts=counts), Budget(max_calls=5)]).session("s", clock=clock)
-    assert session.call("t", {}, ok).code == "odd.error"
+    assert session.call("t", {}, ok).code == "call.error"
     assert session.ledger.read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)
 
 

@@ -52,7 +52,7 @@ def test_a_guard_that_asks_its_session_is_a_guard_that_failed() -> None:
     policy: Policy = Policy([Curious(ask=lambda: policy.session("s").exhausted), Budget(max_calls=3)])
     session = policy.session("s")
     refused = session.call("t", {}, lambda *_: "ran")
-    assert refused.code == "curious.error"
+    assert refused.code == "call.error"
     assert session.ledger.progress["calls_used"] == 0
 
 

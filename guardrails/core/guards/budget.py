@@ -290,7 +290,6 @@ class Budget(Guard):
         "budget.max_depth": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
         **ToolBudget.codes,
-        f"{ToolBudget.name}.error": (),
     }
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")

@@ -168,7 +168,7 @@ def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> No
 def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(what: str, clock: Any) -> None:
     session = make(clock, Says(what=what), Budget(max_calls=5))
     envelope = session.call("t", {}, ok)
-    assert (envelope.status, envelope.code) == ("denied", "says.error")
+    assert (envelope.status, envelope.code) == ("denied", "call.error")
     assert session.ledger.progress["calls_used"] == 0
     assert make(clock, Says(what=what), on_error="allow").call("t", {}, ok).ok
     assert make(clock, Says(what=what, mode="observe")).call("t", {}, ok).ok
@@ -182,7 +182,7 @@ def test_a_guard_whose_counter_fails_charges_nothing(clock: Any) -> None:
 
     guards = [Rate(max_calls_per_second=1), Counts(), Budget(max_calls=5)]
     session = make(clock, *guards)
-    assert [session.call("t", {}, ok).code for _ in range(3)] == ["counts.error"] * 3
+    assert [session.call("t", {}, ok).code for _ in range(3)] == ["call.error"] * 3
     assert session.ledger.progress["calls_used"] == 0
     assert make(clock, *guards, on_error="allow").call("t", {}, ok).ok
 
@@ -256,7 +256,7 @@ def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_o
     session.request()
     session.charge(model="m", usage={"prompt_tokens": 1})
     ends = (on_error, mode) == ("deny", "enforce")
-    assert session.exhausted == ("broken.error" if ends else None)
+    assert session.exhausted == ("call.error" if ends else None)
     assert [session.call("t", {"n": n}, ok).ok for n in range(2)] == ([False] * 2 if ends else [True] * 2)
     assert session.ledger.progress["calls_used"] == (0 if ends else 2)
 

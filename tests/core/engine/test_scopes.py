@@ -257,7 +257,7 @@ class Careful(Guard):
 def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> None:
     policy = shared(Careful(limit=2))
     sessions = [make(policy, f"s{n}") for n in range(3)]
-    assert sessions[0].call("bad", {}, ok).code == "user.careful.error"
+    assert sessions[0].call("bad", {}, ok).code == "call.error"
     codes = [session.call("t", {}, ok).code for session in sessions]
     assert codes == [None, None, "user.careful.limit"]
 

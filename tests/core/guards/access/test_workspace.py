@@ -151,4 +151,4 @@ def test_a_guard_of_ones_own_may_ask_where_paths_lead(root: Path) -> None:
     with Policy([Drafts()]).session("s") as session:
         assert session.call("x", {"path": "src/app.py"}, lambda *_: "").ok
         assert session.call("x", {"path": "file_out"}, lambda *_: "").code == "drafts.path"
-        assert session.call("x", {"other": "in"}, lambda *_: "").code == "drafts.error"
+        assert session.call("x", {"other": "in"}, lambda *_: "").code == "call.error"
