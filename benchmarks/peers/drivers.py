@@ -321,7 +321,7 @@ def children_of_agent_budget_guard(usd: float, each: float, price: float) -> tup
 def _outcome(run: Run) -> Any:
     try:
         return run()
-    except Exception as error:  # noqa: BLE001 (a tool of the work has failed)
+    except Exception as error:  # a tool of the work has failed
         return error
 
 

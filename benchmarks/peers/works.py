@@ -172,7 +172,7 @@ def odd(driver: Driver) -> dict[str, str]:
         ran: list[int] = []
         try:
             found[name] = driver(Limits(repeats=True))("work", {"value": value}, partial(ran.append, 1))
-        except Exception as error:  # noqa: BLE001 (it is the finding)
+        except Exception as error:  # it is the finding
             found[name] = f"{type(error).__name__}{', after the tool ran' if ran else ''}"
     return found
 
@@ -193,7 +193,7 @@ def forms(driver: Driver) -> dict[str, str]:
                     continue
                 taken = _repeats(driver, [one] * allowed + [other]) == allowed
                 found[name] = "right" if taken == alike else "wrong"
-            except Exception as error:  # noqa: BLE001 (it is the finding)
+            except Exception as error:  # it is the finding
                 found[name] = type(error).__name__
     return found
 
@@ -284,7 +284,7 @@ def tried(work: Callable[[], Any]) -> Any:
         return work()
     except Unfit as why:
         return str(why) or None
-    except Exception as error:  # noqa: BLE001 (it is the finding)
+    except Exception as error:  # it is the finding
         return f"{type(error).__name__}: {error}"[:200]
 
 

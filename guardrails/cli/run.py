@@ -112,7 +112,7 @@ def run(
                 end |= _figures(agent)
         end |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
         end |= {"ended": result.ended, "code": result.code, "exit_code": FOUND * (result.ended != "answered")}
-    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  an end without its line is none
+    except (KeyboardInterrupt, Exception) as error:  # an end without its line is none
         end |= _ended_by(error)
     finally:
         signal.signal(signal.SIGTERM, before)

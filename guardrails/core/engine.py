@@ -280,7 +280,7 @@ def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
                     continue
                 found = found or Found()
                 found.hear(verdict, place, enforced=enforced)
-            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+            except Exception as error:  # a guard that fails is decided by `on_error`
                 found = found or Found()
                 found.fail(error, name, place, deny=own.deny_on_error and enforced)
     if sig in state.uncertain and not (found is not None and found.questions):
@@ -482,7 +482,7 @@ def remember(
         try:
             # To unpack what differs would take as long as a small hook.
             made = hook(what, state, mine, facts) if outcome is None else hook(what, outcome, state, mine, facts)
-        except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+        except Exception as error:  # a guard that fails is decided by `on_error`
             failures += ((name, enforced, error),)
         else:
             if made is mine:
@@ -614,7 +614,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
                 if shaped is not envelope and not isinstance(shaped, Envelope):
                     raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
                 envelope = shaped
-            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+            except Exception as error:  # a guard that fails is decided by `on_error`
                 at.errors += (failure(error, place.code(name)),)
         if place.name and envelope.code != code:
             envelope.code = place.code(envelope.code or "")

@@ -27,7 +27,12 @@ UNCERTAIN: Final = "call.uncertain"
 ERROR: Final = "call.error"
 ALIASES: Final = {f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT}
 """Older names of codes, in a policy's `messages:`."""
-CODES: Final[dict[str, tuple[str, ...]]] = {IN_FLIGHT: (), UNCERTAIN: ("reason",), ERROR: ("guard",), **dict.fromkeys(ALIASES, ())}
+CODES: Final[dict[str, tuple[str, ...]]] = {
+    IN_FLIGHT: (),
+    UNCERTAIN: ("reason",),
+    ERROR: ("guard",),
+    **dict.fromkeys(ALIASES, ()),
+}
 """Those that the engine says, with the names of their values."""
 UNKNOWN: Final = "interrupted: nobody knows whether it happened"
 

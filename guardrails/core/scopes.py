@@ -155,7 +155,7 @@ def first_cause(place: Place, hooks: tuple[Hook, ...], facts: Facts) -> Denial |
     for name, key, _, spent in hooks:
         try:
             cause = spent(state, mine(key), facts)
-        except Exception:  # noqa: BLE001  a guard that fails is decided by `on_error`
+        except Exception:  # a guard that fails is decided by `on_error`
             chain = place.chain
             cause = None if chain.on_error == "allow" or chain.mode != "enforce" else broken(name, ends=True)
         if cause is not None:

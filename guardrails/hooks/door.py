@@ -26,7 +26,7 @@ def main(argv: "list[str]") -> int:
 
         trace = os.environ.get("TRACEPARENT", "")
         answer = respond(sys.stdin.buffer.read(), Options.of(argv), project=_project(), trace=trace)
-    except Exception as error:  # noqa: BLE001  an installation that is broken: another exit code would block every call
+    except Exception as error:  # an installation that is broken: another exit code would block every call
         sys.stderr.write(f"{FAILED}{type(error).__name__}: {error}\n")
         answer = b"{}"
     sys.stdout.buffer.write(answer + b"\n")
@@ -38,6 +38,6 @@ def _project() -> str:
     The folder in which the session began. Claude Code and Gemini CLI say it; Codex starts its hooks there.
     """
     try:
-        return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()  # noqa: PTH109
+        return os.environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     except OSError:  # it was taken away
         return ""

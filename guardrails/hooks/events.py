@@ -62,7 +62,7 @@ def answer(
         return {}
     try:
         own = share_of(session, read.agent)
-    except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
+    except Exception as error:  # whatever a store raises: the conversation goes on
         log.error("store failed: %s", error, extra={"session": session.id})
         own = session
     try:
@@ -72,7 +72,7 @@ def answer(
             envelope = _completed(session, own, read, client)
             return {} if envelope is None else client.result(read, envelope, envelopes=envelopes)
         return _aside(session, own, read)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         log.error("store failed: %s", error, extra={"session": session.id})
         return {}
 

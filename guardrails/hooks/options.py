@@ -94,4 +94,4 @@ def default_store() -> str:
     """
     `guardrails/hooks.db` in the folder where this user's programs keep their state.
     """
-    return os.path.join(state_folder(), "hooks.db")  # noqa: PTH118  pathlib takes 5 ms
+    return os.path.join(state_folder(), "hooks.db")

@@ -62,7 +62,7 @@ def respond(
         made = {} if event is None else _told(client, event, rules, project, trace, clock)
     except PolicyError as error:
         made = _unguarded(client, event, str(error))
-    except Exception as error:  # noqa: BLE001  what no client says, and whatever a store raises
+    except Exception as error:  # what no client says, and whatever a store raises
         log.error("a hook failed: %r", error)
         refuses = rules is not None and (rules.settings or {}).get("on_error", "deny") == "deny"
         why = str(error)[:REASON_CHARS] if isinstance(error, (GuardrailsError, OSError)) else type(error).__name__
@@ -89,7 +89,7 @@ def _message(text: str) -> Answer:
 def _told(client: Client, event: Event, rules: "Rules", project: str, trace: str, clock: Callable[[], float]) -> Answer:
     if not event.session:
         raise ValueError("the event does not say of which session it is")
-    project = project or event.cwd or os.getcwd()  # noqa: PTH109
+    project = project or event.cwd or os.getcwd()
     made = _answered(client, event, rules.policy(project, event.cwd or project), rules.options, trace, clock)
     if not made and rules.wrong:
         return _message(f"the policy cannot be used, and the last one that could holds on: {rules.wrong}")
@@ -115,7 +115,7 @@ def _answered(
             _declare(session, event, client)
             try:
                 _catch_up(session, event, client, options)
-            except Exception as error:  # noqa: BLE001  whatever a store raises: what it notices is no duty
+            except Exception as error:  # whatever a store raises: what it notices is no duty
                 log.error("store failed: %s", error, extra={"session": session.id})
             return answer(session, event, client=client, asks=True)
     finally:
@@ -188,7 +188,7 @@ class Rules(NamedTuple):
         except PolicyError as error:
             return cls(options, kept.get("settings"), tuple(files), str(error))
         with suppress(OSError):
-            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
+            os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             write_whole(place, json.dumps(made).encode(), 0o600)
         return cls(options, made["settings"], tuple(made["files"]))
 
@@ -225,7 +225,7 @@ def _read(options: Options) -> Settings:
 
 def _kept(place: str) -> Settings:
     with suppress(OSError, ValueError):
-        with open(place, "rb") as file:  # noqa: PTH123
+        with open(place, "rb") as file:
             kept: Settings = json.load(file)
         if kept["version"] == __version__:
             return kept
@@ -242,10 +242,10 @@ def _placed(settings: Settings, project: str, cwd: str) -> Settings:
     def placed(holder: Settings, default: str | None) -> Settings:
         own = holder.get("workspace")
         root = own.get("root", default) if isinstance(own, dict) else None
-        if own is None or root is None or os.path.isabs(root):  # noqa: PTH117
+        if own is None or root is None or os.path.isabs(root):
             return holder
-        also = [*own.get("also", ()), os.path.normpath(os.path.join(project, root))]  # noqa: PTH118
-        return {**holder, "workspace": {**own, "root": os.path.normpath(os.path.join(here, root)), "also": also}}  # noqa: PTH118
+        also = [*own.get("also", ()), os.path.normpath(os.path.join(project, root))]
+        return {**holder, "workspace": {**own, "root": os.path.normpath(os.path.join(here, root)), "also": also}}
 
     rules = [placed(rule, None) for rule in settings.get("tools") or ()]
     return placed({**settings, "tools": rules}, ".")

@@ -124,7 +124,7 @@ def tail(path: str, marks: Iterable[bytes]) -> list[Line]:
     there is no such file, or it is no plain one.
     """
     # A pipe would wait for who writes into it.
-    with suppress(OSError, ValueError), open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123
+    with suppress(OSError, ValueError), open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode):
             start = file.seek(max(0, status.st_size - TAIL))

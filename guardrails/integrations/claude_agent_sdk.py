@@ -195,7 +195,7 @@ class GuardrailsHooks:
                     output = await session.ledger.off_loop(told)
             except SessionError:
                 pass  # it does not wait for a person
-            except Exception as error:  # noqa: BLE001  whatever a store raises
+            except Exception as error:  # whatever a store raises
                 log.error("store failed: %s", error, extra={"session": session.id})
             if output.get("hookSpecificOutput", {}).get("permissionDecision") != "deny":
                 self._running.open[call_id] = event["session_id"], own

@@ -160,7 +160,7 @@ class Asking:
             self._asked = self.session.request()
             self.final.force(self._asked.code)
             choice = self.final.tool_choice(requested, strategy=strategy)
-        except Exception as error:  # noqa: BLE001  whatever a store raises
+        except Exception as error:  # whatever a store raises
             failed = _FAILED[self.session] = _FAILED.get(self.session, 0) + 1
             log.error("store failed: %s", error, extra={"session": self.session.id})
             if failed >= MAX_FAILED:
@@ -249,7 +249,7 @@ def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Se
         try:
             if own is not None:
                 return session.child(session_name(own), **(amounts or {"share": SHARE}))
-        except Exception as error:  # noqa: BLE001  whatever a store raises
+        except Exception as error:  # whatever a store raises
             if not isinstance(error, SessionError):
                 log.error("store failed: %s", error, extra={"session": session.id})
     return None

@@ -424,7 +424,7 @@ async def _called(run: _Run, tool: host.FunctionTool, context: "ToolContext[Any]
             native = await _invoked(run, tool, context, _sent(text, arguments))
         except _Parked:
             raise
-        except Exception as error:  # noqa: BLE001  the model reads it as data
+        except Exception as error:  # the model reads it as data
             said = await _words(tool, context, error)
             # If there are none, its author wants it raised.
             raised = error if said is None else None

@@ -202,7 +202,7 @@ class Gate:
                     session.pump = Pump(guards, session.run, client, server)
                     task_status.started()
                     await session.pump.run()
-        except Exception as error:  # noqa: BLE001  the others go on
+        except Exception as error:  # the others go on
             log.error("a session has failed: %r", error)
         finally:
             await session.terminate()

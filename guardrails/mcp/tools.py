@@ -165,7 +165,7 @@ class Connection:
                 self._client, self.problem = client, None
                 self._ready.set()
                 await self._lost.wait()
-        except Exception as error:  # noqa: BLE001  whatever a server does, the agent goes on
+        except Exception as error:  # whatever a server does, the agent goes on
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
             said = f"{type(error).__name__}: {error}"[:500]

@@ -55,7 +55,7 @@ def whole(source: str) -> str:
     """
     Returns *source* as it means the same in every working directory: a name, or a whole path.
     """
-    return source if is_name(source) else os.path.abspath(source)  # noqa: PTH100  pathlib takes 5 ms
+    return source if is_name(source) else os.path.abspath(source)
 
 
 def digest(content: bytes) -> str:
@@ -80,7 +80,7 @@ def stamp_of(path: str) -> Stamp | None:
     Returns the stamp of the file *path*; None if no file can be seen.
     """
     try:
-        return stamp(os.stat(path))  # noqa: PTH116
+        return stamp(os.stat(path))
     except OSError:
         return None
 
@@ -122,7 +122,7 @@ class PolicyFiles:
             if made.scopes.keys() != policy.scopes.keys():
                 both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
                 raise PolicyError([f"the scopes are {both}: that needs a start of the process"])
-        except Exception as error:  # noqa: BLE001  also what a guard of one's own raises: no call may fail of it
+        except Exception as error:  # also what a guard of one's own raises: no call may fail of it
             reason = str(error) or repr(error)
             if reason != self._wrong:
                 log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, reason)
@@ -144,7 +144,7 @@ class PolicyFiles:
         """
         Returns whether one of them is in *folder*, or a link that leads to it. A link to a link counts at its two ends.
         """
-        roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")  # noqa: PTH100, PTH118
+        roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")
         ends = (end(path) for path in self._stamps for end in (os.path.abspath, os.path.realpath))
         return any(place.startswith(roots) for place in ends)
 

@@ -152,6 +152,6 @@ def tried(session: "Session", step: Callable[[], T], otherwise: T) -> T:
     """
     try:
         return step()
-    except Exception as error:  # noqa: BLE001  whatever a store raises
+    except Exception as error:  # whatever a store raises
         log.error("store failed: %s", error, extra={"session": session.id})
         return otherwise

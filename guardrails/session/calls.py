@@ -202,7 +202,7 @@ class Calls:
         try:
             step = partial(engine.decide, call, plan, now, execute is not asked, policy.stop)
             decision = ledger.store.update(ledger.all_keys, step)
-        except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
+        except Exception as error:  # a store that fails is a guard that fails
             decision = ledger.unknown(call, plan, now, error)
         else:
             if ledger.records is not None:
@@ -238,7 +238,7 @@ class Calls:
         try:
             if self.on_decision is not None:
                 self.on_decision(decision)
-        except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
+        except Exception as error:  # a host's hook never decides over a call
             warn_once("on_decision", "`on_decision` raised: %r", error)
 
     # After it ran
@@ -274,7 +274,7 @@ class Calls:
                 reading.unknown = reading.error_type in UNKNOWN_ENDS
         except self.passes:
             raise
-        except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
+        except Exception as error:  # the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", call.tool, error)
             unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
             reading = prepare(unshown, plan.max_bytes)
@@ -292,7 +292,7 @@ class Calls:
         try:
             step = partial(ledger.engine.complete, decision, reading, plan, reading.at_ms, None)
             envelope, completion = ledger.store.update(ledger.all_keys, step)
-        except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
+        except Exception as error:  # the tool has run: its result is never lost
             ledger.log_fault(error)
             alone = Engine(ledger.chain, ledger.id)
             envelope, completion = alone.complete(decision, reading, plan, reading.at_ms, None, (SessionState(),))
@@ -464,7 +464,7 @@ class Calls:
             with suppress(SessionError):
                 yield Store(self.ledger, step)
             return True
-        except Exception as error:  # noqa: BLE001  an approver that fails has approved nothing
+        except Exception as error:  # an approver that fails has approved nothing
             warn_once("approver", "the approver failed: %r; the call waits on", error)
             return False
         finally:
@@ -502,7 +502,7 @@ def places_of(questions: Iterable[tuple[str, Any]], call: ToolCall, tool: Tool) 
         try:
             if answers := tuple(is_in(one, folders) for one, folders in paths_of(call, tool)):
                 places[name] = answers
-        except Exception as error:  # noqa: BLE001  a person's own guard may raise anything
+        except Exception as error:  # a person's own guard may raise anything
             log.error("guard `%s` failed to name its paths: %r", name, error)
     return places
 

@@ -194,7 +194,7 @@ class Ledger:
         if self.sink is not None:
             try:
                 self.sink.flush(10)
-            except Exception as error:  # noqa: BLE001  nor does it fail the end of a session
+            except Exception as error:  # nor does it fail the end of a session
                 log_loss(self.sink, error)
 
     def _withdraw_questions(self) -> None:
@@ -248,7 +248,7 @@ class Ledger:
             # In here: the events of two changes are in the order of the changes.
             try:
                 self.event("policy", {"before": before, "after": chain.source})
-            except Exception as error:  # noqa: BLE001  the next step hears of a store that fails
+            except Exception as error:  # the next step hears of a store that fails
                 self.log_fault(error)
             self._digest, self.base = chain.source, chain
 
@@ -264,7 +264,7 @@ class Ledger:
             if not 0 <= seconds < LATEST_S:
                 raise ValueError(f"the clock says `{seconds!r:.40}`, which is no number of seconds since 1970")
             return round(seconds * 1000)
-        except Exception as error:  # noqa: BLE001  a call that ran is not lost for its time
+        except Exception as error:  # a call that ran is not lost for its time
             log.error("clock failed: %s", error, extra={"session": self.id})
             return NO_TIME
 
@@ -285,7 +285,7 @@ class Ledger:
         now = self.time()
         try:
             return self.store.update(keys, lambda states: engine.look(look, states, now))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._go_without(error)
         return look([Place("", self.id, self.chain, SessionState(), now)])
 
@@ -298,7 +298,7 @@ class Ledger:
         step = partial(self.engine.apply, event(name, {**values, **hidden}, now), now)
         try:
             made = self.store.update(self.all_keys if is_shared(name, values) else self.keys, step)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             self._go_without(error, needed=needed)
             return None
         if self.records is not None and made.n:
@@ -315,7 +315,7 @@ class Ledger:
         """
         try:
             self.event("suspend", records.identity(decision), needed=True, call=decision.call)
-        except Exception as error:  # noqa: BLE001  the control flow of a host is never lost
+        except Exception as error:  # the control flow of a host is never lost
             self.log_fault(error)
 
     def release(self, decision: Decision) -> None:
@@ -558,7 +558,7 @@ class Recorder:
         """
         try:
             self._put(record, size)
-        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+        except Exception as error:  # a record never fails the call it is about
             log_loss(self.sink, error)
 
 

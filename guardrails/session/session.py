@@ -146,7 +146,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
                 step = send(answer)
                 try:
                     answer, send = step.now(), way.send
-                except BaseException as error:  # noqa: BLE001  the way decides
+                except BaseException as error:  # the way decides
                     answer, send = error, way.throw
         except StopIteration as end:
             envelope: Envelope = end.value
@@ -374,7 +374,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
         try:
             return ledger.look(lines)
-        except Exception as error:  # noqa: BLE001  whatever a store raises
+        except Exception as error:  # whatever a store raises
             ledger.log_fault(error)
             return NO_DIGEST
 

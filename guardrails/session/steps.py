@@ -113,7 +113,7 @@ def in_thread(work: Callable[[], Any], late: Late, seconds: float) -> "Future[An
         give: Callable[[Any], None]
         try:
             outcome, give = work(), future.set_result
-        except BaseException as error:  # noqa: BLE001  the thread's whole purpose is to carry it over
+        except BaseException as error:  # the thread's whole purpose is to carry it over
             outcome, give = error, future.set_exception
         try:
             give(outcome)
@@ -217,7 +217,7 @@ def outcome_of(
         result = execute(tool, decision.call.arguments)
     except calls.passes:
         raise
-    except Exception as error:  # noqa: BLE001  what a tool raises the model reads as data
+    except Exception as error:  # what a tool raises the model reads as data
         result = error
     if type(result) not in PLAIN and _is_awaited(result):
         if awaits:
@@ -335,7 +335,7 @@ class Run(NamedTuple):
                 result = replace(result, value=items) if isinstance(result, Success) else items
         except calls.passes:
             raise
-        except Exception as error:  # noqa: BLE001  a generator that raises half-way has failed
+        except Exception as error:  # a generator that raises half-way has failed
             result = error
         reading = calls.read(decision, plan, result)
         reading.complete = reading.complete and whole
@@ -434,7 +434,7 @@ async def drive(way: Steps[T]) -> T:
             step = send(answer)
             try:
                 answer, send = await step.later(), way.send
-            except BaseException as error:  # noqa: BLE001  the way decides
+            except BaseException as error:  # the way decides
                 answer, send = error, way.throw
     except StopIteration as end:
         value: T = end.value

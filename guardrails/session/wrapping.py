@@ -50,7 +50,7 @@ def _value(function: Callable[..., Any]) -> Any:
         return function
     try:
         result = inspect.signature(annotated(function), eval_str=True).return_annotation
-    except Exception:  # noqa: BLE001  resolving annotations runs their code
+    except Exception:  # resolving annotations runs their code
         result = inspect.signature(annotated(function)).return_annotation
     items = get_args(result)[:1] or (Any,)
     return list[items] if get_origin(result) in _READ else result  # type: ignore[valid-type]

@@ -75,7 +75,7 @@ class OnRecord:
             if not self._closed:
                 self._on_record(self.erasing(record() if callable(record) else record))
                 count = "written"
-        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+        except Exception as error:  # a record never fails the call it is about
             count = "failed"
             warn_once(f"on_record {id(self)}", "`on_record` raised `%s`, the record is lost", type(error).__name__)
         with self._counting:

@@ -176,7 +176,7 @@ class JsonLines:
             entry = self._queue[0]
             try:
                 self._lines.append(to_line(self.erasing(entry() if callable(entry) else entry)))
-            except Exception as error:  # noqa: BLE001  such as a MemoryError
+            except Exception as error:  # such as a MemoryError
                 self.failed += 1
                 self._say("lost", "a record could not be made: `%s`", type(error).__name__)
             self._queue.popleft()

@@ -91,7 +91,7 @@ class MemoryStore:
             return None
         try:
             state, packed = (unpack(value), value) if isinstance(value, bytes) else (value, pack(value))
-        except Exception:  # noqa: BLE001  one that cannot be packed, or read, is listed all the same
+        except Exception:  # one that cannot be packed, or read, is listed all the same
             return Stored(key, *((value, 0) if isinstance(value, bytes) else (b"", value.now_ms)))
         return Stored(key, packed, state.now_ms)
 
@@ -125,7 +125,7 @@ class MemoryStore:
         key, state = next(iter(self._live.items()))
         try:
             self._idle[key] = pack(state)
-        except Exception as error:  # noqa: BLE001  it is another session whose call this would fail
+        except Exception as error:  # it is another session whose call this would fail
             self._idle[key] = state
             log.error("the state of `%s` cannot be packed, so it stays as it is: %r", key, error)
         del self._live[key]

@@ -203,7 +203,7 @@ class PersistentStore(Listed):
         try:
             for slot in self._slots:
                 self._let_go(slot)
-        except Exception:  # noqa: BLE001, S110  at the end of a program what closes a link may be gone
+        except Exception:  # noqa: S110  at the end of a program what closes a link may be gone
             pass
 
     def __repr__(self) -> str:

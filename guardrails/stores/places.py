@@ -43,7 +43,7 @@ def whole_place(place: str) -> str:
     """
     Returns *place* as it means the same in every working directory.
     """
-    return place if is_url(place) else os.path.abspath(place)  # noqa: PTH100  pathlib takes 5 ms
+    return place if is_url(place) else os.path.abspath(place)
 
 
 def shown_place(place: str) -> str:
@@ -60,11 +60,11 @@ def state_folder() -> str:
     """
     folder = os.environ.get("XDG_STATE_HOME", "")
     # The specification has it: a path that is not absolute is to be ignored.
-    if not os.path.isabs(folder):  # noqa: PTH117
-        folder = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state")  # noqa: PTH111
+    if not os.path.isabs(folder):
+        folder = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state")
         if sys.platform == "win32":
-            folder = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")  # noqa: PTH111
-    return os.path.join(folder, "guardrails")  # noqa: PTH118
+            folder = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")
+    return os.path.join(folder, "guardrails")
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes, mode: int = 0o666) -> None:
@@ -74,18 +74,18 @@ def write_whole(path: str | os.PathLike[str], content: bytes, mode: int = 0o666)
     The mode of a file that is there stays, without the bits that let a program run as its owner; a new one has *mode*. A
     link is replaced as such. Raises OSError.
     """
-    made = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")  # noqa: PTH118, PTH120  pathlib takes 5 ms
+    made = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
     try:
         with open(made, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             if os.path.lexists(path):
-                os.chmod(made, os.lstat(path).st_mode & 0o777)  # noqa: PTH101
+                os.chmod(made, os.lstat(path).st_mode & 0o777)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(made, path)  # noqa: PTH105
+        os.replace(made, path)
     except BaseException:
         if os.path.lexists(made):
-            os.unlink(made)  # noqa: PTH108
+            os.unlink(made)
         raise
 
 

@@ -229,7 +229,7 @@ class ScriptedOpenAI:
             self.requests.append(body)
         try:
             reply = self._script(body, n)
-        except Exception as error:  # noqa: BLE001 (a failing script must reach the test that wrote it)
+        except Exception as error:  # (a failing script must reach the test that wrote it)
             reply = Fail(400, message=f"the script failed: {error!r}")
         while isinstance(reply, Delayed):
             self._stopping.wait(reply.seconds)

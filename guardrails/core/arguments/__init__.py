@@ -83,7 +83,7 @@ def foreign_arguments(tool: str, definition: Any, read: Callable[[Any], Argument
         return None
     try:
         return read(definition)
-    except Exception as error:  # noqa: BLE001  # the definition is the code of others
+    except Exception as error:  # the definition is the code of others
         warn_once(f"arguments {tool:.100}", "the arguments of `%s` are not checked: %s", tool, error)
     fields = definition.get("properties") if isinstance(definition, Mapping) else None
     names: Any = {name: {} for name in fields} if isinstance(fields, dict) else None

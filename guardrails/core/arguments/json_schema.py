@@ -54,7 +54,7 @@ class SchemaArguments:
             tuples = "2020-12" in definition.get("$schema", "2020-12")
             self._definition: dict[str, Any] = _modern(copy.deepcopy(dict(definition)), tuples=tuples)
             self._validator = jsonschema_rs.validator_for(self._definition, retriever=refuse, **options)
-        except Exception as error:  # noqa: BLE001  # a schema that is no JSON fails in many ways
+        except Exception as error:  # a schema that is no JSON fails in many ways
             raise PolicyError([f"the schema of the arguments is not valid{_where(error)}"]) from None
         kinds = self._definition.get("type", "object")
         if kinds != "object" and "object" not in kinds:
@@ -79,7 +79,7 @@ class SchemaArguments:
             if self._is_valid(arguments):
                 return arguments, ()
             return mended(self.check, arguments, self._problems(arguments))
-        except Exception as error:  # noqa: BLE001  # data that is not JSON: deeper than 255, a non-string key, a Python object
+        except Exception as error:  # data that is not JSON: deeper than 255, a non-string key, a Python object
             # The texts of plain ValueErrors are the validator's own and name types only.
             reason = str(error) if type(error) is ValueError else f"`{type(error).__name__}`"
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)

@@ -96,7 +96,7 @@ class TypedArguments:
                     if isinstance(got, (int, float)) and type(got) is not bool:
                         return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
             return result, ()
-        except Exception as error:  # noqa: BLE001  # a validator of the tool's author may raise anything
+        except Exception as error:  # a validator of the tool's author may raise anything
             return mended(self.check, given, self._problems(error, given))
 
     def _problems(self, error: Exception, given: dict[str, Any]) -> tuple[Problem, ...]:
@@ -141,7 +141,7 @@ class FunctionArguments(TypedArguments):
         try:
             self.signature = inspect.Signature(_parameters(function, hidden))
             adapter = _adapter(name, self.signature.parameters.values())
-        except Exception as error:  # noqa: BLE001  # resolving annotations runs their code
+        except Exception as error:  # resolving annotations runs their code
             reason = f"{clean(str(error).partition('. ')[0])}; a parameter that the host passes is bound by `functools.partial`"
             raise PolicyError([f"the arguments of `{name}` cannot be read: {reason}"]) from None
         described = descriptions((function if inspect.isclass(function) else annotated(function)).__doc__)
@@ -188,7 +188,7 @@ class _Untitled(GenerateJsonSchema):
 def _schema(name: str, adapter: Any, *, by_alias: bool) -> dict[str, Any]:
     try:
         schema = adapter.json_schema(by_alias=by_alias, schema_generator=_Untitled)
-    except Exception as error:  # noqa: BLE001  # types bring code of their own for this
+    except Exception as error:  # types bring code of their own for this
         raise PolicyError([f"the arguments of `{name}` have no JSON Schema: {clean(str(error))}"]) from None
     for title, node in ((name, schema), *schema.get("$defs", {}).items()):
         if node.get("title") == title:

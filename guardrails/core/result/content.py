@@ -66,7 +66,7 @@ def at(owner: Any, path: str | None) -> Any:
             else:
                 # A text or a number has no members: what Python has on it is none.
                 owner = None if type(owner) in _BASIC else getattr(owner, name, None)
-        except Exception:  # noqa: BLE001
+        except Exception:
             return None
     return owner
 

@@ -54,7 +54,7 @@ def failure_of(exc: BaseException, arguments: Any = None, now_ms: int | None = N
     """
     try:
         return _failure(exc, arguments if isinstance(arguments, Mapping) else None, now_ms)
-    except Exception:  # noqa: BLE001 - whatever its own code does while it is looked at
+    except Exception:  # whatever its own code does while it is looked at
         return Outcome(None, "other", type(exc).__name__)
 
 

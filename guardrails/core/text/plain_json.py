@@ -49,7 +49,7 @@ def dumps(value: Any) -> bytes | None:
     """
     try:
         return orjson.dumps(value, None, OPTIONS)
-    except Exception:  # noqa: BLE001 - also what an enum's own code raises
+    except Exception:  # also what an enum's own code raises
         return None
 
 
@@ -169,7 +169,7 @@ class Copy:
                 found = form(value, kind, room)
                 if found is not value:
                     return found
-            except Exception:  # noqa: BLE001, S112 - any code of the value may fail, and its result must not be lost
+            except Exception:  # noqa: S112 - any code of the value may fail, and its result must not be lost
                 continue
         return self._described(value, room)
 
@@ -181,7 +181,7 @@ class Copy:
                 items, whole = collect(value, room)
                 return items if whole else [*items, {"_truncated": True, "omitted": None}]
             return repr(value) if isinstance(value, BaseException) else str(value)
-        except Exception:  # noqa: BLE001
+        except Exception:
             return object.__repr__(value)
 
     def _fields(self, value: Any, kind: Any, room: int) -> Any:

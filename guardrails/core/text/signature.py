@@ -79,7 +79,7 @@ def canonical(arguments: object) -> bytes | None:
         copy = _Signed(_MAX_BYTES, consumes=True)
         made = copy.of(arguments)
         return dumps(made, None, OPT_SORT_KEYS) if copy.whole else None
-    except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
+    except Exception:  # no value may stop a call, whatever an object's own code raises
         return None
 
 

@@ -272,7 +272,7 @@ def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> 
     """
     try:
         return _listed_price(usage, model, provider, at_ms)
-    except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
+    except Exception as error:  # another's code and data never fail a response that was paid for
         hint = f": {install('prices')}" if isinstance(error, ImportError) else ""
         return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}{hint}")
 

@@ -251,7 +251,7 @@ class Loop:
         if text and self._on_text is not None and self._text_error is None:
             try:
                 await awaited(self._on_text(sanitise(text)))
-            except Exception as error:  # noqa: BLE001  raised once the response is kept
+            except Exception as error:  # raised once the response is kept
                 self._text_error = error
 
     def _check_listener(self) -> None:

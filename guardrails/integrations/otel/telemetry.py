@@ -236,7 +236,7 @@ class TracedSink:
             if context.is_valid:
                 ids = {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"}
                 made = {**made, "trace": ids}
-        except Exception as error:  # noqa: BLE001  whatever an SDK raises
+        except Exception as error:  # whatever an SDK raises
             warn_once("otel", "telemetry failed: %r", error)
         self._put(made, size_hint)
 
