@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import example, given
@@ -45,14 +46,17 @@ replies = st.one_of(
 
 
 @contextmanager
-def connected(script: list[Reply]) -> Iterator[tuple[OpenAI, list[Any]]]:
+def connected(script: list[Reply], *, plain: bool = False) -> Iterator[tuple[Any, list[Any]]]:
     """
-    A client of a model that says *script*, then that it is done; and what is asked, which the API has to take.
+    A client of a model that says *script*, then that it is done; and what is asked, which the API has to take. A *plain* one is of
+    somebody's own: its `create` has the response and no more.
     """
     server = ScriptedOpenAI(lambda body, n: script[n] if n < len(script) else Text("done"))
     http = DefaultHttpxClient(transport=server.transport)
     with OpenAI(base_url="http://127.0.0.1/v1", api_key="-", max_retries=0, http_client=http) as client:
-        yield client, server.requests
+        chat, responses = (SimpleNamespace(create=api.create) for api in (client.chat.completions, client.responses))
+        own = SimpleNamespace(chat=SimpleNamespace(completions=chat), responses=responses)
+        yield own if plain else client, server.requests
     assert problems(server.requests) == []
 
 
@@ -62,10 +66,14 @@ def policy() -> Policy:
 
 @table("wire", ["chat", "responses"])
 @given(
-    script=st.lists(replies, max_size=8), stream=st.booleans(), cut=st.sampled_from([None, 1, 2, 5]), once=st.booleans()
+    script=st.lists(replies, max_size=8),
+    stream=st.booleans(),
+    cut=st.sampled_from([None, 1, 2, 5]),
+    once=st.booleans(),
+    plain=st.booleans(),
 )
 def test_every_call_is_answered_once_and_no_limit_is_passed(
-    wire: Any, script: list[Reply], stream: bool, cut: int | None, once: bool
+    wire: Any, script: list[Reply], stream: bool, cut: int | None, once: bool, plain: bool
 ) -> None:
     ran: list[str] = []
     records = MemorySink()
@@ -80,7 +88,7 @@ def test_every_call_is_answered_once_and_no_limit_is_passed(
 
     compact = None if cut is None else lambda messages: messages[-cut:]
     said: list[str] = []
-    with connected(script) as (client, bodies), policy().session("law", records=records) as session:
+    with connected(script, plain=plain) as (client, bodies), policy().session("law", records=records) as session:
         result = run(
             client,
             session,
