@@ -176,7 +176,7 @@ def labelled(rows: Iterable[CallRow]) -> Iterator[tuple[CallRow, Failure | Situa
         position += ran
         for kind in (True, False) if ran else (False,):
             one = latest.pop((tool, kind), None)
-            if one and one.leads_to(row, position) and (sig is None or sig != one.row.sig):
+            if one and one.leads_to(row, position) and sig not in (None, one.row.sig):
                 good = worked if kind else row.error_type not in (INVALID, "validation")
                 yield one.row, Correction(tool, one.row.error_type or ""), good
         failure = None

@@ -109,9 +109,9 @@ class Track:
         plan = own.plan(call.tool, call.read_only, call.polling)
         made = made_of(call, str(len(self.rows)), plan)
         outcome, evidence = end_of(call, plan.tool)
-        row.worth = worth = self.past.add(made.sig, evidence)
-        if worth != "new":
-            row.recorded = "unknown" if worth == "unknown" else "repeat"
+        row.signed, row.worth = made.sig is not None, self.past.add(made.sig, evidence)
+        if row.worth != "new":
+            row.recorded = "unknown" if row.worth == "unknown" else "repeat"
         elif outcome.error_type is not None:
             row.recorded = "failed"
         decision = self._decide(made, plan, now)
@@ -208,13 +208,12 @@ class Track:
 
 def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
     """
-    Returns *call* under the id *call_id*. Its signature is the recorded one if arguments are not to be checked.
+    Returns *call* under the id *call_id*. Its signature is the recorded one if arguments are not to be checked, and none if they are unknown.
     """
     tool, arguments, labels = call.tool, call.arguments, (*plan.tool.labels, *call.labels)
-    if plan.arguments is None or arguments is None:
-        if call.sig is not None:
-            return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
-        if call.signed and type(arguments) is dict and not labels:
-            signature, sig, canonical = call.signed
-            return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
+    if arguments is None or (plan.arguments is None and call.sig is not None):
+        return ToolCall(tool, arguments, call_id, None, call.sig and (call.sig + SIGN & SIG_BITS) - SIGN)
+    if plan.arguments is None and call.signed and type(arguments) is dict and not labels:
+        signature, sig, canonical = call.signed
+        return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
     return tool_call(tool, arguments, call_id, plan.arguments, labels)

@@ -8,6 +8,7 @@ from typing import Final
 
 from guardrails.core.chain import Chain
 from guardrails.core.guards.base import Guard
+from guardrails.offline.figures import plural
 
 from .tally import Row
 
@@ -22,6 +23,8 @@ NEEDS: Final = (
     ("growth", "max_tokens_per_minute", "tokens"),
     ("rate", "", "times"),
     ("loops", "", "responses"),
+    ("loops", "identical", "signatures"),
+    ("duplicates", "", "signatures"),
     ("loops", "settled_for", "soon"),
     ("duplicates", "settled_for", "soon"),
     ("denials", "", "turns"),
@@ -58,11 +61,14 @@ def not_judged(chain: Chain, rows: Sequence[Row]) -> dict[str, str]:
     used = {row.source for row in rows if row.priced is not None}
     no_times = lack("no times in sessions of", {row.source for row in rows if not row.timed})
     alone = lack(f"no times and {no_word}", {row.source for row in rows if not (row.timed or row.turned)})
+    unsigned = sum(not row.signed for row in rows)
+    unseen = f"the arguments of {plural(unsigned, 'call')} are not known: no repeat is seen"
     unpriced = sources - used | {row.source for row in rows if row.priced is False}
     reasons = {
         "times": no_times,
         "soon": no_times and f"{no_times}: every repeat counts as soon",
         "waits": no_times and f"{no_times}: every wait counts as over",
+        "signatures": unseen if unsigned else None,
         "turns": lack(no_word, {row.source for row in rows if not row.turned}),
         "responses": alone and f"{alone}: it sees calls one by one",
         "tokens": lack("no token usage in", sources - used),
@@ -86,7 +92,7 @@ def no_arguments(guards: Iterable[Guard], calls: int) -> dict[str, str]:
     Returns the *guards* that look at arguments, if *calls* calls were recorded without theirs.
     """
     looking = sorted({guard.name for guard in guards}.difference(ARGUMENTLESS)) if calls else ()
-    return dict.fromkeys(looking, f"the arguments of {calls:,} calls were not kept")
+    return dict.fromkeys(looking, f"the arguments of {plural(calls, 'call')} were not kept")
 
 
 def guards_of(chain: Chain, tools: Iterable[str]) -> list[Guard]:

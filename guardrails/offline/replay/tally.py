@@ -44,6 +44,8 @@ class Row:
     """They say which model response made them."""
     blind: bool = False
     """Its arguments were not kept."""
+    signed: bool = True
+    """Its arguments, or their signature, tell its repeats."""
     watched: bool = False
     """When it was recorded, a guard that observed would have refused it."""
     worth: Worth = "new"

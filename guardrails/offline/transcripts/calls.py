@@ -41,7 +41,7 @@ class RecordedCall:
     """Opaque: it never makes a path."""
     tool: str
     arguments: Any
-    """Mapping, or text where the call had no JSON."""
+    """Mapping, or text where the call had no JSON. None: they were not kept."""
     source: str = ""
     """The file or data set it is from, as a table names it."""
     call_index: int = 0
@@ -100,9 +100,9 @@ class RecordedCall:
     @property
     def signature(self) -> int | None:
         """
-        The signature, taken from tool and arguments if it was not recorded. None if they cannot be signed.
+        The signature, taken from tool and arguments if it was not recorded. None if they cannot be signed, or were not kept.
         """
-        if self.sig is not None:
+        if self.sig is not None or self.arguments is None:
             return self.sig
         self.signed = signed = self.signed or sign(self.tool, self.arguments)
         return signed[1]

@@ -5,8 +5,8 @@ A file holds a conversation (an object with a list of messages or items, or the 
 single messages and items as JSON lines. A call is a member of `tool_calls`, a block `tool_use`, or an item. Its result is a message of its
 own, a block, an item, or, as Cline writes it, a text `[TOOL for ...] Result:`.
 
-A session is named by the conversation's id, or by the file and its line or place. A history of items that is sent again is read once; the
-ids of messages may be used again. The only result in a user's message is that of the only call without one, by whatever name.
+A session is named by the conversation's id, or by the file and its line or place. A history that is sent again with more
+behind it is read once, and so is one of items; the ids of messages may be used again. The only result in a user's message is that of the only call without one, by whatever name.
 """
 
 import re
@@ -35,7 +35,7 @@ _FAILED: Final = re.compile(rf"The tool execution failed|{_DENIED}|Command.{{0,2
 
 Part = Mapping[str, Any]
 """A message or an item."""
-Conversation = tuple[str, Part, Sequence[Part]]
+Conversation = tuple[str, Part, list[Part]]
 """Its name, the object that holds it, and its messages or items."""
 
 
@@ -47,12 +47,16 @@ def _fits(value: Any) -> bool:
 def _events(values: Values, file: str) -> Iterator[Event]:
     sessions: defaultdict[str, list[tuple[Part, Part]]] = defaultdict(list)
     """The messages and items of each, with the objects that hold them."""
+    latest, before = file, list[Part]()
     # By its place and not its line: a blank line changes no name.
     for place, (_, value) in enumerate(values, 1):
-        for name, held, parts in _conversations(value, file if place == 1 else f"{file}:{place}", file):
-            sessions[name] += [(part, held) for part in parts]
-    for name, own in sessions.items():
-        yield from _session(name, own)
+        for own, held, parts in _conversations(value, file if place == 1 else f"{file}:{place}", file):
+            # Each request to a model has the history again: what begins with all of the one before goes on.
+            known = len(before) if len(parts) > len(before) > 0 and parts[: len(before)] == before else 0
+            latest, before = latest if known else own, parts
+            sessions[latest] += [(part, held) for part in parts[known:]]
+    for name, pairs in sessions.items():
+        yield from _session(name, pairs)
 
 
 def _conversations(value: Any, unnamed: str, file: str) -> Iterator[Conversation]:

@@ -60,18 +60,18 @@ def _claude(values: Values, file: str) -> Iterator[Event]:
 # Gemini CLI
 
 
-def _fits_gemini(value: Any) -> bool:
+def _fits_gemini(value: Any) -> bool | None:
     line = mapping(value)
-    changes = "$set" in line or "$rewindTo" in line
-    return changes or {"sessionId", "projectHash"} <= line.keys() or line.get("type") in ("user", "gemini")
+    sure = line.get("type") == "gemini" or not {"projectHash", "$set", "$rewindTo"}.isdisjoint(line)
+    # What the user and the program say has no sign of its own.
+    return sure or (None if {"id", "type", "content"} <= line.keys() else False)
 
 
 def _gemini(values: Values, file: str) -> Iterator[Event]:
     session, messages = file, dict[tuple[str, Any], Mapping[str, Any]]()
     for number, line in values:
         session = text(line.get("sessionId")) or session
-        several = (*objects(line.get("messages")), *objects(at(line, "$set", "messages")))
-        for place, message in enumerate((line, *several)):
+        for place, message in enumerate((line, *objects(line.get("messages")), *objects(at(line, "$set", "messages")))):
             key = session, text(message.get("id")) or (number, place)
             if message.get("toolCalls") or (message.get("type") == "gemini" and key not in messages):
                 messages[key] = message

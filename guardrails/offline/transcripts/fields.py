@@ -103,10 +103,10 @@ def time_ms(value: Any) -> int | None:
 
 def arguments_of(value: Any) -> Any:
     """
-    Returns the arguments of a call. They are the JSON of a model's text, or the text itself if it is not JSON. No value
-    gives `{}`, and a value that is already read stays.
+    Returns the arguments of a call. They are the JSON of a model's text, or the text itself if it is not JSON. A value
+    that is already read stays, and so does None: they were not kept.
     """
-    return parse_arguments(value)[0] if type(value) is str else {} if value is None else value
+    return parse_arguments(value)[0] if type(value) is str else value
 
 
 def text_of(content: Any) -> str:

@@ -165,9 +165,7 @@ def _key(call: RecordedCall) -> Hashable:
     from others: programs count `call_0`, `call_1`, ... anew in each session, and so do clocks that begin with it.
     """
     own = call.id if call.number is None else (call.session_id, call.run, call.number)
-    if own is None or (call.ts_ms or 0) < _CLOCKS_MS or call.signature is None:
-        return None
-    return own, call.ts_ms, call.signature
+    return None if own is None or (call.ts_ms or 0) < _CLOCKS_MS else (own, call.ts_ms, call.tool, call.signature)
 
 
 def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
@@ -258,15 +256,15 @@ def content_of(parts: Iterable[Path]) -> bytes:
     """
     Returns the content of the *parts* of a file, unpacked if it is packed; `-` is standard input.
     """
-    read = (sys.stdin.buffer.read() if part == Path(STDIN) else part.read_bytes() for part in parts)
-    return b"\n".join(map(_unpacked, read))
+    return b"\n".join(map(_content, parts))
 
 
-def _unpacked(data: bytes) -> bytes:
+def _content(part: Path) -> bytes:
+    data = sys.stdin.buffer.read() if part == Path(STDIN) else part.read_bytes()
     try:
         data = gzip.decompress(data) if data.startswith(_GZIP) else data
-    except (EOFError, zlib.error) as error:
-        raise OSError(f"the packed data is cut off or damaged: {error}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise OSError(0, "the packed data is cut off or damaged", str(part)) from None
     return data.removeprefix(_BOM)
 
 

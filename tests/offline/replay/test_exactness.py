@@ -120,7 +120,7 @@ def test_guards_that_need_what_was_erased_are_named(tmp_path: Path, clock: Any) 
             policy.session("s", records=sink, clock=clock).call("sh", {"c": "rm -r"}, lambda *_: "ok")
         policy = Policy([Careful(), Duplicates()])
         found = exact(path, policy=policy)
-        assert found.not_judged == ({} if kept == "full" else {"careful": "the arguments of 1 calls were not kept"})
+        assert found.not_judged == ({} if kept == "full" else {"careful": "the arguments of 1 call were not kept"})
         assert found.same is (kept == "full")
 
 

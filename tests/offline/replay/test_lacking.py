@@ -42,6 +42,13 @@ def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
     assert judged(policy, calls("a=1 a=2")).not_judged == {"scopes.user": "no transcript says whose a session is"}
 
 
+def test_calls_whose_arguments_are_not_known_are_no_repeats() -> None:
+    made = [RecordedCall("s", "a", None, result="x", is_error=False, ts_ms=n) for n in range(2)]
+    found = judged(Policy([Duplicates(rule="always")]), made)
+    told = {"duplicates": "the arguments of 2 calls are not known: no repeat is seen"}
+    assert (found.total.refused, found.not_judged) == (0, told)
+
+
 @table("guards, told", [([Loops(), Denials()], True), ([Denials(), Duplicates()], False), ([Loops(mode="off")], False)])
 def test_sessions_that_do_not_tell_responses_apart_are_told(calls: Calls, guards: list[Guard], told: bool) -> None:
     found = judged(

@@ -53,7 +53,7 @@ def test_times_are_milliseconds_since_1970(value: Any, expected: int | None) -> 
 
 
 @table(
-    "value, expected", [('{"a": 1}', {"a": 1}), ("", {}), (None, {}), ("{", "{"), ({"a": 1}, {"a": 1}), ("[1]", [1])]
+    "value, expected", [('{"a": 1}', {"a": 1}), ("", {}), (None, None), ("{", "{"), ({"a": 1}, {"a": 1}), ("[1]", [1])]
 )
 def test_arguments_are_what_their_text_says(value: Any, expected: Any) -> None:
     assert fields.arguments_of(value) == expected

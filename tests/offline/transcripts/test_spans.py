@@ -37,9 +37,9 @@ def test_spans_are_calls_in_the_order_of_their_start(read: Any) -> None:
     assert report.broken == [], "other signals are no fault"
 
 
-def test_a_result_that_was_not_captured_is_unknown_and_not_empty(read: Any) -> None:
+def test_what_was_not_captured_is_unknown_and_not_empty(read: Any) -> None:
     calls, _ = read(export(tool(1)))
-    assert [(c.has_result, c.is_error, c.result) for c in calls] == [(True, False, None)]
+    assert [(c.has_result, c.is_error, c.result, c.arguments) for c in calls] == [(True, False, None, None)]
 
 
 @table("time", ["", "x", None, -1, "-5", "9" * 30, 1.5, True, {}])
