@@ -48,11 +48,11 @@ WATCHED = Policy([Watch()])
         (WATCHED, "call: search, expect: nudge, code: watch.search, envelope: {next_action_hint: Be brief.}", None),
         (WATCHED, "call: search", "expected allow; decided nudge watch.search"),
         (WATCHED, "call: search, expect: nudge, code: x.y", "expected nudge x.y; decided nudge watch.search"),
-        (WATCHED, "call: broken, expect: deny, code: watch.error", None),
+        (WATCHED, "call: broken, expect: deny, code: call.error", None),
         (
             WATCHED,
             "call: broken",
-            "expected allow; decided deny watch.error, guard `watch` failed (RuntimeError: no luck)",
+            "expected allow; decided deny call.error, guard `watch` failed (RuntimeError: no luck)",
         ),
         (Policy([Watch()], on_error="allow"), "call: broken", None),
         (Policy([Budget(max_calls=0)]), "call: a", "expected allow; decided deny budget.max_calls"),
