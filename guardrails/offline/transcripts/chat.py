@@ -76,17 +76,13 @@ def _conversations(value: Any, unnamed: str, file: str) -> Iterator[Conversation
         yield name, held, [held] if _is_part(held) else [part for of in _LISTS for part in objects(held.get(of))]
 
 
-def _is_item(part: Any) -> bool:
-    return at(part, "type") in _ITEMS
-
-
 def _is_part(value: Any) -> bool:
     """
     Whether *value* is an item, or a message whose calls would be seen: the SDK of Vercel has calls in `parts`, or in blocks of its own.
     """
     part = mapping(value)
     foreign = any(str(block.get("type")).startswith("tool-") for block in objects(part.get("content")))
-    return _is_item(part) or (part.get("role") in _ROLES and not _SAID.isdisjoint(part) and not foreign)
+    return part.get("type") in _ITEMS or (part.get("role") in _ROLES and not _SAID.isdisjoint(part) and not foreign)
 
 
 def _session(name: str, parts: Sequence[tuple[Part, Part]]) -> Iterator[Event]:
@@ -104,7 +100,7 @@ def _session(name: str, parts: Sequence[tuple[Part, Part]]) -> Iterator[Event]:
         step += held is not holder and held is not part
         if not calls:
             step += bool(results) or spoken in ("system", "developer", "user")
-        elif not _is_item(part):
+        elif part.get("type") not in _ITEMS:
             step, waiting = step + 1, []
         yield from _made(name, part, calls, held, step, waiting)
         said = text_of(before.get("content"))
@@ -133,7 +129,7 @@ def _made(
     for id_, tool, arguments in calls:
         yield Used(name, step, part.get("usage") or held.get("usage") or own, part.get("cost", metrics.get("cost")))
         call = RecordedCall(name, tool, arguments, id=text(id_), model=model)
-        item = _is_item(part)
+        item = part.get("type") in _ITEMS
         waiting.append(Made(call, (item and call.id) or id(call), step, _time(part) or (_time(held) if item else None)))
         yield waiting[-1]
 

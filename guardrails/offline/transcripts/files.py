@@ -48,7 +48,6 @@ _ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json)){1,3}\Z")
 """Of a file's name, that say how it is kept."""
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
-_HEAD: Final = 512
 _CUT: Final = 60
 """Characters of a line that could not be read, or of the first of a file without calls, that a notice shows."""
 
@@ -112,6 +111,7 @@ def calls_of(files: Iterable[Input], report: Report, tell: Callable[[str], objec
     A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
     """
     known: dict[Hashable, RecordedCall] = {}
+    names: dict[tuple[str, str], str] = {}
     read = 0
     for file in files:
         try:
@@ -124,6 +124,9 @@ def calls_of(files: Iterable[Input], report: Report, tell: Callable[[str], objec
             report.note(file.path, report.without[file.path])
         for call in calls:
             call.source = file.folder or call.source
+            # A name that another file has too is another session.
+            if names.setdefault((call.source, call.session_id), file.path) != file.path:
+                call.run = call.run or file.path
         read += len(calls)
         add_once(calls, known)
         if tell is not None:
@@ -141,8 +144,8 @@ def add_once(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall])
     The first file that holds a call keeps it, and the calls of a session that goes on behind copies are of that file's
     session. A fork, which has another name, begins with its first own call. A call without a result gets that of a later file.
     """
-    homes: dict[tuple[str, str], str] = {}
-    """The source of which a session of this file is the continuation."""
+    homes: dict[tuple[str, str], tuple[str, str]] = {}
+    """The source and run of which a session of this file is the continuation."""
     seen = Counter[Hashable]()
     for call in calls:
         own, life = _key(call) or object(), (call.session_id, call.run)
@@ -150,12 +153,12 @@ def add_once(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall])
         seen[own] += 1
         first = known.setdefault(key := (own, seen[own]), call)
         if first is call:
-            call.source = homes.get(life, call.source)
+            call.source, call.run = homes.get(life, (call.source, call.run))
             continue
-        if (first.session_id, first.run) == life:
-            homes.setdefault(life, first.source)
+        if first.session_id == call.session_id:
+            homes.setdefault(life, (first.source, first.run))
         if call.has_result and not first.has_result and first.decision != "deny":
-            place = {name: getattr(first, name) for name in ("session_id", "source", "call_index")}
+            place = {name: getattr(first, name) for name in ("session_id", "source", "run", "call_index")}
             known[key] = replace(call, **place)
 
 
@@ -203,7 +206,7 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     Returns the calls in the content of a *file*. The rest is as `open_calls` has it.
     """
     # Archives, pictures and UTF-16 have zeros at their beginning.
-    values, unread = values_of(b"" if b"\0" in data[:_HEAD] else data)
+    values, unread = values_of(b"" if b"\0" in data[:512] else data)
     calls, looks = list[RecordedCall](), "no calls that can be read in"
     if claimed := format_of([value for _, value in values]):
         form, fits = claimed

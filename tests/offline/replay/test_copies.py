@@ -63,6 +63,14 @@ def test_a_copy_in_any_form_and_number_counts_once(many: int, tmp_path: Path) ->
     assert figures(folder) == figures(folder / "z.jsonl.gz", folder) == alone
 
 
+@table("many", [3, 20])
+def test_a_name_that_another_file_has_is_another_session(many: int, tmp_path: Path) -> None:
+    for number in range(many):
+        (tmp_path / f"{number}.jsonl").write_text('{"session_id": "s", "tool": "t", "arguments": {}, "result": "x"}')
+    total = judge_files([ALWAYS], inputs([tmp_path]))[0].total
+    assert (total.sessions, total.refused) == (many, 0)
+
+
 def test_a_session_that_was_kept_in_the_middle_of_a_call_goes_on_in_the_next_file(tmp_path: Path) -> None:
     for n in (10, 25, 40, 61):
         (tmp_path / f"{n}.jsonl").write_text("\n".join(lines(60)[: 2 * n - 1]))

@@ -121,12 +121,9 @@ def test_times_and_cost_are_taken_where_they_are_written(read: Any) -> None:
 
 
 def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
-    said = [
-        {"role": "user", "content": "hi"},
-        made(("a", "look", "{}"), ("b", "book", "{}")),
-        answer("b", "Error: full"),
-    ]
-    said += [answer("a", "1"), {"role": "assistant", "content": "so"}, made(("a", "look", "{}")), answer("a", "2")]
+    said = [{"role": "user", "content": "hi"}, made(("a", "look", "{}"), ("b", "book", "{}"))]
+    said += [answer("b", "Error: full"), answer("a", "1"), {"role": "assistant", "content": "so"}]
+    said += [made(("a", "look", "{}")), answer("a", "2")]
     calls, report = read("\n".join(map(json.dumps, said)))
     assert [(c.session_id, c.call_index, c.tool, c.turn, c.result) for c in calls] == [
         ("given", 0, "look", 1, "1"),
@@ -143,12 +140,8 @@ def test_each_conversation_of_a_list_is_a_session(read: Any) -> None:
     calls, report = read(
         json.dumps([{"task_id": 7, "messages": one * 2}, {"task_id": 7, "messages": one}, {"messages": one}])
     )
-    assert [(c.session_id, c.call_index, c.turn) for c in calls] == [
-        ("given/0", 0, 1),
-        ("given/0", 1, 2),
-        ("given/1", 0, 1),
-        ("given/2", 0, 1),
-    ]
+    expected = [("given/0", 0, 1), ("given/0", 1, 2), ("given/1", 0, 1), ("given/2", 0, 1)]
+    assert [(c.session_id, c.call_index, c.turn) for c in calls] == expected
     assert report.notices == []
 
 
