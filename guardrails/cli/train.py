@@ -49,4 +49,9 @@ def train(
     with progress(quiet=quiet or as_json) as tell:
         options["progress"] = lambda done: tell and tell(f"{done:,} calls read")
         made = learn(records, output, half_life_days=half_life, master=cluster, **options)
-    show(made.to_dict(), as_json=as_json)
+    document = made.to_dict()
+    if not as_json:
+        compared = {"verdict": made.retries, "corrections": made.corrections}
+        document |= {name: verdict and verdict.reason for name, verdict in compared.items()}
+        document |= {name: f"{document[name]:,.0f}" for name in ("failures", "retries")}
+    show(document, as_json=as_json)

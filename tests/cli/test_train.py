@@ -41,7 +41,7 @@ def test_training_says_what_was_learned_and_writes_the_model(trained: tuple[Resu
     result, path = trained
     assert result.exit_code == 0, result.output
     name = read_model(path).name
-    assert "reason: better by" in " ".join(result.stdout.split())
+    assert "verdict better by" in " ".join(result.stdout.split())
     assert f"model {name}" in " ".join(result.stdout.split())
 
 

@@ -47,14 +47,16 @@ def _fits(value: Any) -> bool:
 def _events(values: Values, file: str) -> Iterator[Event]:
     sessions: defaultdict[str, list[tuple[Part, Part]]] = defaultdict(list)
     """The messages and items of each, with the objects that hold them."""
-    latest, before = file, list[Part]()
+    latest = file
     # By its place and not its line: a blank line changes no name.
     for place, (_, value) in enumerate(values, 1):
-        for own, held, parts in _conversations(value, file if place == 1 else f"{file}:{place}", file):
-            # Each request to a model has the history again: what begins with all of the one before goes on.
-            known = len(before) if len(parts) > len(before) > 0 and parts[: len(before)] == before else 0
-            latest, before = latest if known else own, parts
-            sessions[latest] += [(part, held) for part in parts[known:]]
+        unnamed = file if place == 1 else f"{file}:{place}"
+        for own, held, parts in _conversations(value, unnamed, file):
+            # Each request to a model has the history again: what begins with all of its session, or of the latest, goes on.
+            before = sessions[latest if own == unnamed else own]
+            again = 0 < len(before) < len(parts) and parts[: len(before)] == [part for part, _ in before]
+            latest = latest if again and own == unnamed else own
+            sessions[latest] += [(part, held) for part in parts[len(before) if again else 0 :]]
     for name, pairs in sessions.items():
         yield from _session(name, pairs)
 

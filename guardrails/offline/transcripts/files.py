@@ -47,9 +47,6 @@ _CLOCKS_MS: Final = 946_684_800_000
 _ENDINGS: Final = re.compile(r"(?<=.)(?:\.(?:gz|jsonl|ndjson|json)){1,3}\Z")
 """Of a file's name, that say how it is kept."""
 _GZIP: Final = b"\x1f\x8b"
-_BOM: Final = b"\xef\xbb\xbf"
-_CUT: Final = 60
-"""Characters of a line that could not be read, or of the first of a file without calls, that a notice shows."""
 
 
 class ReaderError(GuardrailsError):
@@ -238,7 +235,7 @@ def _shown(data: bytes, lines: list[int]) -> str:
     How many *lines* of a file there are, with the beginning of the first, for a person.
     """
     first = min(lines)
-    line = data.split(b"\n")[first - 1][:_CUT].decode("utf-8", "replace")
+    line = data.split(b"\n")[first - 1][:60].decode("utf-8", "replace")
     return f"{plural(len(lines), 'line')}, the first is line {first}: {line}"
 
 
@@ -268,7 +265,8 @@ def _content(part: Path) -> bytes:
         data = gzip.decompress(data) if data.startswith(_GZIP) else data
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise OSError(0, "the packed data is cut off or damaged", str(part)) from None
-    return data.removeprefix(_BOM)
+    # Without the mark of UTF-8.
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 @contextmanager

@@ -170,8 +170,9 @@ def test_a_list_of_items_is_one_session(read: Any) -> None:
 def test_a_history_that_is_sent_again_is_read_once(read: Any) -> None:
     items, messages = [[call(i), output(i, i)] for i in "ab"], [[made((i, "t", "{}")), answer(i, i)] for i in "ab"]
     for of, (first, second) in (("input", items), ("messages", messages)):
-        calls, _ = read("\n".join(json.dumps({of: history}) for history in (first, first + second)))
-        assert [(c.session_id, c.result, c.turn) for c in calls] == [("given", "a", 1), ("given", "b", 2)]
+        lines = [(None, first), (None, first + second), ("x", first), ("y", second), ("x", first + second)]
+        calls, _ = read("\n".join(json.dumps({of: history, "session_id": name}) for name, history in lines))
+        assert [(c.result, c.turn) for c in calls if c.session_id in ("given", "x")] == [("a", 1), ("b", 2)] * 2
 
 
 def test_items_as_lines_end_a_response_with_an_output_or_a_message(read: Any) -> None:
