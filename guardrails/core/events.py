@@ -171,7 +171,7 @@ def _count(place: Place, name: str, values: Values) -> None:
     facts = Facts(place.now_ms, holder=place.holder, turn=state.present.number, least=chain.least)
     failed = [guard for guard, enforced, _ in tell(state, chain.on, name, values, facts) if enforced]
     if failed and chain.on_error != "allow" and chain.mode == "enforce":
-        exhaust(state, chain.worded(broken(failed[0], ends=True)))
+        exhaust(state, chain.worded(broken(place.code(failed[0]), ends=True)))
     _end(place, facts)
 
 

@@ -78,7 +78,7 @@ class Found:
         """
         self.errors.append(failure(error, name := place.code(name)))
         if deny:
-            self.denials.append(broken(name) if place.name else place.chain.worded(broken(name)))
+            self.denials.append(place.chain.worded(broken(name)))
 
 
 def failure(error: Exception, name: str) -> tuple[str, str]:

@@ -150,16 +150,16 @@ def first_cause(place: Place, hooks: tuple[Hook, ...], facts: Facts) -> Denial |
     Returns the first cause that one of *hooks* finds, in the words of *place*. A guard that fails ends the session too, unless the
     policy goes on without it.
     """
-    state = place.state
-    mine = state.own.get
+    state, chain, mine = place.state, place.chain, place.state.own.get
     for name, key, _, spent in hooks:
         try:
             cause = spent(state, mine(key), facts)
         except Exception:  # a guard that fails is decided by `on_error`
-            chain = place.chain
-            cause = None if chain.on_error == "allow" or chain.mode != "enforce" else broken(name, ends=True)
-        if cause is not None:
-            return place.says(cause)
+            if chain.on_error != "allow" and chain.mode == "enforce":
+                return chain.worded(broken(place.code(name), ends=True))
+        else:
+            if cause is not None:
+                return place.says(cause)
     return None
 
 

@@ -23,6 +23,7 @@ from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
 from guardrails.core.guards.base import Guard, overrides, respelt
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
+from guardrails.core.refusals import ERROR
 from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.schema import Checked, MapType, MinLen, fit, json_schema, map_type, quoted, suggestion
@@ -265,11 +266,10 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     rules = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
     shared = {}
     for scope, own in sorted(settings["scopes"].items()):
-        ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
+        ours = {at.removeprefix(f"{scope}."): one for at, one in words.items() if at.startswith((f"{scope}.", ERROR))}
         shared[scope] = Chain(own, rules=rules, messages=ours, **modes)
-    if mistakes := unusable(
-        [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
-    ):
+    guards = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
+    if mistakes := unusable(guards):
         raise PolicyError(mistakes)
     return chain, shared
 

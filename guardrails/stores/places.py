@@ -77,8 +77,9 @@ def write_whole(path: str | os.PathLike[str], content: bytes, mode: int = 0o666)
     made = os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
     try:
         with open(made, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            if os.path.lexists(path):
-                os.chmod(made, os.lstat(path).st_mode & 0o777)
+            # The mode of a link says nothing: all may write to it.
+            if os.path.isfile(path) and not os.path.islink(path):
+                os.chmod(made, os.stat(path).st_mode & 0o777)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

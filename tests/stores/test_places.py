@@ -13,7 +13,7 @@ from guardrails.hooks.options import Options as HookOptions
 from guardrails.hooks.respond import respond
 from guardrails.mcp.command import options_of
 from guardrails.mcp.proxy import Shared
-from guardrails.stores.places import shown_place, store_at, whole_place
+from guardrails.stores.places import shown_place, store_at, whole_place, write_whole
 from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.redis_server import Server, needed
@@ -67,3 +67,21 @@ def test_a_hook_and_a_proxy_keep_their_sessions_in_a_server_if_their_store_is_a_
             assert [one.key for one in store.entries("s1")] == ["s1"]
     finally:
         server.remove()
+
+
+@table(
+    ("there", "mode"),
+    [("a file", 0o640), ("a link", 0o600), ("a dead link", 0o600), ("nothing", 0o600)],
+)
+def test_a_file_that_is_put_in_the_place_of_another_has_its_mode(there: str, mode: int, tmp_path: Path) -> None:
+    place, other = tmp_path / there, tmp_path / f"behind {there}"
+    if there == "a file":
+        place.touch()
+        place.chmod(0o640)
+    elif there != "nothing":
+        place.symlink_to(other)
+    if there == "a link":
+        other.write_text("other")
+    write_whole(place, b"new", 0o600)
+    assert (place.read_text(), place.lstat().st_mode & 0o777) == ("new", mode)
+    assert not other.exists() or other.read_text() == "other"

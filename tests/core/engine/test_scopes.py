@@ -262,6 +262,20 @@ def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> No
     assert codes == [None, None, "user.careful.limit"]
 
 
+@table("where", ["check", "spent"])
+def test_a_guard_of_a_scope_that_fails_has_the_code_and_the_words_of_any_that_fails(
+    make: Callable[..., Session], where: str
+) -> None:
+    def fails(self: Any, *_: Any) -> Any:
+        raise RuntimeError("broken")
+
+    broken: Any = guard(type("Broken", (Guard,), {"__annotations__": {}, where: fails, "edges": lambda *_: []}))
+    session = make(shared(broken(), messages={"call.error": {"message": "$guard broke."}}), where)
+    envelope = session.call("t", {}, ok)
+    assert (envelope.code or session.exhausted) == "call.error"
+    assert (envelope.message or session.ledger.limit_message) == "user.broken broke."
+
+
 def test_own_objections_stand_before_those_of_scopes(make: Callable[..., Session]) -> None:
     policy = shared(Budget(max_calls=1), own=(Duplicates(window=5), Budget(max_calls=1)))
     session = make(policy, "s1")
