@@ -144,8 +144,10 @@ def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tup
             running.append(process)
             if before is not None:
                 before.close()
-        for process in running:
-            code = process.wait(max(0, deadline - time.monotonic()))
+        while running:
+            code = running[0].wait(max(0, deadline - time.monotonic()))
+            # At once: later on its number may be another's.
+            left = _end(running.pop(0).pid) or left
     except subprocess.TimeoutExpired:
         code = None
     finally:

@@ -67,12 +67,7 @@ _GIT: Final = ("git", "config", "--global", "--null", "--get-regexp", r"^(user\.
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _TMP: Final = "/tmp"  # noqa: S108  the sandbox's own
-_LIMITED: Final = (
-    "/bin/sh",
-    "-c",
-    '{ ulimit -c 0; ulimit -d 4194304; ulimit -f 8388608; ulimit -t 3600; } 2>/dev/null; exec "$@"',
-    "sh",
-)
+_LIMITED: Final = '{ ulimit -c 0; ulimit -d 4194304; ulimit -f 8388608; ulimit -t 3600; } 2>/dev/null; exec "$@"'
 """The start of each program in it: it may have 4 GiB of memory, files of 4 GiB and an hour of CPU time."""
 
 
@@ -94,7 +89,7 @@ class Sandbox:
     ) -> None:
         self._workspace, self._network, self._read_only = workspace, network, read_only
         if environment is None:
-            environment = {"PATH": os.defpath, **listed(os.environ, network=network), **_author()}
+            environment = {"PATH": os.defpath, **listed(os.environ, network=network), **_author(workspace)}
         given = environment.get("PATH", os.defpath).split(os.pathsep)
         search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
         self.environment = {**environment, "PATH": os.pathsep.join(search)}
@@ -110,25 +105,28 @@ class Sandbox:
         if os.geteuid() == 0:
             # Other owners cannot be given there, and as root tar would fail by that.
             environment.setdefault("TAR_OPTIONS", "--no-same-owner")
-        chdir = ("--chdir", os.path.realpath(folder))
-        return Started((bubblewrap(), *self._options(git=git), *chdir, "--", *_LIMITED, *words), environment, "/")
-
-    def _options(self, *, git: bool) -> Iterator[str]:
         workspace = _workspace_of(self._workspace)
+        program = ("--chdir", os.path.realpath(folder), "--", "/bin/sh", "-c", _LIMITED, "sh", *words)
+        return Started((bubblewrap(workspace), *self._options(workspace, git=git), *program), environment, "/")
+
+    def _options(self, workspace: str, *, git: bool) -> Iterator[str]:
         yield from _BASE
         yield from ("--share-net",) if self._network else ()
         for path in filter(os.path.isdir, SYSTEM):
             yield from ("--ro-bind", path, path)
         yield from ("--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs", _TMP)
-        yield from ("--symlink", _TMP, "/var/tmp", "--tmpfs", _home())  # noqa: S108
+        yield from ("--perms", "1777", "--tmpfs", "/var/tmp", "--tmpfs", _home())  # noqa: S108
         for path in ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
             # They belong to root, who needs no further right to write them.
             yield from ("--ro-bind-try", path, path)
         for path in _hidden():
             yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
         given = [*self.readable, *(("/etc/resolv.conf",) if self._network else ())]
-        for path in dict.fromkeys([*map(os.path.realpath, given), *given]):
-            if not any(inside(path, one) for one in SYSTEM):
+        seen = [*SYSTEM]
+        for path in (*map(os.path.realpath, given), *given):
+            # Nothing can be mounted on a link, and one in a folder that is shown leads to what is shown by now.
+            if not any(inside(path, one) for one in seen):
+                seen.append(path)
                 yield from ("--ro-bind-try", path, path)
         yield from ("--ro-bind" if self._read_only else "--bind", workspace, workspace)
         yield from () if self._read_only else _protected(workspace, git=git)
@@ -139,17 +137,27 @@ class Sandbox:
 # What there is of it
 
 
-def bubblewrap() -> str:
+def bubblewrap(workspace: str = ".") -> str:
     """
     Returns the path of `bwrap`, which ran a command here. Raises SandboxUnavailable with what blocked it.
+
+    One in the *workspace* is none: a program may have written it, and it would run outside of the sandbox.
     """
     if not sys.platform.startswith("linux"):
         system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
         raise _unavailable(f"it needs Linux, and this is {system}")
-    path = shutil.which("bwrap")
+    path = shutil.which("bwrap", path=_search(workspace))
     if path is None:
         raise _unavailable("the program is not installed (package bubblewrap)")
     return _tried(path)
+
+
+def _search(workspace: str) -> str:
+    """
+    Returns the PATH for programs that run outside of the sandbox: without the folders of the *workspace*.
+    """
+    own, search = os.path.realpath(workspace), os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(one for one in search if os.path.isabs(one) and not inside(os.path.realpath(one), own))
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:
@@ -196,9 +204,7 @@ def _workspace_of(given: str) -> str:
     held += [f"holds {part!r}, a part of the system" for part in parts if inside(os.path.realpath(part), folder)]
     held += [f"lies in {part!r}" for part in _KERNEL if inside(folder, part) and not inside(folder, "/dev/shm")]  # noqa: S108
     if held:
-        raise SandboxUnavailable(
-            f"{given!r} is or {held[0]}: name a folder of your own, which holds no more than the work"
-        )
+        raise SandboxUnavailable(f"{given!r} {held[0]}: name a folder that holds no more than the work")
     return folder
 
 
@@ -222,9 +228,9 @@ def _protected(workspace: str, *, git: bool) -> Iterator[str]:
     of git, and this library with its Python.
     """
     folder = f"{workspace}/.git"
-    if os.path.isdir(folder) and not os.path.islink(folder):
-        # A mount cannot be moved away, so that no other folder takes its place.
-        yield from ("--bind" if git else "--ro-bind", folder, folder)
+    if os.path.exists(folder) and not os.path.islink(folder):
+        # A mount cannot be moved away, so that no other folder takes its place. A file names the folder.
+        yield from ("--bind" if git and os.path.isdir(folder) else "--ro-bind", folder, folder)
         with suppress(OSError):
             os.mkdir(f"{folder}/hooks")
         for path in (f"{folder}/config", f"{folder}/hooks") if git else ():
@@ -294,19 +300,18 @@ def _shown(workspace: str, search: Sequence[str], environment: Mapping[str, str]
         prefix, name = os.path.split(folder)
         whole = name in ("bin", "sbin", "shims") and any(os.path.isdir(f"{prefix}/{one}") for one in ("lib", "lib64"))
         yield prefix if whole and may_be_shown(prefix) else folder
-    for path in (one for name, text in environment.items() if name != "PATH" for one in text.split(os.pathsep)):
-        # Beside a file stand those that it names, as certificates do.
-        folder = os.path.dirname(path)
-        yield folder if os.path.isfile(path) and may_be_shown(folder) else path
+    # Of a file nothing but itself: beside the certificate of an authority lies its key.
+    yield from (one for name, text in environment.items() if name != "PATH" for one in text.split(os.pathsep))
 
 
-def _author() -> dict[str, str]:
+def _author(workspace: str) -> dict[str, str]:
     """
     Returns variables that tell git who commits, and which folders of others it may use. A sandbox shows only this part
     of a person's git settings: there may be keys in the others.
     """
     try:
-        answer = subprocess.run(_GIT, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
+        around = {**os.environ, "PATH": _search(workspace)}
+        answer = subprocess.run(_GIT, env=around, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return {}
     pairs = [one.partition("\n") for one in answer.stdout.decode(errors="replace").split("\0") if one]

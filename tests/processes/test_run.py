@@ -1,8 +1,12 @@
 """
-The output of a command is bounded, and exact until it must be cut.
+The output of a command is bounded, and exact until it must be cut; each program ends with all that it started.
 """
 
-from guardrails.processes.run import Bounded
+import os
+
+import pytest
+
+from guardrails.processes.run import Bounded, Started, run
 from tests.tables import table
 
 
@@ -21,3 +25,10 @@ def test_bounded_output_is_exact_until_it_must_be_cut(sizes: list[int]) -> None:
         assert text.endswith(all_[-50:].decode())
         assert f"{len(all_) - 100:,} bytes left out" in text
     assert len(bounded.kept) <= 100
+
+
+@pytest.mark.system
+def test_what_a_program_leaves_behind_ends_with_it_and_not_with_those_that_read_of_it() -> None:
+    stages = [["sh", "-c", "sleep 60 & echo x"], ["cat"]]
+    ended = run([(";", stages)], lambda words, at: Started(tuple(words), os.environ, at), "/", timeout=20, limit=100)
+    assert (ended.output, ended.exit_code, ended.left_behind) == ("x\n", 0, True)

@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 from pathlib import Path
@@ -134,6 +135,33 @@ def test_no_key_of_a_home_no_process_and_no_variable_is_seen(place: Place, monke
 
 
 @pytest.mark.system
+def test_of_a_file_that_a_variable_names_nothing_beside_it_is_shown(place: Place) -> None:
+    folder = place.home / "authority"
+    folder.mkdir()
+    for name in ("root.pem", "root-key.pem"):
+        (folder / name).write_text("planted")
+    said = place.said("say(os.listdir(told))", told=str(folder), shown=folder / "root.pem")
+    assert said == ["root.pem"]
+
+
+@pytest.mark.system
+def test_a_variable_may_name_a_link_in_a_folder_that_is_shown(place: Place) -> None:
+    link = place.home / ".jenv" / "versions" / "17"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(place.outside)
+    assert place.said("say(os.listdir(told))", told=str(link), shown=link) == ["secret"]
+
+
+@pytest.mark.system
+def test_a_workspace_may_lie_in_either_folder_of_temporary_files(place: Place) -> None:
+    for folder in ("/tmp", "/var/tmp"):
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            place.workspace = Path(made)
+            assert place.start(["touch", "made", "/tmp/a", "/var/tmp/a"]).exit_code == 0
+            assert [path.name for path in Path(made).iterdir()] == ["made"]
+
+
+@pytest.mark.system
 def test_only_an_allowed_network_is_reached(place: Place) -> None:
     code = "say(failed(socket.create_connection, ('127.0.0.1', told), 2))"
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -168,6 +196,24 @@ say([
     )
     assert None not in said[:-1]
     assert said[-1] is None
+
+
+@pytest.mark.system
+def test_no_program_of_the_workspace_runs_outside(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(place.workspace), *path]))
+    for name in ("bwrap", "git"):
+        (place.workspace / name).write_text(f"#!/bin/sh\ntouch {place.outside}/$$\n")
+        (place.workspace / name).chmod(0o755)
+    Sandbox(str(place.workspace)).started(["true"], str(place.workspace))
+    assert place.start(["echo", "x"]).output == "x\n"
+    assert [path.name for path in place.outside.iterdir()] == ["secret"]
+
+
+@pytest.mark.system
+def test_a_file_that_names_the_folder_of_git_stays_as_it_is(place: Place) -> None:
+    (place.workspace / ".git").write_text("gitdir: elsewhere\n")
+    assert place.said("say([failed(open, '.git', 'w'), failed(os.rename, '.git', 'old')])") == ["OSError", "OSError"]
 
 
 @pytest.mark.system

@@ -101,8 +101,7 @@ class Shell(ToolSet):
             environment = harmless(os.environ) if self._environment is None else self._environment
             # It says what cannot be found as a shell says it, and is the program from then on.
             return Started(("/bin/sh", "-c", 'exec "$@"', "sh", *words), environment, folder)
-        text = words[2] if words[0] == self._bash else words[0]
-        writes_git = not self._git.isdisjoint(re.split(r"[^\w.-]+", text))
+        writes_git = not self._git.isdisjoint(re.split(r"[^\w.-]+", " ".join(words)))
         return self._confined.started(words, folder, git=writes_git)
 
     @cached_property

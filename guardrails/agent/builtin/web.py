@@ -151,8 +151,8 @@ class Web(ToolSet):
 
 class _Network:
     """
-    The network of a client: it connects to the very addresses that were judged, whatever a name means later, and reads
-    until the *deadline*; a server that sends a byte now and then passes every timeout of a socket.
+    The network of a client: it connects to the very addresses that were judged, whatever a name means later, and connects
+    and reads until the *deadline*; a server that sends a byte now and then passes every timeout of a socket.
     """
 
     def __init__(self, backend: Any, allow: Collection[str] | None, deadline: float) -> None:
@@ -163,18 +163,22 @@ class _Network:
         for address in others:
             # The next one may take it.
             with suppress(Exception):
-                share = (timeout or 0) / (1 + len(others))
+                share = self._left() / (1 + len(others))
                 return _Network(self._backend.connect_tcp(address, port, share, **options), None, self._deadline)
-        return _Network(self._backend.connect_tcp(last, port, timeout, **options), None, self._deadline)
+        return _Network(self._backend.connect_tcp(last, port, self._left(), **options), None, self._deadline)
 
-    def start_tls(self, *given: Any, **options: Any) -> "_Network":
-        return _Network(self._backend.start_tls(*given, **options), None, self._deadline)
+    def start_tls(self, **options: Any) -> "_Network":
+        options["timeout"] = self._left()
+        return _Network(self._backend.start_tls(**options), None, self._deadline)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return bytes(self._backend.read(max_bytes, self._left()))
+
+    def _left(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        return bytes(self._backend.read(max_bytes, left))
+        return left
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
@@ -228,11 +232,10 @@ def is_public(address: Any) -> bool:
 
 def _read(answer: "httpx2.Response") -> Page:
     if not answer.is_success:
-        wait = wait_ms(answer.headers.get("retry-after", ""))
-        fields: dict[str, Any] = {} if wait is None else {"retry_after_ms": wait}
-        reason, status = f"`{answer.url.host}` answered {answer.status_code}", answer.status_code
-        raise ToolFailure(kind_of(status) or "other", reason, http_status=status, **fields)
-    if answer.headers.get("content-encoding", "identity").lower() not in _PACKINGS:
+        wait, status = wait_ms(answer.headers.get("retry-after", "")), answer.status_code
+        reason = f"`{answer.url.host}` answered {status}"
+        raise ToolFailure(kind_of(status) or "other", reason, http_status=status, retry_after_ms=wait)
+    if (answer.headers.get("content-encoding") or "identity").lower() not in _PACKINGS:
         raise ToolFailure("other", "the answer is packed in a way that was not asked for", retryable=False)
     body = b""
     for data in answer.iter_bytes():

@@ -169,6 +169,7 @@ FLOOD = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         (page("é".encode("latin-1"), kind="text/plain; charset=latin-1"), "é"),
         (page('<meta charset="sjis">日'.encode("sjis"), kind="text/html"), "日"),
         *((page(STRANGE, kind=f"text/plain; charset={charset}"), "text ") for charset in CHARSETS),
+        (page(b"plain", "Content-Encoding:"), "plain"),
         (page(b"\x89PNG", kind="image/png"), "validation"),
         (page(b"a\0b"), "validation"),
         *(
@@ -352,6 +353,19 @@ def test_what_never_ends_is_given_up_in_time(server: Server, answer: Answer, exp
     started = time.monotonic()
     assert fetch(server.url("/"), timeout=limit).error_type == expected
     assert time.monotonic() - started < limit + 5
+
+
+def test_all_steps_share_one_time_limit(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+
+        def answer(connection: socket.socket, closing: threading.Event) -> None:
+            closing.wait(1.2)
+            connection.sendall(to(f"https://127.0.0.1:{silent.getsockname()[1]}/"))
+
+        server.pages["/"] = answer
+        started = time.monotonic()
+        assert fetch(server.url("/"), timeout=1.5).error_type == "timeout"
+        assert time.monotonic() - started < 2.4
 
 
 @table(

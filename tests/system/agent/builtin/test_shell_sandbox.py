@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope
+from guardrails import Envelope, Policy
+from guardrails import Shell as Guard
 from guardrails.agent.builtin import Root, Shell, builtin_tools
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes.sandbox import bubblewrap
@@ -96,10 +97,24 @@ def test_git_itself_writes_its_folder_and_no_other_command_does(works: None, tmp
         assert run(tmp_path, command, git=git).error_type == (None if ends_well else "exec_nonzero"), command
 
 
+def test_under_an_allow_list_programs_run_in_it_and_git_writes_its_folder(works: None, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("echo said")
+    bash, tools = shutil.which("bash"), builtin_tools(tmp_path)
+    policy = Policy([Guard(allow=("git *", "ls *", "touch *", f"{bash} *"))], tools=tools.tools)
+    with policy.session("s") as session:
+        for command, kind, output in (
+            (f"{bash} script", None, "said\n"),
+            ("git init -q . && ls -A | git hash-object -w --stdin", None, ""),
+            ("touch .git/made", "exec_nonzero", ""),
+        ):
+            said = session.call("exec_shell", {"command": command}, tools.execute)
+            assert (said.error_type, output in said.value["output"]) == (kind, True), said
+
+
 def test_without_one_commands_are_refused_unless_none_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name, **_: None)
     said = builtin_tools(tmp_path).execute("exec_shell", {"command": "touch made"})
     assert (said.status, said.code) == ("denied", "sandbox.unavailable")
     assert not (tmp_path / "made").exists()
