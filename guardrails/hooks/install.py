@@ -30,7 +30,6 @@ Exit code 0: done; 1: something was found; 2: it cannot be done.
 import json
 import os
 import shlex
-import stat
 import subprocess
 import sys
 
@@ -308,7 +307,9 @@ def install(path: Path, wanted: Mapping[str, Any]) -> None:
     """
     settings = read(path)
     if path.exists() and not entries(settings):
-        write_whole(_backup(path), path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+        # An older copy may be readable by all.
+        _backup(path).unlink(missing_ok=True)
+        write_whole(_backup(path), path.read_bytes(), 0o600)
     _write(path, with_ours(settings, wanted))
 
 
@@ -318,11 +319,11 @@ def uninstall(path: Path) -> None:
     `install` does.
     """
     settings, backup = read(path), _backup(path)
-    before = read(backup)
-    if with_ours(before, entries(settings)) != settings:
+    if with_ours(read(backup), entries(settings)) != settings:
         _write(path, without(settings))
     elif backup.exists():
-        backup.replace(path.resolve())
+        write_whole(path.resolve(), backup.read_bytes())
+        backup.unlink()
     else:
         path.unlink()
 
@@ -333,11 +334,11 @@ def _is_ours(group: object) -> bool:
 
 
 def _backup(path: Path) -> Path:
-    real = path.resolve()
-    return real.with_name(f"{real.name}{BACKUP}")
+    return Path(f"{path.resolve()}{BACKUP}")
 
 
 def _write(path: Path, settings: Settings) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     # One's own settings may be a link, whose file changes.
-    write_whole(path.resolve(), f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode(), 0o600)
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode(), 0o600)

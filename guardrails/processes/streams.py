@@ -43,4 +43,6 @@ def _quiet(stream: Any) -> Any:
     stream.flush()
     raw = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
     # What the encoding cannot say is escaped.
-    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)
+    return io.TextIOWrapper(
+        raw, stream.encoding, "backslashreplace", None, stream.line_buffering | stream.write_through
+    )

@@ -122,8 +122,10 @@ def test_settings_that_a_person_changed_in_between_stay(tmp_path: Path) -> None:
     uninstall(path)
     assert read(path) == {"a": 1, "mine": 2}
     assert path.with_name(f"settings.json{BACKUP}").read_text() == '{"a": 1}'
+    path.with_name(f"settings.json{BACKUP}").chmod(0o644)
     install(path, WANTED)
     assert json.loads(path.with_name(f"settings.json{BACKUP}").read_text()) == {"a": 1, "mine": 2}
+    assert stat.S_IMODE(path.with_name(f"settings.json{BACKUP}").stat().st_mode) == 0o600
 
 
 @pytest.mark.skipif(os.name == "nt", reason="of POSIX")
@@ -131,13 +133,24 @@ def test_mode_and_links_of_ones_own_settings_are_kept(tmp_path: Path) -> None:
     target, link = tmp_path / "dotfiles" / "claude.json", tmp_path / "settings.json"
     target.parent.mkdir()
     target.write_text("{}")
-    target.chmod(0o640)
+    target.chmod(0o664)
     link.symlink_to(target)
     install(link, WANTED)
-    assert [stat.S_IMODE(one.stat().st_mode) for one in target.parent.iterdir()] == [0o640, 0o640]
+    assert {one.name: stat.S_IMODE(one.stat().st_mode) for one in target.parent.iterdir()} == {
+        target.name: 0o664,
+        f"{target.name}{BACKUP}": 0o600,
+    }
     uninstall(link)
     assert link.is_symlink()
     assert [one.read_text() for one in target.parent.iterdir()] == ["{}"]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o664
+
+
+def test_a_link_to_what_is_not_there_yet_leads_to_new_settings(tmp_path: Path) -> None:
+    link = tmp_path / "settings.json"
+    link.symlink_to(tmp_path / "dotfiles" / "claude.json")
+    install(link, WANTED)
+    assert entries(read(tmp_path / "dotfiles" / "claude.json")) == WANTED
 
 
 @table("linked", [".claude", ".claude/settings.json"])
