@@ -88,11 +88,12 @@ class Sandbox:
         read_only: bool = False,
     ) -> None:
         self._workspace, self._network, self._read_only = workspace, network, read_only
+        author = _author(workspace) if environment is None else {}
         if environment is None:
-            environment = {"PATH": os.defpath, **listed(os.environ, network=network), **_author(workspace)}
+            environment = {"PATH": os.defpath, **listed(os.environ, network=network)}
         given = environment.get("PATH", os.defpath).split(os.pathsep)
         search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
-        self.environment = {**environment, "PATH": os.pathsep.join(search)}
+        self.environment = {**environment, **author, "PATH": os.pathsep.join(search)}
         self.readable = tuple(dict.fromkeys(filter(may_be_shown, _shown(workspace, search, environment))))
         """Folders and files that they may read, beside those of the system."""
 

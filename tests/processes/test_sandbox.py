@@ -310,7 +310,11 @@ def test_who_commits_is_shown_and_no_key(home: Path) -> None:
     told = {"user.name": 'Jos\xe9 "Pepe"; #1', "url.https://key@host/.insteadOf": "https://h/", "safe.directory": "~/x"}
     for key, value in told.items():
         git(home, "config", "--global", key, value)
-    environment = Sandbox("/workspace").environment
+    # A folder that git may use is not shown for that.
+    folders(home, "x")
+    confined = Sandbox("/workspace")
+    assert f"{home}/x" not in confined.readable
+    environment = confined.environment
     found = {environment[f"GIT_CONFIG_KEY_{n}"]: environment[f"GIT_CONFIG_VALUE_{n}"] for n in range(2)}
     assert found == {"user.name": 'Jos\xe9 "Pepe"; #1', "safe.directory": f"{home}/x"}
     assert environment["GIT_CONFIG_COUNT"] == "2"
