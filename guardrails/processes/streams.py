@@ -16,10 +16,9 @@ class _Pipe(io.FileIO):
     """
 
     def write(self, data: Any) -> int:
-        try:
+        with suppress(BrokenPipeError):
             return super().write(data)
-        except BrokenPipeError:
-            return memoryview(data).nbytes
+        return memoryview(data).nbytes
 
 
 def leave_quietly() -> None:
@@ -42,7 +41,6 @@ def _quiet(stream: Any) -> Any:
         return stream
     stream.flush()
     raw = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
+    lines = stream.line_buffering or stream.write_through
     # What the encoding cannot say is escaped.
-    return io.TextIOWrapper(
-        raw, stream.encoding, "backslashreplace", None, stream.line_buffering | stream.write_through
-    )
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=lines)
