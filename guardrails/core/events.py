@@ -16,7 +16,7 @@ from guardrails.core.guards import LIMITING
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE
-from guardrails.core.refusals import ERROR, broken, finish
+from guardrails.core.refusals import broken, finish
 from guardrails.core.scopes import Place, first_cause, move_in
 from guardrails.core.state import (
     ADMISSION_MS,
@@ -300,7 +300,7 @@ def _policy(at: Moment, values: Values, now_ms: int) -> None:
 
 def _reopen(own: Place) -> None:
     state = own.state
-    if state.exhausted is None or state.closed or not state.exhausted[0].startswith((f"{LIMITING.name}.", ERROR)):
+    if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{LIMITING.name}."):
         return
     state.exhausted = None
     _end(own, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=own.chain.least))

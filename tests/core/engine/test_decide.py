@@ -253,8 +253,11 @@ def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_o
         type("Broken", (Guard,), {"__annotations__": {}, "events": ("request", "charge"), where: fails})
     )
     session = make(clock, broken(mode=mode), Budget(max_calls=9), on_error=on_error)
+    under_way = session.decide("t", {})
     session.request()
     session.charge(model="m", usage={"prompt_tokens": 1})
+    # A call that comes back lifts limits, and no failure.
+    session.ledger.release(under_way)
     ends = (on_error, mode) == ("deny", "enforce")
     assert session.exhausted == ("call.error" if ends else None)
     assert [session.call("t", {"n": n}, ok).ok for n in range(2)] == ([False] * 2 if ends else [True] * 2)
