@@ -222,7 +222,7 @@ class Conversations:
         try:
             head, *items = (json.loads(text) for (text,) in rows)
             return Conversation(self, id, head, items)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise ConversationError(f"the conversation `{id}` in `{self.path}` is damaged: {error}") from error
 
     def listed(self) -> list[Summary]:

@@ -108,7 +108,7 @@ class Sandbox:
             environment.setdefault("TAR_OPTIONS", "--no-same-owner")
         workspace = _workspace_of(self._workspace)
         program = ("--chdir", os.path.realpath(folder), "--", "/bin/sh", "-c", _LIMITED, "sh", *words)
-        return Started((bubblewrap(workspace), *self._options(workspace, git=git), *program), environment, "/")
+        return Started((bubblewrap(_search(workspace)), *self._options(workspace, git=git), *program), environment, "/")
 
     def _options(self, workspace: str, *, git: bool) -> Iterator[str]:
         yield from _BASE
@@ -138,16 +138,15 @@ class Sandbox:
 # What there is of it
 
 
-def bubblewrap(workspace: str = ".") -> str:
+def bubblewrap(search: str | None = None) -> str:
     """
-    Returns the path of `bwrap`, which ran a command here. Raises SandboxUnavailable with what blocked it.
-
-    One in the *workspace* is none: a program may have written it, and it would run outside of the sandbox.
+    Returns the path of `bwrap`, which ran a command here; it is looked for in the folders *search*, None: in the PATH.
+    Raises SandboxUnavailable with what blocked it.
     """
     if not sys.platform.startswith("linux"):
         system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
         raise _unavailable(f"it needs Linux, and this is {system}")
-    path = shutil.which("bwrap", path=_search(workspace))
+    path = shutil.which("bwrap", path=search)
     if path is None:
         raise _unavailable("the program is not installed (package bubblewrap)")
     return _tried(path)
@@ -155,7 +154,8 @@ def bubblewrap(workspace: str = ".") -> str:
 
 def _search(workspace: str) -> str:
     """
-    Returns the PATH for programs that run outside of the sandbox: without the folders of the *workspace*.
+    Returns the PATH for programs that run outside of the sandbox: without the folders of the *workspace*, where a
+    command may have written one.
     """
     own, search = os.path.realpath(workspace), os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(one for one in search if os.path.isabs(one) and not inside(os.path.realpath(one), own))

@@ -284,7 +284,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_a_reason(tmp_path: Path, wha
         Conversations(path)
 
 
-@table("damage", ["SET item = 'torn' WHERE n = 1", "SET item = '{}' WHERE n = 0"])
+@table("damage", ["SET item = 'torn' WHERE n = 1", "SET item = '{}' WHERE n = 0", "SET item = '[]' WHERE n = 0"])
 def test_what_is_damaged_is_named(path: Path, damage: str) -> None:
     with Conversations(path) as kept:
         kept.start("s", messages=[USER], settings={"model": "m"})

@@ -23,9 +23,7 @@ MAX_TEXT_BYTES: Final = 65_536
 MAX_NOTES: Final = 10_000
 MAX_SHOWN_BYTES: Final = 49_152
 _BUSY_S: Final = 5.0
-_TABLE: Final = (
-    "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, changed_ms INTEGER NOT NULL)"
-)
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, changed_ms INT NOT NULL)"
 _FOUND: Final = """
 SELECT key, text, changed_ms FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))
 ORDER BY changed_ms DESC, key
