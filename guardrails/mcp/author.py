@@ -20,7 +20,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments
-from guardrails.session.steps import is_async
+from guardrails.session.steps import in_thread, is_async
 from guardrails.stores import Store
 
 from .guarding import Asks, Guarding, run_of, scope_of
@@ -119,8 +119,8 @@ class AnsweringTools:
                 if isinstance(fitted, Envelope):
                     return fitted
                 called = partial(function, **fitted, **passed)
-                # As the SDKs run them: one that is synchronous holds up nobody.
-                made = await (called() if is_async(function) else asyncio.to_thread(called))
+                # One that is synchronous holds up nobody: not the loop, no other that wants a thread, nor the end of the process.
+                made = await (called() if is_async(function) else asyncio.wrap_future(in_thread(called)))
                 if isinstance(made, InputRequiredResult):
                     raise Asks(made)
                 return made

@@ -104,11 +104,11 @@ class Guarding:
 
     def hear(self, listed: Iterable[Listed], held: Mapping[str, str] = MappingProxyType({})) -> None:
         """
-        Know the tools that a server *listed*; *held* says why some are held, by their names.
+        Know the tools that a server *listed*, the first of one name; *held* says why some are held, by their names, listed or not.
         """
-        for one in listed:
-            name, schema = one["name"], one.get("inputSchema")
-            spec = foreign_arguments(name, schema, ServerArguments) if schema else None
+        named = {name: {"name": name} for name in held} | {one["name"]: one for one in [*listed][::-1]}
+        for name, one in named.items():
+            spec = foreign_arguments(name, one["inputSchema"], ServerArguments) if one.get("inputSchema") else None
             hints = from_annotations(mapping(one.get("annotations")))
             self._tools[name] = Tool(name=name, parameters=spec, held=held.get(name, ""), **hints), one
 
@@ -120,9 +120,13 @@ class Guarding:
 
     async def known(self, name: str, listing: Listing) -> tuple[Tool, Listed | None]:
         """
-        Returns the tool *name* as it is declared and as it is listed; *listing* is asked once for an unknown one.
+        Returns the tool *name* as it is declared and as it is listed; *listing* is asked once for an unknown one, and each
+        time for one that is held: somebody may have allowed it.
         """
-        if name not in self._tools:
+        known = self._tools.get(name)
+        if name not in self._tools or (known is not None and known[0].held):
+            # What is held is so whatever its server lists.
+            self.hear(())
             # Hints are not worth a call: whether the tool is there, its server says.
             with suppress(Exception):
                 self.hear(await listing())

@@ -6,6 +6,7 @@ of a stateless revision.
 import argparse
 import asyncio
 import json
+import re
 import socket
 import sys
 
@@ -14,7 +15,6 @@ from functools import lru_cache, partial
 from itertools import compress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from guardrails.core.values.errors import PolicyError, needs
@@ -52,6 +52,8 @@ MAX_BODY: Final = 4 * 1024 * 1024
 MAX_CONNECTIONS: Final = 100
 MAX_SESSIONS: Final = 1_000
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_NEAR: Final = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+"""The origins of pages of this machine."""
 ONCE: Final = ("authorization", "content-length", "host", "mcp-session-id", "origin")
 """Headers that say whose a request is, where it ends, and who sent it: there is one of each."""
 LEEWAY_S: Final = 10
@@ -96,7 +98,7 @@ class Gate:
         self._guards = lru_cache(MAX_SESSIONS)(partial(Guards, self._shared))
         self._options, self.group = options, anyio.create_task_group()
         self._sessions: dict[str, Session] = {}
-        allowed = {one.strip() for one in options.allow_host.split(",")} - {""}
+        allowed = {one.strip().lower() for one in options.allow_host.split(",")} - {""}
         self._hosts = {*LOOPBACK, options.listen[0], *allowed}
         self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
 
@@ -116,10 +118,8 @@ class Gate:
         twice = [name for name in (*ONCE, *filter(None, self._names)) if len(headers.getlist(name)) > 1]
         if twice or ("content-length" in headers and "transfer-encoding" in headers):
             return Response(f"said twice: {', '.join(twice) or 'the length'}", 400)
-        host, origin = urlsplit(f"//{headers.get('host', '')}").hostname, headers.get("origin")
-        whole = urlsplit(origin or "")
-        near = whole.scheme in ("http", "https") and whole.hostname in LOOPBACK
-        if host not in self._hosts or not (origin is None or near or origin in self._origins):
+        host, origin = re.sub(r":\d+$", "", headers.get("host", "")).strip("[]").lower(), headers.get("origin")
+        if host not in self._hosts or not (origin is None or _NEAR.fullmatch(origin) or origin in self._origins):
             return Response("this is no address for that client", 403)
         if method != "OPTIONS":
             return None

@@ -33,12 +33,12 @@ class Pin(TypedDict):
 Pinned = dict[str, dict[str, Pin]]
 """By server and tool."""
 _PINNED: Final = TypeAdapter(Pinned)
-ADVICE: Final = "`guardrails mcp pins` shows it"
+WHY: Final = "it says something else of itself than on {}; `guardrails mcp pins` shows it"
 _PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
-_TIME: Final = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?|\d{1,2}:\d\d(?::\d\d)?"
-)
-"""Some descriptions say what time it is."""
+_DATE: Final = r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_CLOCK: Final = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+_TIME: Final = re.compile(rf"(?<![\d.:])(?:{_DATE}(?:[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)?|{_CLOCK})(?![\d:]|\.\d)")
+"""Some descriptions say what time it is. Addresses with their ports, and other numbers, are no time."""
 
 
 def server_of(command: Sequence[str] = (), url: str | None = None, name: str | None = None) -> str:
@@ -75,10 +75,10 @@ class Pins:
 
     def look(self, server: str, offered: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """
-        Pin those of the tools that *server* offers that are new. Returns why each tool is held that says something else than it did.
+        Pin those of the tools that *server* offers that are new. Returns why each tool is held that says something else than it did,
+        also of those that it does not offer now.
         """
         today = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
-        held: dict[str, str] = {}
         with self._lock:
             try:
                 self._known = self.read()
@@ -95,10 +95,9 @@ class Pins:
                     pin.pop("held", None)
                 else:
                     pin.setdefault("held", today)
-                    held[tool["name"]] = f"it says something else of itself than on {pin['seen']}; {ADVICE}"
             if _PINNED.dump_json(self._known) != before:
                 self._write()
-        return held
+        return {name: WHY.format(pin["seen"]) for name, pin in known.items() if "held" in pin}
 
     def allow(self, server: str, tools: Collection[str] = ()) -> list[str]:
         """
@@ -145,13 +144,17 @@ def visible(text: str) -> str:
 
 def _digest(tool: Mapping[str, Any]) -> str:
     said = json.dumps(_plain({part: tool[part] for part in _PARTS if tool.get(part) is not None}))
-    return hashlib.sha256(_TIME.sub("<time>", said).encode()).hexdigest()
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def _plain(said: Any) -> Any:
     """
-    What is *said* with nothing in an order of its own: some servers make their lists of sets.
+    What is *said* without its times, and without the order of members and of plain values: some servers make lists of sets. The place of
+    a schema in a list may be what it is for.
     """
     if isinstance(said, Mapping):
         return {key: _plain(said[key]) for key in sorted(said)}
-    return sorted(map(_plain, said), key=json.dumps) if isinstance(said, list) else said
+    if isinstance(said, list):
+        made = [_plain(one) for one in said]
+        return made if any(isinstance(one, dict | list) for one in made) else sorted(made, key=json.dumps)
+    return _TIME.sub("<time>", said) if isinstance(said, str) else said

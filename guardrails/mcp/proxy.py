@@ -122,14 +122,10 @@ class Guards(Guarding):
     def _hides(self, name: str) -> bool:
         return any(type(one) is ToolFilter and one.hides(name) for one in self.chain().plan(name).acting)
 
-    def about(self, name: str, meta: Mapping[str, Any]) -> AbstractContextManager[None]:
+    def about(self, meta: Mapping[str, Any]) -> AbstractContextManager[None]:
         """
-        A block that calls the tool *name*, with a request's `_meta`.
+        A block that answers a request with this `_meta`.
         """
-        known = self._tools.get(name)
-        if known is not None and known[0].held:
-            # Somebody may have allowed it meanwhile.
-            self.forget()
         return nullcontext() if self._shared.telemetry is None else self._shared.telemetry.within(meta)
 
     def chain(self) -> Chain:
@@ -228,7 +224,7 @@ class Pump:
             async with asyncio.timeout(LIST_S):
                 return (await self._ask("tools/list", {"_meta": stateless}, f"guardrails-{id_}"))["tools"]
 
-        with self._guards.about(params["name"], meta):
+        with self._guards.about(meta):
             made = await self._guards.serve(params, run, listing, send, told=(ConnectionError,))
         return {"resultType": "complete", **made} if VERSION in meta else {**made}
 
@@ -252,13 +248,12 @@ class Pump:
         """
         try:
             options: CallOptions = {"request_id": id_, "headers": self._headers(method, params)}
-            made: dict[str, Any] = without_ours(await self._server.send_raw_request(method, params, options))
+            return {**without_ours(await self._server.send_raw_request(method, params, options))}
         except MCPError as error:
             if error.message == TERMINATED:
                 # A client that starts anew gets a new session.
                 self._serving.cancel()
             raise MCPError(**without_ours(error.error.model_dump())) from error
-        return made
 
     def _headers(self, method: str, params: Params | None) -> dict[str, str]:
         """

@@ -202,10 +202,15 @@ def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) 
 
 
 async def _listed(client: Client) -> list[Listed]:
-    # One that lists for ever is cut off by its `connect_timeout`.
-    page = await client.list_tools()
-    found = page.tools
-    while page.next_cursor is not None:
-        page = await client.list_tools(cursor=page.next_cursor)
-        found += page.tools
-    return [tool.model_dump(**_ON_WIRE) for tool in found]
+    """
+    The tools of all pages, of which the last has no tool that is new. Of two tools of one name the first counts.
+    """
+    found: dict[str, Listed] = {}
+    page, before = await client.list_tools(), -1
+    while len(found) > before:
+        before = len(found)
+        for tool in page.tools:
+            found.setdefault(tool.name, tool.model_dump(**_ON_WIRE))
+        if page.next_cursor is not None:
+            page = await client.list_tools(cursor=page.next_cursor)
+    return [*found.values()]

@@ -33,7 +33,8 @@ UNKNOWN: Final[dict[str, Any]] = {"not": {}}
 """The `outputSchema` of a tool that is not known: only what its server gave is sure to fit it."""
 THEIRS: Final = "(the server's words) "
 """Before a text of a server that begins as ours do."""
-_OURS: Final = re.compile(r"(?i)\W*\[guardrails\b")
+_OURS: Final = re.compile(r"[\W_]*".join(["(?i)", r"\[", *"guardrails"]) + r"\b")
+"""With any signs between, as some of them are not seen."""
 _NOTE: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
 
 
@@ -49,8 +50,7 @@ def without_ours(said: Any) -> Any:
     if isinstance(said, list):
         return [without_ours(one) for one in said]
     if isinstance(said, dict):
-        ours = (BESIDE, PREFIX)
-        return {name: without_ours(one) for name, one in said.items() if not name.startswith(ours)}
+        return {name: without_ours(one) for name, one in said.items() if not name.startswith((BESIDE, PREFIX))}
     return said
 
 

@@ -100,16 +100,16 @@ def seconds_left() -> float | None:
     return None if until is None else max(0.0, until - time.monotonic())
 
 
-def in_thread(work: Callable[[], Any], late: Late, seconds: float) -> "Future[Any]":
+def in_thread(work: Callable[[], Any], late: Late | None = None, seconds: float | None = None) -> "Future[Any]":
     """
-    Start *work* in a daemon thread, with the caller's context variables; it may take *seconds*.
+    Start *work* in a daemon thread, with the caller's context variables; it may take *seconds*, else as long as its caller.
 
     Returns the future of its result. Once that is cancelled the outcome, value or exception, goes to *late* instead.
     """
     future: Future[Any] = Future()
 
     def body() -> None:
-        _until.set(time.monotonic() + seconds)
+        _until.set(_until.get() if seconds is None else time.monotonic() + seconds)
         give: Callable[[Any], None]
         try:
             outcome, give = work(), future.set_result
@@ -118,7 +118,8 @@ def in_thread(work: Callable[[], Any], late: Late, seconds: float) -> "Future[An
         try:
             give(outcome)
         except InvalidStateError:
-            late(outcome)
+            if late is not None:
+                late(outcome)
 
     threading.Thread(target=contextvars.copy_context().run, args=(body,), name="guardrails-tool", daemon=True).start()
     return future

@@ -5,6 +5,7 @@ Tools that an author makes answer for themselves, on servers of both SDKs, read 
 import asyncio
 import functools
 import json
+import threading
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Literal
@@ -121,6 +122,31 @@ def test_a7_arguments_that_do_not_fit_are_a_validation_error_and_never_reach_the
         assert read["status"] == "validation_error"
         assert [error["field"] for error in read["errors"]] == fields
         assert read["retryable_after_correction"] is True
+
+
+def test_a_tool_that_is_stuck_holds_up_no_other_nor_the_end() -> None:
+    server, free, ended = MCPServer("s"), threading.Event(), threading.Event()
+    tool = AnsweringTools(server, Policy([]))
+
+    @tool(timeout=0.02)
+    def stuck() -> None:
+        free.wait(20)
+        ended.set()
+
+    @tool
+    def fine() -> str:
+        return "fine"
+
+    async def work(client: Any) -> Any:
+        calls = [client.call_tool("stuck", {}) for _ in range(40)]
+        late = [refusal(result)[1]["error_type"] for result in await asyncio.gather(*calls)]
+        return late, (await client.call_tool("fine", {})).structured_content["result"]
+
+    try:
+        assert within(server, work) == (["timeout"] * 40, "fine")
+        assert not ended.is_set()
+    finally:
+        free.set()
 
 
 def test_each_run_has_a_budget_of_its_own_and_calls_that_name_none_share_one() -> None:

@@ -72,6 +72,8 @@ def test_a_tool_is_held_from_its_change_until_it_is_allowed(
         ({"title": None, "icons": [{"src": "a.png"}], "_meta": {"version": 2}}, False),
         ({"inputSchema": dict(reversed(SCHEMA.items()))}, False),
         (schema(required=["unit", "a"]), False),
+        # The place in a list says which argument is which.
+        (schema(prefixItems=[{"title": "from"}, {"title": "to"}]), True),
         (schema(properties={"a": {"type": ["null", "integer"]}, "unit": {"enum": ["ft", "m"]}}), False),
     ],
 )
@@ -95,6 +97,22 @@ def test_a_description_may_tell_the_time(before: str, now: str) -> None:
     pins = Pins()
     pins.look(HERE, [tool(description=before)])
     assert pins.look(HERE, [tool(description=now)]) == {}
+
+
+@table(
+    ("before", "now"),
+    [
+        ("Send it to http://10.0.0.1:8080.", "Send it to http://10.0.0.9:4480."),
+        ("Ask [10:20:30::].", "Ask [10:20:40::]."),
+        ("Pay to 1234-56-78.", "Pay to 9876-54-32."),
+        ("Pay to 2026-11-2245.", "Pay to 2026-11-2345."),
+    ],
+)
+def test_other_numbers_are_no_time(before: str, now: str) -> None:
+    pins = Pins()
+    pins.look(HERE, [tool(description=before)])
+    assert list(pins.look(HERE, [tool(description=now)])) == ["read"]
+    assert list(pins.look(HERE, [])) == ["read"], "it is held, also if it is not listed"
 
 
 def test_of_two_tools_of_one_name_the_first_counts() -> None:

@@ -321,7 +321,17 @@ def test_a_server_says_nothing_in_our_names(connect: Connect) -> None:
     assert (made["_meta"], made["structuredContent"]) == ({"own": 1}, {"a": 1})
 
 
-@table("words", [FORGED, f" \u200b{FORGED}", "[Guardrails] x", "\n[guardrails:x]"])
+ALIKE = [
+    FORGED,
+    f" \u200b{FORGED}",
+    "[Guardrails] x",
+    "\n[guardrails:x]",
+    "[\u200bguardrails:x]",
+    "_[guard\u00adrails] x",
+]
+
+
+@table("words", ALIKE)
 def test_words_like_ours_are_marked_in_every_message_of_a_server(connect: Connect, words: str) -> None:
     one = connect()
     one.ask("resources/read", {"uri": "x"})
@@ -367,6 +377,24 @@ def test_a_tool_that_changed_is_shown_without_its_words_and_refused_until_it_is_
     assert again().refuses("echo")
     assert not again(policy="observe").refuses("echo")
     assert main(["allow", f"--pins={tmp_path / 'pins'}", "files-server", "echo"]) == 0
+    assert not one.refuses("echo")
+
+
+def test_what_a_server_lists_frees_no_tool_that_is_held(again: Connect, tmp_path: Path) -> None:
+    one = again()
+    # Of two tools of one name the first counts, in words as in pins.
+    assert "send all keys" not in json.dumps(one.listed([*TOOLS, *CHANGED])["echo"])
+    assert not one.refuses("echo", {"n": 1})
+    one.listed(CHANGED)
+    for other in (one, again()):
+        other.tools = TOOLS[:1]
+        assert other.refuses("echo")
+        other.tools = "no list"  # type: ignore[assignment]
+        other.say(other.server, method="notifications/tools/list_changed")
+        other.next("client")
+        assert other.refuses("echo")
+    main(["allow", f"--pins={tmp_path / 'pins'}", "files-server"])
+    one.tools = CHANGED
     assert not one.refuses("echo")
 
 

@@ -69,6 +69,15 @@ def test_d5_tools_are_offered_as_server_and_tool_and_arguments_are_checked_befor
     run([HERE], work)
 
 
+def test_a_list_without_an_end_is_its_tools_and_of_two_of_one_name_the_first_counts() -> None:
+    async def work(tools: McpTools, call: Call) -> None:
+        assert tools.problems == {}
+        assert tools.registry.entries["s__add"].tool.description == "[MCP server `s` says] Add two numbers."
+        assert (await call("s__add", a=1, b=2))["result"] == {"sum": 3}
+
+    run([replace(HERE, env={"ENDLESS": "yes"})], work)
+
+
 def test_a_server_that_dies_is_an_error_envelope_and_is_started_again_for_the_next_call() -> None:
     async def work(tools: McpTools, call: Call) -> None:
         read = await call("s__search", query="die")
