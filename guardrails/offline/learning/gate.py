@@ -21,7 +21,7 @@ HELD_SHARE: Final = 0.2
 """Of all events, what is held out at least, up to `HELD_MOST`: days that bring few judge together."""
 HELD_MOST: Final = 200
 APART: Final = 3
-"""Days that may be bad together; older ones tell whether the newest have led a model away from what is known."""
+"""Days that may be bad together; what is new must not be worse on older ones."""
 LEAST: Final = 1e-3
 """Nothing is held to be surer than that: one surprise must not decide."""
 
@@ -92,33 +92,51 @@ def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
     Returns whether *new*, which was made of the fitted counts of *split*, should replace *present*. Returns None if there is
     nothing to judge by.
 
-    It must save log loss by more than `ERRORS` standard errors. And it is no better if on older days, which it has seen, both
-    the present one and a single rate do better: then the newest days, that judge it and that it was made of, agree in what
-    no other day says.
+    It must save log loss by more than `ERRORS` standard errors, and lose no more than that on older days: days that are bad
+    together judge it, and it was made of them, but no other day says what they say.
     """
-    guesses = (new, present, lambda what: None)
-    (n, s), groups = split.held.total, _losses(split.held, guesses, split.fitted)
-    if n <= 0:
+    held = _compared(split.held, new, present, split.fitted)
+    if held is None:
         return None
-    mine, theirs, base = (math.fsum(each) / n for each in list(zip(*groups, strict=True))[1:])
-    gain, count = theirs - mine, len(groups)
-    spread = math.fsum((served - made - gain * weight) ** 2 for weight, made, served, _ in groups)
-    error = math.sqrt(spread * count / (count - 1)) / n if count > 1 else None
+    n, mine, theirs, base, gain, error, count = held
     better, reason = False, f"better by {gain:.4f} +- {error or 0:.4f} nats each"
     if n < MIN_HELD or count < MIN_GROUPS or error is None:
         reason = f"too little to judge by: {n:.0f} held out in {count} groups of sessions (at least {MIN_HELD} in {MIN_GROUPS})"
     elif gain <= ERRORS * error:
         reason = f"not better beyond noise: {gain:+.4f} +- {error:.4f} nats each"
     else:
-        older = _losses(split.older, guesses, split.older) or [[0.0] * 4]
-        known, made, served, usual = (math.fsum(each) for each in zip(*older, strict=True))
-        better = made <= max(served, usual)
-        if not better:
+        older = _compared(split.older, new, present, split.older)
+        better = older is None or older.gain >= -ERRORS * (older.error or 0)
+        if older is not None and not better:
             reason = (
-                f"worse than the base rate on {known:.0f} of the days before: {made / known:.4f} nats each, {usual / known:.4f} "
-                "by the base rate; look at the newest days, `--force` if the world has changed"
+                f"worse on {older.events:.0f} events of the days before: {older.new:.4f} nats each, {older.present:.4f} by what is "
+                "served; look at the newest days, `--force` if the world has changed"
             )
-    return Verdict(n, s / n, mine, theirs, base, gain, error, better, reason)
+    return Verdict(n, split.held.total.s / n, mine, theirs, base, gain, error, better, reason)
+
+
+class _Losses(NamedTuple):
+    events: float
+    new: float
+    present: float
+    base: float
+    gain: float
+    error: float | None
+    groups: int
+
+
+def _compared(counts: Facts, new: Guess, present: Guess, learned: Facts) -> _Losses | None:
+    """
+    Returns the mean losses on *counts*, the gain of *new* and its standard error between groups of sessions. Returns None without events.
+    """
+    n, groups = counts.total.n, _losses(counts, (new, present, lambda what: None), learned)
+    if n <= 0:
+        return None
+    mine, theirs, base = (math.fsum(each) / n for each in list(zip(*groups, strict=True))[1:])
+    gain, count = theirs - mine, len(groups)
+    spread = math.fsum((served - made - gain * weight) ** 2 for weight, made, served, _ in groups)
+    error = math.sqrt(spread * count / (count - 1)) / n if count > 1 else None
+    return _Losses(n, mine, theirs, base, gain, error, count)
 
 
 def _losses(counts: Facts, guesses: Sequence[Guess], learned: Facts) -> list[list[float]]:

@@ -100,14 +100,22 @@ def test_newest_days_that_are_bad_together_stay_out(first: Learned, flipped: Fli
     assert not learn(bad, first.model if known else None, half_life_days=0.5).better
 
 
-def test_what_bad_days_agree_on_is_told_to_be_worse_than_the_base_rate(first: Learned, flipped: Flip) -> None:
+def test_what_bad_days_agree_on_is_told_to_be_worse_on_the_days_before(first: Learned, flipped: Flip) -> None:
     bad = flipped(world(range(DAY + 6, DAY + 12), seed=11), *range(DAY + 9, DAY + 12))
     made = learn(bad, first.model, half_life_days=0.5)
     assert made.retries is not None
     assert made.retries.gain > 0, "it is better on the newest day, which is as bad as those that it was fitted on"
-    assert "worse than the base rate" in made.retries.reason
+    assert "of the days before" in made.retries.reason
     forced = learn(bad, first.model, half_life_days=0.5, force=True)
     assert forced.model.weights != first.model.weights
+
+
+@table("bad_days", [1, 2, 3])
+def test_bad_days_after_ten_good_ones_stay_out_where_a_model_is_served(flipped: Flip, bad_days: int) -> None:
+    known, days = world(range(DAY, DAY + 10), seed=8), range(DAY + 10, DAY + 10 + bad_days)
+    served = learn(known).model
+    made = learn(together(known, flipped(world(days, seed=4), *days)), served)
+    assert (made.better, made.model.weights) == (False, served.weights)
 
 
 @table("good, a_day, pause", [(30, 40, 200), (30, 40, 40), (60, 1, 0), (20, 1, 0)])
@@ -141,8 +149,10 @@ def test_retries_that_next_to_never_work_are_learned_too(a_day: int, days: int, 
 
 
 def test_a_changed_world_is_followed(first: Learned) -> None:
-    changed = world(range(DAY + 6, DAY + 9), seed=3, truth={**TRUTH, ("search", "timeout"): (0.02,) * 8})
-    assert learn(together(world(), changed), first.model, half_life_days=2).better
+    # Three days may be bad together.
+    for days, followed in ((3, False), (4, True)):
+        changed = world(range(DAY + 6, DAY + 6 + days), seed=3, truth={**TRUTH, ("search", "timeout"): (0.02,) * 8})
+        assert learn(together(world(), changed), first.model).better is followed
 
 
 @table("days", [1, 2, 3])
