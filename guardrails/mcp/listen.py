@@ -28,7 +28,6 @@ from .wire import RUN
 
 with needs("mcp", "`guardrails mcp --listen`"):
     import anyio
-    import h11
     import jwt
     import uvicorn
 
@@ -242,7 +241,8 @@ class _Connection(H11Protocol):
         self._head = self.loop.call_later(HEAD_S, self._late)
 
     def _late(self) -> None:
-        if self.conn.their_state is h11.IDLE:
+        # Also of one that was answered before its body came.
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
 
