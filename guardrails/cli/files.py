@@ -61,7 +61,7 @@ def write_text(path: Path, text: str, mode: int = 0o666) -> None:
     """
     from guardrails.stores.places import write_whole
 
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         target.write_text(text, encoding="utf-8")
     else:
