@@ -62,9 +62,9 @@ class _Transport(httpx2.AsyncHTTPTransport):
 @asynccontextmanager
 async def remote_server(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
     """
-    The streams of the server at *url*, which is shown *headers*. An answer may take any time: how long is for the policy to say.
+    The streams of the server at *url*, which is shown *headers*, the last of each name. An answer may take any time: how long is for the policy to say.
     """
-    shown = {"User-Agent": f"guardrails-mcp/{__version__}", **headers}
+    shown = {"user-agent": f"guardrails-mcp/{__version__}", **{name.lower(): one for name, one in headers.items()}}
     timeout = httpx2.Timeout(CONNECT_S, read=None)
     async with (
         httpx2.AsyncClient(headers=shown, timeout=timeout, transport=_Transport()) as client,

@@ -80,7 +80,9 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, b"")
 
     def note(self) -> None:
-        self.server.seen.put((self.command, {name.lower(): value for name, value in self.headers.items()}))
+        self.server.seen.put(
+            (self.command, {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers})
+        )
 
     def tell(self, id_: Any, result: Any) -> None:
         self.answer(200, json.dumps({"jsonrpc": "2.0", "id": id_, "result": result}).encode())

@@ -138,6 +138,12 @@ def test_a_session_is_one_conversation_and_is_its_owners(listen: Listen, far: Fa
     assert one.ask(ask, **mine)[0] == 404
 
 
+def test_a_header_of_the_operator_stands_in_the_place_of_a_clients(listen: Listen, far: Far) -> None:
+    listen("--header=Authorization: Bearer own", "--header=User-Agent: own").ask(HELLO, Authorization="Bearer k")
+    headers = far.seen.get_nowait()[1]
+    assert (headers["authorization"], headers["user-agent"]) == ("Bearer own", "own")
+
+
 def test_clients_that_use_the_same_ids_do_not_meet_and_a_run_that_is_named_is_one(listen: Listen, far: Far) -> None:
     one = listen(rules="extends: default\ntools: [{match: hang, timeout: 100ms}]\n")
     found: list[Any] = []
