@@ -109,6 +109,8 @@ class Agent:
             except SandboxUnavailable as error:
                 commands, hint = ", no commands", "see `guardrails doctor` and `--sandbox none`"
                 self.view.say(f"   note: exec_shell is refused, {error.code}: {error}; {hint}")
+        if Path(settings.policy).is_relative_to(settings.workspace):
+            self.view.say("   note: the policy lies in the workspace: the agent can change it for the next `--resume`")
         tools = plural(len({name for registry in self._tools for name in registry}), "tool")
         self.view.say(f"conversation {self.chat.id}: {settings.model}, policy {settings.policy}, {tools}{commands}")
 

@@ -6,9 +6,9 @@ import os
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from guardrails.core.values.errors import GuardrailsError, ResponseFailed, needs
 from guardrails.core.values.usage import public
@@ -19,8 +19,6 @@ from guardrails.processes.sandbox import Name
 
 if TYPE_CHECKING:
     from openai import OpenAI
-
-_REASON_BYTES: Final = 300
 
 
 class AgentError(GuardrailsError):
@@ -71,13 +69,12 @@ class Settings:
         """
         Returns the settings that were kept; those *given* now replace them. Raises AgentError if no model is named.
         """
-        known = {field.name for field in fields(cls)}
         both = {**settings, **{name: value for name, value in given.items() if value is not None}}
         if not both.get("model"):
             raise AgentError("name a model with `--model`")
         # JSON has no tuples.
         both = {name: tuple(value) if isinstance(value, list) else value for name, value in both.items()}
-        return cls(**{name: value for name, value in both.items() if name in known})
+        return cls(**{name: value for name, value in both.items() if name in cls.__dataclass_fields__})
 
     def scope_ids(self) -> dict[str, str]:
         """
@@ -114,7 +111,11 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     key = os.environ.get("OPENAI_API_KEY")
     if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
         raise AgentError("set OPENAI_API_KEY, or name an endpoint that needs no key with `--base-url`")
-    client = openai.OpenAI(base_url=base_url, api_key=key or "-")
+    try:
+        client = openai.OpenAI(base_url=base_url, api_key=key or "-")
+    except Exception as error:
+        # Their errors are of many kinds.
+        raise AgentError(f"no client (URL, proxy, SSL_CERT_FILE): {in_one_line(str(error), key)}") from error
     try:
         with client:
             yield client
@@ -124,7 +125,7 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     except openai.APIStatusError as error:
         # The client leaves out what has no `message`: a page of a proxy, `{"error": "no such model"}`.
         own = error.message != f"Error code: {error.status_code}"
-        reason = in_one_line(error.message if own else str(error.body or error.message), key, _REASON_BYTES)
+        reason = in_one_line(error.message if own else str(error.body or error.message), key)
         raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {reason}", "endpoint.refused") from error
     except (openai.OpenAIError, ResponseFailed) as error:
         hint = "; if it cannot stream: `--no-stream`" if getattr(error, "code", None) == NO_STREAM else ""

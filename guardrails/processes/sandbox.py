@@ -91,8 +91,7 @@ class Sandbox:
         author = _author(workspace) if environment is None else {}
         if environment is None:
             environment = {"PATH": os.defpath, **listed(os.environ, network=network)}
-        given = environment.get("PATH", os.defpath).split(os.pathsep)
-        search = list(dict.fromkeys(os.path.realpath(one) for one in given if os.path.isabs(one)))
+        search = list(dict.fromkeys(map(os.path.realpath, filter(os.path.isabs, os.get_exec_path(environment)))))
         self.environment = {**environment, **author, "PATH": os.pathsep.join(search)}
         self.readable = tuple(dict.fromkeys(filter(may_be_shown, _shown(workspace, search, environment))))
         """Folders and files that they may read, beside those of the system."""
@@ -157,8 +156,8 @@ def _search(workspace: str) -> str:
     Returns the PATH for programs that run outside of the sandbox: without the folders of the *workspace*, where a
     command may have written one.
     """
-    own, search = os.path.realpath(workspace), os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(one for one in search if os.path.isabs(one) and not inside(os.path.realpath(one), own))
+    own, search = os.path.realpath(workspace), filter(os.path.isabs, os.get_exec_path())
+    return os.pathsep.join(one for one in search if not inside(os.path.realpath(one), own))
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:

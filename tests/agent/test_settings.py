@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from guardrails.agent.agent import how_to_go_on, prepare
-from guardrails.agent.settings import AgentError, Settings
+from guardrails.agent.settings import AgentError, Settings, client_of
 from guardrails.agent.tools import load_tools, replaced
 from tests.tables import table
 
@@ -116,6 +116,18 @@ def test_a_policy_that_the_agent_could_write_is_not_read_again(tmp_path: Path, p
         (work / "folder").symlink_to(outside)
     made = prepare(Settings(model="m", policy=str(tmp_path / place), workspace=str(work)))
     assert (made.policy.files is not None) is follows
+
+
+@table(
+    "name, value",
+    [("SSL_CERT_FILE", "/no/such/file"), ("HTTPS_PROXY", "none://a:1"), ("OPENAI_BASE_URL", "::none")],
+)
+def test_a_client_that_cannot_be_made_is_told_in_one_line(name: str, value: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "sk-planted")
+        patch.setenv(name, value)
+        with pytest.raises(AgentError, match=r"no client \(URL, proxy, SSL_CERT_FILE\): \S"), client_of(None):
+            pass
 
 
 @table(

@@ -315,3 +315,10 @@ def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has
         capped.write_text(f"{capped.read_text()}prices: {{m: {{input_mtok: 1.0}}}}\n")
         again = run(server, "--resume", resumed(ended.stderr), "--forgive", "and now?")
     assert "that is all" in again.stdout, again.output
+
+
+def test_a_policy_that_the_agent_can_change_is_told(workspace: Path, run: Run) -> None:
+    for folder, is_told in ((workspace, True), (workspace.parent, False)):
+        with ScriptedOpenAI([Text("done")]) as server:
+            said = run(server, "--policy", policy(folder, ""), "task")
+        assert ("the policy lies in the workspace" in said.stderr) is is_told
