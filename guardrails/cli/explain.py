@@ -111,8 +111,10 @@ def _found(code: str, known: Mapping[str, Explained]) -> Explained:
     """
     The explanation of *code*, or of the same in a scope. Ends the command if there is none.
     """
+    from guardrails.core.refusals import ALIASES
     from guardrails.core.values.schema import suggestion
 
+    code = ALIASES.get(code, code)
     scope, _, rest = code.partition(".")
     if code in known:
         return known[code]

@@ -25,8 +25,10 @@ FORCED_ASKS: Final = 2
 STOPPED: Final = "deny_all.on"
 UNCERTAIN: Final = "call.uncertain"
 ERROR: Final = "call.error"
-ALIASES: Final = {f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT}
-"""Older names of codes, in a policy's `messages:`."""
+_FAILED: Final = """approve budget denials duplicates growth held loops rate retry_budget retryable shell streak summary tool_filter
+    tools.budget truncate validation workspace"""
+ALIASES: Final = {"duplicates.in_flight": IN_FLIGHT, **{f"{name}.error": ERROR for name in _FAILED.split()}}
+"""Codes of 0.2.0 under other names, in a policy's `messages:`."""
 CODES: Final[dict[str, tuple[str, ...]]] = {
     IN_FLIGHT: (),
     UNCERTAIN: ("reason",),

@@ -61,6 +61,10 @@ def test_a_code_of_a_scope_is_that_of_its_guard() -> None:
     assert "scope `tenant`" in data["means"]
 
 
+def test_a_code_of_an_older_release_is_explained_by_its_new_name() -> None:
+    assert json.loads(explained("budget.error", "--json"))["code"] == "call.error"
+
+
 def test_without_a_code_all_are_listed() -> None:
     lines = {line.split()[0] for line in explained().splitlines() if line.strip()}
     assert set(EXPLAINED) <= lines

@@ -58,7 +58,7 @@ def test_every_code_that_a_guard_writes_out_is_among_them() -> None:
     [
         {"budget.max_calls": {"message": "$used of $limit, $$5", "hint": "Stop."}},
         {"tools.rate.max_calls_per_minute": {"hint": "Wait ${wait_ms} ms."}},
-        {"call.error": {"message": "$guard broke."}},
+        {"call.error": {"message": "$guard broke."}, "budget.error": {"hint": "Ask."}},
         {"mine.limit": {"message": "$limit"}, "mine.anything": {"hint": "$whatever"}},
         {"told.limit": {"message": "$limit"}, "call.error": {"hint": "Ask."}},
     ],
