@@ -74,4 +74,7 @@ def _run(words: "list[str]") -> int:
 
 
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        # The working folder, where an agent may write modules that are imported later.
+        del sys.path[0]
     main()

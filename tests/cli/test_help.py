@@ -2,16 +2,20 @@
 The help of every command: it ends with examples, each of which is a command line that works, and fits the terminal.
 """
 
+import os
 import shlex
 import subprocess
 import sys
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from typer.main import get_command
 from typer.testing import CliRunner
+
+import guardrails
 
 from guardrails import __version__
 from guardrails.cli import app
@@ -90,14 +94,23 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     assert max(map(len, text.splitlines())) <= columns
 
 
-def python(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+def python(*arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, **more)
 
 
 @pytest.mark.system
 def test_the_module_is_the_command() -> None:
     said = python("-m", "guardrails", "--version")
     assert (said.returncode, said.stdout) == (0, f"guardrails {__version__}\n")
+
+
+@pytest.mark.system
+def test_no_module_of_the_working_folder_is_imported(tmp_path: Path) -> None:
+    for name in ("typer", "click"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')\n")
+    around = {**os.environ, "PYTHONPATH": str(Path(guardrails.__file__).parents[1])}
+    said = python("-m", "guardrails", "run", "--help", cwd=tmp_path, env=around)
+    assert (said.returncode, said.stderr) == (0, "")
 
 
 @pytest.mark.system
