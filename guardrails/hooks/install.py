@@ -74,25 +74,29 @@ def main(words: Sequence[str]) -> int:
     flags = [word for word in words if word in ("--project", "--local", "--json")]
     rest = [word for word in words[1:] if word not in flags]
     clients = [*takewhile(HOMES.__contains__, rest)]
-    options = rest[len(clients) :]
+    options, lines, code = rest[len(clients) :], list[str](), 0
     try:
         if options and words[0] != "install":
             raise ValueError(f"unknown client or option `{options[0]}`")
         if words[0] == "status":
-            return _status(clients, as_json="--json" in flags)
-        if not clients or "--json" in flags or len(flags) > 1:
+            rows = [_row(client, place) for client in clients or HOMES for place in places(client)]
+            lines = [json.dumps(rows, indent=2)] if "--json" in flags else [_line_of(row) for row in rows]
+            code = int(any(row["problems"] for row in rows))
+        elif not clients or "--json" in flags or len(flags) > 1:
             raise ValueError("name a client: claude, codex, gemini; `guardrails hook --help` has all options")
         place = flags[0].removeprefix("--") if flags else "user"
-        for client in clients:
+        for client in clients if words[0] != "status" else ():
             if place not in places(client):
                 raise ValueError(f"{HOMES[client].title} has no settings that are kept out of git: use --project")
             done = _install(client, place, options) if words[0] == "install" else _uninstall(client, place)
-            sys.stdout.write(f"{HOMES[client].title}: {done}\n")
+            lines.append(f"{HOMES[client].title}: {done}")
     except (OSError, ValueError, PolicyError) as error:
         why = os_message(error) if isinstance(error, OSError) else error
         sys.stderr.write(f"guardrails hook {words[0]}: {why}\n")
-        return 2
-    return 0
+        code = 2
+    # A fault of the output is no fault of the command.
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return code
 
 
 def _install(client: str, place: str, words: list[str]) -> str:
@@ -158,13 +162,6 @@ def _asked(command: Sequence[str]) -> tuple[bool, list[str]]:
     errors = ran.stderr.decode(errors="replace").splitlines()[-1:]
     broken = ran.returncode != 0 or ran.stderr.startswith(FAILED.encode())
     return not broken, [message] if message else errors
-
-
-def _status(clients: list[str], *, as_json: bool) -> int:
-    rows = [_row(client, place) for client in clients or HOMES for place in places(client)]
-    lines = [json.dumps(rows, indent=2)] if as_json else [_line_of(row) for row in rows]
-    sys.stdout.write("\n".join([*lines, ""]))
-    return int(any(row["problems"] for row in rows))
 
 
 def _line_of(row: Mapping[str, Any]) -> str:
