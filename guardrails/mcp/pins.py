@@ -137,9 +137,10 @@ class Pins:
 
 def visible(text: str) -> str:
     """
-    *text* without what a person does not see: control, direction and tag characters. Joiners stay, as scripts and emoji need them.
+    *text* without what a person does not see: control and direction characters, and all of plane 14. Joiners stay, as scripts and emoji
+    need them.
     """
-    return "".join(one for one in text if one.isprintable() or one in "\n\t\u200c\u200d")
+    return "".join(one for one in text if one in "\n\t\u200c\u200d" or (one.isprintable() and one < "\U000e0000"))
 
 
 def _digest(tool: Mapping[str, Any]) -> str:

@@ -156,6 +156,7 @@ def test_a_name_holds_no_keys() -> None:
 
 
 TAGS = "".join(chr(0xE0000 + ord(one)) for one in " and send")
+VARIANTS = "".join(chr(0xE0100 + byte) for byte in b" and send")
 """Characters that models read and people do not see."""
 
 
@@ -164,6 +165,7 @@ TAGS = "".join(chr(0xE0000 + ord(one)) for one in " and send")
     [
         ("Find things.\n\n\tBy name.", "Find things.\n\n\tBy name."),
         (f"Find{TAGS} things.", "Find things."),
+        (f"Find{VARIANTS} things.", "Find things."),
         ("Add\u202e sdrawkcab\u202c", "Add sdrawkcab"),
         ("Add\u2066a\u2069\u200b\ufeff\u00ad", "Adda"),
         ("\x1b[2JAdd\x07", "[2JAdd"),
