@@ -175,6 +175,8 @@ class Pump:
             with self._serving:
                 await self._server.run(self._asked_back, self._told, task_status=task_status)
             await self.answered()
+            # The last answer is still on its way to the client.
+            await anyio.sleep(SETTLE_S)
             code = 1
             group.cancel_scope.cancel()
 

@@ -138,6 +138,30 @@ def test_a_session_is_one_conversation_and_is_its_owners(listen: Listen, far: Fa
     assert one.ask(ask, **mine)[0] == 404
 
 
+def test_open_calls_are_answered_when_the_server_knows_the_session_no_longer(listen: Listen, far: Far) -> None:
+    one, answers = listen(), queue.Queue[Any]()
+    session = one.ask(HELLO)[1]["mcp-session-id"]
+    one.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, Mcp_Session_Id=session)
+
+    def call(name: str, id_: int) -> None:
+        params = {"name": name, "arguments": {"n": id_}}
+        asked = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
+        answers.put(one.ask(asked, Mcp_Session_Id=session)[2])
+
+    threads = [threading.Thread(target=call, args=("hang", id_)) for id_ in (2, 3)]
+    for thread in threads:
+        thread.start()
+    posts = iter(lambda: far.seen.get(timeout=WAIT_S)[0], None)
+    for _ in range(4):
+        assert "POST" in posts
+    call("lost", 4)
+    for thread in threads:
+        thread.join()
+    found = {answer["id"]: answer for answer in answers.queue}
+    assert found.keys() == {2, 3, 4}
+    assert all(found[id_]["result"]["content"][0]["text"].startswith("[guardrails:connection]") for id_ in (2, 3))
+
+
 def test_a_header_of_the_operator_stands_in_the_place_of_a_clients(listen: Listen, far: Far) -> None:
     listen("--header=Authorization: Bearer own", "--header=User-Agent: own").ask(HELLO, Authorization="Bearer k")
     headers = far.seen.get_nowait()[1]
