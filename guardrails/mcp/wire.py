@@ -33,8 +33,8 @@ UNKNOWN: Final[dict[str, Any]] = {"not": {}}
 """The `outputSchema` of a tool that is not known: only what its server gave is sure to fit it."""
 THEIRS: Final = "(the server's words) "
 """Before a text of a server that begins as ours do."""
-_OURS: Final = re.compile(r"[\W_]*".join(["(?i)", r"\[", *"guardrails"]) + r"\b")
-"""With any signs between, as some of them are not seen."""
+_OURS: Final = re.compile(r"[\W_]*+".join(["(?i)", *"guardrails"]) + r"\b")
+"""With any signs between, as some of them are not seen; a bracket is among the first."""
 _NOTE: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
 
 
@@ -46,7 +46,8 @@ def without_ours(said: Any) -> Any:
     Returns what a server *said* without keys of ours, and with a mark before each text that begins as ours do.
     """
     if isinstance(said, str):
-        return f"{THEIRS}{said}" if _OURS.match(said) else said
+        found = _OURS.match(said)
+        return said if found is None or "[" not in found[0] else f"{THEIRS}{said}"
     if isinstance(said, list):
         return [without_ours(one) for one in said]
     if isinstance(said, dict):
