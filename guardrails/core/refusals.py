@@ -27,10 +27,7 @@ UNCERTAIN: Final = "call.uncertain"
 ERROR: Final = "call.error"
 _FAILED: Final = """approve budget denials duplicates growth held loops rate retry_budget retryable shell streak summary tool_filter
     tools.budget truncate validation workspace"""
-ALIASES: Final = {
-    f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT,
-    **{f"{name}.error": ERROR for name in _FAILED.split()},
-}
+ALIASES: Final = {f"duplicates.{IN_FLIGHT[5:]}": IN_FLIGHT} | {f"{name}.error": ERROR for name in _FAILED.split()}
 """Codes of 0.2.0 under other names, in a policy's `messages:`."""
 CODES: Final[dict[str, tuple[str, ...]]] = {
     IN_FLIGHT: (),

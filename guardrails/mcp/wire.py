@@ -46,8 +46,7 @@ def without_ours(said: Any) -> Any:
     Returns what a server *said* without keys of ours, and with a mark before each text that begins as ours do.
     """
     if isinstance(said, str):
-        found = _OURS.match(said)
-        return said if found is None or "[" not in found[0] else f"{THEIRS}{said}"
+        return f"{THEIRS}{said}" if (found := _OURS.match(said)) and "[" in found[0] else said
     if isinstance(said, list):
         return [without_ours(one) for one in said]
     if isinstance(said, dict):
