@@ -103,7 +103,7 @@ class Form:
         """The list by a usual name."""
         self.tells = tuple(key for key in keys if key in TELLS)
         """What may say that it is a failure."""
-        self.carries = len(kinds) - kinds.count(type(None)) == 1 or not CARRIERS.isdisjoint(keys)
+        self.carries = [kind for kind in kinds if kind is not type(None)] == [str] or not CARRIERS.isdisjoint(keys)
         """It may be a carrier, or the holder of one text."""
         self.signs = tuple((key, says) for key, says, _ in members if says.more is not None)
         """What may tell of completeness."""
