@@ -201,7 +201,6 @@ class Table:
         taken: list[list[float]] = [[] for _ in blocks]
         yard: list[float] = []
         for _ in range(rounds):
-            before()
             start = time.thread_time()
             references()
             yard.append((time.thread_time() - start) / R)
