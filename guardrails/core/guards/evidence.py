@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, takewhile
 from typing import Any, ClassVar, Final
 
-from guardrails.core.state import EMPTY, LITTLE, MANY, UNFINISHED, Entry, SessionState, low, shares
+from guardrails.core.state import LITTLE, MANY, UNFINISHED, Entry, SessionState, low, shares
 from guardrails.core.values.errors import TRANSIENT, WITHOUT_EFFECT
 
 from .base import Event, Facts, Guard, Outcome, ToolCall, guard
@@ -99,26 +99,6 @@ def past(state: SessionState, tool: str | None = None) -> Iterator[Entry]:
             continue
         if one.status in OVER and one.error_type != CANCELLED:
             yield one
-
-
-def is_calm(state: SessionState, tool: str) -> bool:
-    """
-    Returns whether the latest call of *tool* tells at a glance that a fresh one is no loop: it worked, and it changed something or brought
-    other than the one before. Each fresh call asks.
-    """
-    turn, last = state.present.mark or -1, None
-    for one in reversed(state.window):
-        if one.tool != tool or one.turn == turn:
-            continue
-        if last is not None:
-            return one.status in OVER and one.error_type != CANCELLED and not is_evidence(one, last)
-        if one.status != "ok" or one.came == EMPTY:
-            return False
-        if one.changes:
-            return True
-        last = one
-    # The first call of a tool of a server is asked how its sibling tools fare.
-    return last is not None or "__" not in tool
 
 
 def is_evidence(one: Entry, other: Entry) -> bool:

@@ -3,7 +3,7 @@ Tell a model that goes round in circles what to do instead, then refuse; `denial
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
@@ -15,7 +15,7 @@ from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Keys, Verdict, guard, map_of
 from .denials import Denials
-from .evidence import Evidence, again_of, brought_news, changed_seq, ended_alike, is_calm, is_evidence, past, same_calls
+from .evidence import Evidence, again_of, brought_news, changed_seq, ended_alike, is_evidence, past, same_calls
 from .similarity import same_but_numbers, same_words, sketch_of
 
 
@@ -115,12 +115,19 @@ class Loops(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig in state.latest:
             return self._repeat(call, state, facts)
-        if facts.tool.repeats == "allow" or is_calm(state, call.tool):
+        if facts.tool.repeats == "allow":
             return None
-        run = run_of(past(state, call.tool), _most(self.same_error))
-        if not run or run[0].status == "error":
-            return self._failing(call, state, run, facts.tool.shell)
-        return None if run[0].changes else self._searching(call, state, run, facts.tool.shell)
+        calls = past(state, call.tool)
+        latest = [*islice(calls, 2)]
+        if latest and latest[0].status == "ok":
+            others = len(latest) == 1 or not is_evidence(*latest)
+            if latest[0].changes or (others and latest[0].came != EMPTY):
+                # It worked, and changed something or brought other than the one before: each fresh call asks.
+                return None
+        run = run_of(chain(latest, calls), _most(self.same_error))
+        if run and run[0].status == "ok":
+            return self._searching(call, state, run, facts.tool.shell)
+        return self._failing(call, state, run, facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
