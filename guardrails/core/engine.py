@@ -183,7 +183,8 @@ class Moment(Place):
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        return marks(self.state, self.scopes) if self.engine.life is not None else None
+        shares = self.scopes or self.state.family is not None
+        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
 
     def go_by(self, plan: Plan) -> None:
         """
@@ -201,8 +202,7 @@ class Moment(Place):
             made.observed, made.errors = tuple(found.observed), tuple(found.errors)
         if self.expired:
             made.expired = self.expired
-        if self.scopes or self.state.family is not None:
-            made.marks = self.marks()
+        made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> int:
@@ -545,8 +545,7 @@ def _complete(
     envelope.close(chain.left_out, progress((at, *at.scopes), near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    if at.scopes or state.family is not None:
-        made.marks = at.marks()
+    made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
     if at.errors:

@@ -147,8 +147,7 @@ class Limits:
         made = []
         for limit, own in self.caps:
             most = state.limits.get(limit.name, own)
-            # Asked of each result: a call of `used` would take longer than all else here.
-            left = most - (getattr(state, limit.counts) if limit.counts else state.spent_ms(now_ms))
+            left = most - limit.used(state, now_ms)
             if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
             if state.reserved and limit is not TIME:
