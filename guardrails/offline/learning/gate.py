@@ -95,48 +95,39 @@ def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
     It must save log loss by more than `ERRORS` standard errors, and lose no more than that on older days: days that are bad
     together judge it, and it was made of them, but no other day says what they say.
     """
-    held = _compared(split.held, new, present, split.fitted)
+    held, count = _compared(split.held, new, present, split.fitted)
     if held is None:
         return None
-    n, mine, theirs, base, gain, error, count = held
+    gain, error = held.gain, held.error
     better, reason = False, f"better by {gain:.4f} +- {error or 0:.4f} nats each"
-    if n < MIN_HELD or count < MIN_GROUPS or error is None:
-        reason = f"too little to judge by: {n:.0f} held out in {count} groups of sessions (at least {MIN_HELD} in {MIN_GROUPS})"
+    if held.events < MIN_HELD or count < MIN_GROUPS or error is None:
+        few = f"at least {MIN_HELD} in {MIN_GROUPS}"
+        reason = f"too little to judge by: {held.events:.0f} held out in {count} groups of sessions ({few})"
     elif gain <= ERRORS * error:
         reason = f"not better beyond noise: {gain:+.4f} +- {error:.4f} nats each"
     else:
-        older = _compared(split.older, new, present, split.older)
+        older, _ = _compared(split.older, new, present, split.older)
         better = older is None or older.gain >= -ERRORS * (older.error or 0)
         if older is not None and not better:
             reason = (
                 f"worse on {older.events:.0f} events of the days before: {older.new:.4f} nats each, {older.present:.4f} by what is "
                 "served; look at the newest days, `--force` if the world has changed"
             )
-    return Verdict(n, split.held.total.s / n, mine, theirs, base, gain, error, better, reason)
+    return held._replace(better=better, reason=reason)
 
 
-class _Losses(NamedTuple):
-    events: float
-    new: float
-    present: float
-    base: float
-    gain: float
-    error: float | None
-    groups: int
-
-
-def _compared(counts: Facts, new: Guess, present: Guess, learned: Facts) -> _Losses | None:
+def _compared(counts: Facts, new: Guess, present: Guess, learned: Facts) -> tuple[Verdict | None, int]:
     """
-    Returns the mean losses on *counts*, the gain of *new* and its standard error between groups of sessions. Returns None without events.
+    Returns the losses on *counts* as a verdict that decides nothing yet, None without events, and the groups of sessions that they are of.
     """
-    n, groups = counts.total.n, _losses(counts, (new, present, lambda what: None), learned)
+    (n, s), groups = counts.total, _losses(counts, (new, present, lambda what: None), learned)
     if n <= 0:
-        return None
+        return None, 0
     mine, theirs, base = (math.fsum(each) / n for each in list(zip(*groups, strict=True))[1:])
     gain, count = theirs - mine, len(groups)
     spread = math.fsum((served - made - gain * weight) ** 2 for weight, made, served, _ in groups)
     error = math.sqrt(spread * count / (count - 1)) / n if count > 1 else None
-    return _Losses(n, mine, theirs, base, gain, error, count)
+    return Verdict(n, s / n, mine, theirs, base, gain, error, better=False, reason=""), count
 
 
 def _losses(counts: Facts, guesses: Sequence[Guess], learned: Facts) -> list[list[float]]:

@@ -1,5 +1,5 @@
 """
-Spans of agents as calls: OTLP JSON (one export, or JSON lines of exports), as the SDK writes them (`span.to_json`, one after the other), or
+Spans of agents as calls: OTLP JSON (one export, or JSON lines of exports), spans as the SDK writes them, one a line (`span.to_json(indent=None)`), or
 runs of LangSmith (the output of `Client.list_runs`, a run a line or in a list, or an answer of its API).
 
 Attributes are those of OpenTelemetry's GenAI convention, here without `gen_ai.`; those of OpenInference and of LangSmith are renamed to them.
