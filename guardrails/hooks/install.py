@@ -84,12 +84,13 @@ def main(words: Sequence[str]) -> int:
             code = int(any(row["problems"] for row in rows))
         elif not clients or "--json" in flags or len(flags) > 1:
             raise ValueError("name a client: claude, codex, gemini; `guardrails hook --help` has all options")
-        place = flags[0].removeprefix("--") if flags else "user"
-        for client in clients if words[0] != "status" else ():
-            if place not in places(client):
-                raise ValueError(f"{HOMES[client].title} has no settings that are kept out of git: use --project")
-            done = _install(client, place, options) if words[0] == "install" else _uninstall(client, place)
-            lines.append(f"{HOMES[client].title}: {done}")
+        else:
+            place = flags[0].removeprefix("--") if flags else "user"
+            for client in clients:
+                if place not in places(client):
+                    raise ValueError(f"{HOMES[client].title} has no settings that are kept out of git: use --project")
+                done = _install(client, place, options) if words[0] == "install" else _uninstall(client, place)
+                lines.append(f"{HOMES[client].title}: {done}")
     except (OSError, ValueError, PolicyError) as error:
         why = os_message(error) if isinstance(error, OSError) else error
         sys.stderr.write(f"guardrails hook {words[0]}: {why}\n")
