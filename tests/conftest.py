@@ -41,6 +41,20 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
+def works() -> None:
+    """
+    A sandbox that works here, or the test is skipped.
+    """
+    from guardrails.core.values.errors import SandboxUnavailable
+    from guardrails.processes.sandbox import bubblewrap
+
+    try:
+        bubblewrap()
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
 def quick_switches() -> Iterator[None]:
     """
     Threads that take turns every microsecond.

@@ -39,14 +39,6 @@ def say(value):
 """
 
 
-@pytest.fixture
-def works() -> None:
-    try:
-        bubblewrap()
-    except SandboxUnavailable as error:
-        pytest.skip(str(error))
-
-
 class Place:
     """
     A workspace in a home with a key, and a folder outside of both.

@@ -21,8 +21,6 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes.sandbox import bubblewrap
 from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, ScriptedOpenAI, Text, call, obeying
 from tests.children import child
@@ -129,14 +127,6 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
 
 
 # What commands reach
-
-
-@pytest.fixture
-def works() -> None:
-    try:
-        bubblewrap()
-    except SandboxUnavailable as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture

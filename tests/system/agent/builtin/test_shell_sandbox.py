@@ -14,8 +14,6 @@ import pytest
 from guardrails import Envelope, Policy
 from guardrails import Shell as Guard
 from guardrails.agent.builtin import Root, Shell, builtin_tools
-from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes.sandbox import bubblewrap
 from tests.tables import table
 
 
@@ -33,14 +31,6 @@ WORK = {
     "jq": "echo '{\"a\": 1}' | jq .a",
     "sh": 'mktemp > /dev/null && touch "$HOME/x" && sort < /etc/passwd | head -1 > first && cat <(echo sub) first',
 }
-
-
-@pytest.fixture
-def works() -> None:
-    try:
-        bubblewrap()
-    except SandboxUnavailable as error:
-        pytest.skip(str(error))
 
 
 def run(folder: Path, command: str, **settings: Any) -> Envelope:
