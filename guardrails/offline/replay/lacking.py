@@ -23,7 +23,6 @@ NEEDS: Final = (
     ("growth", "max_tokens_per_minute", "tokens"),
     ("rate", "", "times"),
     ("loops", "", "responses"),
-    ("loops", "identical", "signatures"),
     ("duplicates", "", "signatures"),
     ("loops", "settled_for", "soon"),
     ("duplicates", "settled_for", "soon"),
@@ -61,14 +60,12 @@ def not_judged(chain: Chain, rows: Sequence[Row]) -> dict[str, str]:
     used = {row.source for row in rows if row.priced is not None}
     no_times = lack("no times in sessions of", {row.source for row in rows if not row.timed})
     alone = lack(f"no times and {no_word}", {row.source for row in rows if not (row.timed or row.turned)})
-    unsigned = sum(not row.signed for row in rows)
-    unseen = f"the arguments of {plural(unsigned, 'call')} are not known: no repeat is seen"
     unpriced = sources - used | {row.source for row in rows if row.priced is False}
     reasons = {
         "times": no_times,
         "soon": no_times and f"{no_times}: every repeat counts as soon",
         "waits": no_times and f"{no_times}: every wait counts as over",
-        "signatures": unseen if unsigned else None,
+        "signatures": lack("no arguments to tell repeats by in", {row.source for row in rows if not row.signed}),
         "turns": lack(no_word, {row.source for row in rows if not row.turned}),
         "responses": alone and f"{alone}: it sees calls one by one",
         "tokens": lack("no token usage in", sources - used),

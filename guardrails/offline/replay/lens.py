@@ -41,9 +41,7 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     Returns the part of *chain* that can be judged in a session whose calls are *timed* and *turned*, or not.
     """
     lacking = {"starts", *(() if timed else ("times", "soon")), *(() if turned else ("turns",))}
-    gone = {(name, setting) for name, setting, need in NEEDS if need in lacking}
-    gone |= {(name, "") for name in TEXT_ONLY}
-
+    gone = {(name, setting) for name, setting, need in NEEDS if need in lacking} | {(name, "") for name in TEXT_ONLY}
     made = without(chain, gone)
     # Nobody reads it.
     made.left_out |= {"progress"}
@@ -83,6 +81,5 @@ def declared(tool: Tool, read_only: bool | None, polling: bool) -> Tool:
     """
     Returns *tool* as it was declared in its own run, read-only (None: unknown) or *polling*; what the policy declares stands above that.
     """
-    if polling:
-        tool = replace(tool, repeats="allow")
+    tool = replace(tool, repeats="allow") if polling else tool
     return tool if read_only is None or tool.read_only is not None else replace(tool, read_only=read_only)

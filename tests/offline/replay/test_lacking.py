@@ -45,7 +45,7 @@ def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
 def test_calls_whose_arguments_are_not_known_are_no_repeats() -> None:
     made = [RecordedCall("s", "a", None, result="x", is_error=False, ts_ms=n) for n in range(2)]
     found = judged(Policy([Duplicates(rule="always")]), made)
-    told = {"duplicates": "the arguments of 2 calls are not known: no repeat is seen"}
+    told = {"duplicates": f"no arguments to tell repeats by in {made[0].source}"}
     assert (found.total.refused, found.not_judged) == (0, told)
 
 
