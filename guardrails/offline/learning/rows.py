@@ -52,7 +52,7 @@ _ROW: Final = (
 )
 LATEST_MS: Final = 7_258_118_400_000
 """The year 2200: later times, and negative ones, are unknown."""
-_SETTINGS: Final[Any] = {"memory_limit": "700MB", "threads": "4", "preserve_insertion_order": "false"}
+_SETTINGS: Final[Any] = {"memory_limit": "1200MB", "threads": "4", "preserve_insertion_order": "false"}
 """Of DuckDB; sorts that are larger than its memory go to disk."""
 LONGEST_LINE: Final = 1 << 24
 """Bytes of a record's line."""
