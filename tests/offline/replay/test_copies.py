@@ -14,16 +14,54 @@ from guardrails.offline.learning.rows import read
 from guardrails.offline.replay.exact import replayed
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.report.quality import count_files
-from guardrails.offline.transcripts.files import inputs
+from guardrails.offline.transcripts import RecordedCall
+from guardrails.offline.transcripts.files import add_once, inputs
 from guardrails.sinks.rotate import rotated
 from tests.tables import table
 
 
-def always() -> Policy:
-    return Policy([Duplicates(window=5), Budget(max_calls=400)], name="always")
+ALWAYS = Policy([Duplicates(window=5), Budget(max_calls=400)], name="always")
 
 
-ALWAYS = always()
+def made(*numbers: int, session: str = "s", source: str = "one", **other: Any) -> list[RecordedCall]:
+    calls = [RecordedCall(session, "Read", {"path": f"{n}.py"}, source, n, id=f"toolu_{n}") for n in numbers]
+    for call in calls:
+        call.turn, call.ts_ms = call.call_index + 1, 1_800_000_000_000 + 1000 * call.call_index
+        for name, value in other.items():
+            setattr(call, name, value)
+    return calls
+
+
+POLLS: dict[str, Any] = {"id": "call_0", "ts_ms": 1_800_000_000_000, "arguments": {}}
+
+
+@table(
+    "files, calls",
+    [
+        # A checkpoint goes on in the session of the one before, and a fork begins with its first own call.
+        ([made(*range(n)) for n in (2, 4, 3)], [("one", "s", n) for n in range(4)]),
+        ([made(0, 1), made(0, 1, 7, session="f", source="two")], [("one", "s", 0), ("one", "s", 1), ("two", "f", 7)]),
+        # Equal calls of one second under one id are as many as their session has, and copies of them are copies.
+        ([made(0, 1, 2, **POLLS)], [("one", "s", n) for n in range(3)]),
+        ([made(0, 1, **POLLS), made(0, 1, source="two", **POLLS)], [("one", "s", 0), ("one", "s", 1)]),
+        # A time since the beginning of a session makes no copies, and neither does none.
+        *(
+            ([made(0, ts_ms=ts_ms, session=name, source=name) for name in "ab"], [("a", "a", 0), ("b", "b", 0)])
+            for ts_ms in (0, None)
+        ),
+        *(
+            ([made(0), made(0, session="t", **other)], [("one", "s", 0), ("one", "t", 0)])
+            for other in ({"ts_ms": 1}, {"id": "toolu_x"}, {"tool": "Write"}, {"arguments": {"path": "other.py"}})
+        ),
+    ],
+)
+def test_a_call_is_a_copy_by_its_tool_arguments_id_and_time(
+    files: list[list[RecordedCall]], calls: list[tuple[str, str, int]]
+) -> None:
+    known: dict[Any, RecordedCall] = {}
+    for file in files:
+        add_once(file, known)
+    assert [(call.source, call.session_id, call.call_index) for call in known.values()] == calls
 
 
 def lines(calls: int) -> list[str]:
@@ -53,8 +91,8 @@ def figures(*places: Path) -> tuple[Any, ...]:
 
 @table("many", [3, 20])
 def test_a_copy_in_any_form_and_number_counts_once(many: int, tmp_path: Path) -> None:
-    (tmp_path / str(many)).mkdir()
     folder, text = tmp_path / str(many), "\n".join(lines(60))
+    folder.mkdir()
     (folder / "a.jsonl").write_text(text)
     alone = figures(folder / "a.jsonl")
     for number in range(many):
@@ -85,7 +123,8 @@ def written(folder: Path, rotate_bytes: int | None) -> Path:
     folder.mkdir()
     seconds = itertools.count(1_800_000_000)
     with JsonLines(folder / "calls.jsonl", rotate_bytes=rotate_bytes) as sink:
-        session = always().session("trip", records=sink, clock=lambda: next(seconds))
+        policy = Policy([Duplicates(window=5), Budget(max_calls=400)])
+        session = policy.session("trip", records=sink, clock=lambda: next(seconds))
         for n in range(12):
             session.call("search", {"q": n // 2}, lambda *_: sink.flush() and "none")
             session.call("pay", {"n": n // 4}, lambda *_: sink.flush() or 1 / 0)

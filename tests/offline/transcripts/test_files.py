@@ -1,10 +1,11 @@
 """
-Opening transcripts.
+Which files are read, and how they are opened.
 """
 
 import gzip
 import io
 import json
+import os
 import sys
 
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 
 from guardrails.offline.transcripts import Report, open_calls
-from guardrails.offline.transcripts.files import values_of
+from guardrails.offline.transcripts.files import MANY, inputs, values_of
 from tests.tables import table
 
 
-LINE = json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": 1}, "result": "ok"})
+LINE = json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": 1}, "result": "ok"}) + "\n"
+PACKED = gzip.compress(LINE.encode())
 
 
 def calls_of(path: Any) -> tuple[list[Any], Report]:
@@ -25,56 +27,54 @@ def calls_of(path: Any) -> tuple[list[Any], Report]:
     return open_calls(path, report), report
 
 
-def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
+def write(folder: Path, data: bytes, name: str = "f.jsonl") -> Path:
     path = folder / name
-    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
     return path
 
 
-def test_a_source_is_the_name_of_the_file(files: Path, tmp_path: Path) -> None:
-    assert calls_of(files / "cline.json")[0][0].source == "cline"
-    assert calls_of(write(tmp_path, gzip.compress(LINE.encode()), "my.log.jsonl.gz"))[0][0].source == "my.log"
-    assert calls_of(write(tmp_path, LINE, ".jsonl"))[0][0].source == ".jsonl"
-
-
-def test_gzip_is_known_by_its_content(tmp_path: Path) -> None:
-    packed = gzip.compress(f"{LINE}\n".encode()) + b"\0" * 512 + gzip.compress(f"{LINE}\n".encode())
-    calls, report = calls_of(write(tmp_path, packed, "plain.txt"))
-    assert len(calls) == 2, "files that were packed one by one and joined are one"
+@table(
+    "name, data, source, count",
+    [
+        ("f.jsonl", LINE.encode(), "f", 1),
+        (".jsonl", LINE.encode(), ".jsonl", 1),
+        ("my.log.jsonl.gz", PACKED, "my.log", 1),
+        # gzip is known by its content; files that were packed one by one and joined are one.
+        ("plain.txt", PACKED + b"\0" * 512 + PACKED, "plain.txt", 2),
+    ],
+)
+def test_a_source_is_the_name_of_the_file(tmp_path: Path, name: str, data: bytes, source: str, count: int) -> None:
+    calls, report = calls_of(write(tmp_path, data, name))
+    assert [call.source for call in calls] == [source] * count
     assert report.notices == []
 
 
-def test_standard_input_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Piped:
-        buffer = io.BytesIO(f"{LINE}\n".encode())
-
-    monkeypatch.setattr(sys, "stdin", Piped)
-    calls, _ = calls_of("-")
-    assert [(call.source, call.session_id) for call in calls] == [("stdin", "s")]
+def test_standard_input_and_a_pipe_are_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    stdin, pipe = inputs(["-", tmp_path / "pipe"])
+    assert (stdin.path, pipe.found) == ("-", False)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINE.encode())))
+    assert [(call.source, call.session_id) for call in calls_of("-")[0]] == [("stdin", "s")]
 
 
 def test_a_file_that_cannot_be_opened_is_an_os_error(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(OSError):  # noqa: PT011  the kind is the whole contract
-            calls_of(path)
-
-
-@table("end", [20, -1])
-def test_a_packed_file_that_is_cut_off_is_an_os_error(tmp_path: Path, end: int) -> None:
-    with pytest.raises(OSError, match="cut off or damaged"):
-        calls_of(write(tmp_path, gzip.compress(f"{LINE}\n".encode())[:end]))
+    with pytest.raises(IsADirectoryError):
+        calls_of(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no file or folder `.*none`"):
+        inputs([tmp_path / "none"])
+    for end in (20, -1):
+        with pytest.raises(OSError, match="cut off or damaged"):
+            calls_of(write(tmp_path, PACKED[:end]))
 
 
 @table(
     "data, notice",
     [
-        (b"", "skipped: empty"),
-        (b"\xef\xbb\xbf", "skipped: empty"),
-        (b"\n\n", "skipped: empty"),
+        *((data, "skipped: empty") for data in (b"", b"\xef\xbb\xbf", b"\n\n", gzip.compress(b"", mtime=0))),
         (b"\x00" * 1000, "skipped: no calls that can be read in 1 line, "),
         (b"\x89PNG\r\n", "skipped: no calls"),
         ('{"a": 1}'.encode("utf-16"), "skipped: no calls"),
-        (gzip.compress(b"", mtime=0), "skipped: empty"),
         (
             b'\n{"messages": [{"role": "user", "content": "hi"}]}\n',
             'skipped: no tool calls in this chat of 1 line, the first is line 2: {"messages": [{"role": "user"',
@@ -95,9 +95,7 @@ def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: byt
 @table(
     "text, found, broken",
     [
-        ('{"a": 1}', [(1, {"a": 1})], []),
         ('\n\n{"a": 1}\n', [(3, {"a": 1})], []),
-        ('{\n "a": 1\n}\n', [(1, {"a": 1})], []),
         ('\n{\n "a": 1\n}\n', [(2, {"a": 1})], []),
         ('[{"a": 1},\n{"a": 2}]', [(1, [{"a": 1}, {"a": 2}])], []),
         ('{"a": 1}\n{"a": 2}\n', [(1, {"a": 1}), (2, {"a": 2})], []),
@@ -109,3 +107,23 @@ def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: byt
 )
 def test_a_document_and_lines_are_known_from_each_other(text: str, found: Any, broken: list[int]) -> None:
     assert values_of(text.encode()) == (found, broken)
+
+
+def test_files_are_read_once_in_the_order_of_their_names_or_as_they_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b.jsonl", "a.jsonl", ".hidden", "sub/c.jsonl", ".git/d.jsonl"):
+        write(tmp_path, b"x", name)
+    a, b, c = (str(tmp_path / name) for name in ("a.jsonl", "b.jsonl", "sub/c.jsonl"))
+    assert [each.path for each in inputs([str(tmp_path)])] == [a, b, c]
+    assert all(each.found and each.folder is None for each in inputs([tmp_path]))
+    assert [each.path for each in inputs([b, a, str(tmp_path), b])] == [b, a, c]
+    monkeypatch.chdir(tmp_path)
+    for path in ("a.jsonl", "./a.jsonl", f"{tmp_path}//a.jsonl", f"{tmp_path}/./a.jsonl"):
+        assert [each.path for each in inputs([path])] == [path]
+
+
+def test_many_files_of_one_folder_are_one_source(tmp_path: Path) -> None:
+    for name in (*(f"project/{n}.jsonl" for n in range(MANY + 1)), "few/1.jsonl"):
+        write(tmp_path, b"x", name)
+    assert {each.folder for each in inputs([tmp_path])} == {"project", None}

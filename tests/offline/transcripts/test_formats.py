@@ -1,40 +1,95 @@
 """
-Which format a file is in.
+Each format is known by its content, and gives its calls.
 """
 
+import dataclasses
 import json
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from guardrails.offline.transcripts import Format
+import yaml
+
+from guardrails.offline.transcripts import Format, RecordedCall
 from guardrails.offline.transcripts.files import FORMATS, format_of, values_of
 from tests.tables import table
 
 
-NAMES = {
-    "calls.jsonl": "json lines of calls",
-    "claude_code.jsonl": "claude code session",
-    "claude_stream.jsonl": "claude code session",
-    "cline.json": "chat",
-    "cline_tags.json": "chat",
-    "codex_code_mode.jsonl": "codex rollout",
-    "codex_exec.jsonl": "codex exec",
-    "codex_rollout.jsonl": "codex rollout",
-    "gemini_cli.json": "gemini cli session",
-    "gemini_cli.jsonl": "gemini cli session",
-    "langsmith.jsonl": "langsmith runs",
-    "openai_chat.json": "chat",
-    "openai_chat.jsonl": "chat",
-    "openai_responses.json": "chat",
-    "openinference.jsonl": "opentelemetry spans",
-    "openinference_otlp.jsonl": "opentelemetry spans",
-    "opencode.json": "opencode session",
-    "opencode_run.jsonl": "opencode session",
-    "otlp_messages.json": "opentelemetry spans",
-    "otlp.jsonl": "opentelemetry spans",
-    "own_records.jsonl": "guardrails records",
-}
+CASES: Final = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+NAMES: Final = {case["file"]: case["format"] for case in CASES if "file" in case}
+PLAIN: Final = RecordedCall("given", "", None)
+
+
+def told(call: RecordedCall) -> dict[str, Any]:
+    """
+    The fields of *call* that are not as they are by default.
+    """
+    fields = {field.name: getattr(call, field.name) for field in dataclasses.fields(call)}
+    own = {name: each for name, each in fields.items() if name == "tool" or each != getattr(PLAIN, name)}
+    made: dict[str, Any] = json.loads(json.dumps({name: own[name] for name in own.keys() - {"source", "signed"}}))
+    return made
+
+
+def merged(value: Any, change: Any) -> Any:
+    if not isinstance(value, dict) or not isinstance(change, dict):
+        return change
+    return value | {key: merged(value.get(key), each) for key, each in change.items()}
+
+
+@table("case", [case for case in CASES if "calls" in case])
+def test_a_transcript_gives_its_calls(read: Any, case: dict[str, Any]) -> None:
+    calls, report = read(case.get("file") or "\n".join(map(json.dumps, case["lines"])))
+    assert [told(call) for call in calls] == case["calls"]
+    assert (report.notices, report.broken) == (case.get("notices", []), [])
+
+
+@table(
+    "lines, change, expected",
+    [(case["lines"], *row) for case in CASES if "changed" in case for row in case["changed"]],
+)
+def test_a_value_in_a_line_is_read_as_what_it_is(
+    read: Any, lines: list[Any], change: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    calls, report = read("\n".join(map(json.dumps, [*lines[:-1], merged(lines[-1], change)])))
+    assert {name: getattr(calls[-1], name) for name in expected} == expected
+    assert report.broken == []
+
+
+def test_the_form_of_a_file_makes_no_difference(read: Any, files: Path) -> None:
+    def of(file: str, text: str) -> Any:
+        return read(text, file)[0]
+
+    names = ("openai_chat.jsonl", "claude_code.jsonl", "langsmith.jsonl")
+    chats, claude, runs = ((files / name).read_text() for name in names)
+    assert of("f", "\n" + chats.replace("\n", "\n\n")) == of("f", chats)
+    assert len(of("f", claude + claude)) == len(of("f", claude)), "lines that are written again"
+    values = [json.loads(line) for line in runs.splitlines()]
+    for whole in (values, {"runs": values, "cursors": {"next": None}}):
+        assert of("f", json.dumps(whole)) == of("f", runs)
+
+
+def test_the_items_of_a_thread_that_was_resumed_are_other_calls(read: Any, files: Path) -> None:
+    once = (files / "codex_exec.jsonl").read_text()
+    assert [call.has_result for call in read(once + once)[0]] == [True, True, True, True, False] * 2
+
+
+def test_a_span_of_a_tool_tells_more_of_a_call_that_stands_in_messages(read: Any, files: Path) -> None:
+    chats = json.loads((files / "otlp_messages.json").read_text())["resourceSpans"][0]["scopeSpans"][0]["spans"]
+
+    def after_ms(start: int, name: str, **more: str) -> list[tuple[str | None, int | None]]:
+        named = {"operation.name": "execute_tool", "tool.name": name, "conversation.id": "conv-9", **more}
+        attributes = [{"key": f"gen_ai.{key}", "value": {"stringValue": value}} for key, value in named.items()]
+        span = {"startTimeUnixNano": str(start), "endTimeUnixNano": str(start), "attributes": attributes}
+        calls, _ = read(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [*chats, span]}]}]}))
+        return [(call.id, (call.ts_ms and call.ts_ms % 1000) or None) for call in calls]
+
+    late = 1_800_000_001_200_000_000
+    assert after_ms(late, "weather") == [("call_0", 200), ("call_1", None), ("call_2", None)]
+    named = after_ms(late, "forecast", **{"tool.call.id": "call_1"})
+    assert named == [("call_0", None), ("call_1", 200), ("call_2", None)]
+    # Names and ids of no message: both would tell of the same calls.
+    assert after_ms(late, "Weather.run") == [(None, 200)]
+    assert after_ms(1, "weather") == [(None, None)]
 
 
 def recognise(text: str) -> Format | None:
@@ -42,73 +97,39 @@ def recognise(text: str) -> Format | None:
     return None if claimed is None else claimed[0]
 
 
-def test_every_fixture_and_every_format_is_named(files: Path) -> None:
+def test_a_format_is_recognised_by_its_content_wherever_the_file_ends(files: Path) -> None:
     assert {path.name for path in files.iterdir()} == set(NAMES)
     assert {form.name for form in FORMATS} == set(NAMES.values())
-
-
-@table("file", NAMES)
-def test_a_format_is_recognised_by_its_content(files: Path, file: str) -> None:
-    form = recognise((files / file).read_text())
-    assert form is not None
-    assert form.name == NAMES[file]
-
-
-@table("file", [name for name in NAMES if name.endswith(".jsonl")])
-def test_a_file_that_ends_anywhere_is_of_the_same_format(files: Path, file: str) -> None:
-    text = (files / file).read_text()
-    for size in range(len(text) * 2 // 3, len(text), 97):
-        assert recognise(text[:size]) is recognise(text)
+    for file, name in NAMES.items():
+        text = (files / file).read_text()
+        for size in range(len(text) * 2 // 3, len(text), 97) if file.endswith(".jsonl") else ():
+            form = recognise(text[:size])
+            assert (file, form and form.name) == (file, name)
+        form = recognise(text)
+        assert (file, form and form.name) == (file, name)
 
 
 def test_a_format_is_claimed_only_if_most_lines_fit(read: Any, files: Path) -> None:
-    line = (files / "claude_code.jsonl").read_text().splitlines()[0]
-    strange = json.dumps({"kind": "step", "body": {"x": 1}})
+    line, strange = (files / "claude_code.jsonl").read_text().splitlines()[0], json.dumps({"kind": "step"})
     calls, report = read("\n".join([line, strange, strange]))
     assert (calls, report.read_as) == ([], {})
     assert "skipped" in report.notices[0]
-
-
-def test_lines_that_could_not_be_read_are_counted_with_one_example(read: Any, files: Any) -> None:
-    calls, report = read((files / "calls.jsonl").read_text() + json.dumps({"kind": "step"}) + "\n\n{\n")
+    calls, report = read((files / "calls.jsonl").read_text() + strange + "\n\n{\n")
     assert len(calls) == 6
     assert report.notices[0] == '`given`: could not read 2 lines, the first is line 7: {"kind": "step"}'
 
 
-VERCEL = [
-    [{"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "c", "toolName": "t", "input": {}}]}],
-    [{"role": "assistant", "id": "m", "parts": [{"type": "tool-t", "toolCallId": "c", "state": "output-available"}]}],
+CALL = {"type": "tool-call", "toolCallId": "c", "toolName": "t", "input": {}}
+PART = {"type": "tool-t", "toolCallId": "c", "state": "output-available"}
+NONE: Final[list[Any]] = [
+    *({}, [], None, [1, 2], {"a": 1}, {"messages": "none"}, {"messages": [1]}, {"messages": [{"role": ["user"]}]}),
+    *({"type": ["user"], "isSidechain": True}, {"type": {}, "payload": {}}, {"type": "session_meta", "payload": 1}),
+    {"source": "x", "session_id": "s", "call_index": 1, "tool": "t", "retry": "none", "result_head": ""},
+    # Chats whose calls would not be seen.
+    *([{"role": "assistant", "content": [CALL]}], {"messages": [{"role": "assistant", "id": "m", "parts": [PART]}]}),
 ]
 
 
-@table("messages", VERCEL)
-def test_messages_whose_calls_would_not_be_seen_are_no_chat(messages: Any) -> None:
-    assert recognise(json.dumps(messages)) is None
-    assert recognise(json.dumps({"messages": messages})) is None
-
-
-@table(
-    "text",
-    [
-        "",
-        "\n\n",
-        "hello",
-        "\x00\x00\x00",
-        "{}",
-        "[]",
-        "null",
-        "[1, 2]",
-        '{"a": 1}',
-        '{"messages": "none"}',
-        '{"messages": [1]}',
-        '{"messages": [{"role": ["user"]}]}',
-        '{"type": ["user"], "isSidechain": true}',
-        '{"type": {"a": 1}, "payload": {}}',
-        '{"type": "session_meta", "payload": 1}',
-        '{"source": "x", "session_id": "s", "call_index": 1, "tool": "t", "retry": "none", "result_head": ""}',
-        "<html>",
-        "%PDF-1.7",
-    ],
-)
+@table("text", ["", "\n\n", "hello", "\x00\x00\x00", "<html>", "%PDF-1.7", *map(json.dumps, NONE)])
 def test_what_is_no_transcript_is_of_no_format(text: str) -> None:
     assert recognise(text) is None

@@ -5,7 +5,6 @@ The library's own records as calls.
 import json
 import random
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +20,14 @@ def run(tool: str, arguments: Any) -> Any:
     return {"hits": [1, 2], "query": arguments}
 
 
-def told(life: int, _tool: str, _arguments: Any) -> Any:
-    return {"life": life}
-
-
 @pytest.fixture
 def recorded(tmp_path: Path, clock: Any) -> list[str]:
     """
     The lines of two sessions, as a session writes them.
     """
-    sink = JsonLines(tmp_path / "r.jsonl", results="full")
-    policy = Policy([Budget(max_calls=20), Duplicates(window=5)])
-    with (
-        policy.session("s-1", records=sink, clock=clock) as one,
-        policy.session("s-2", records=sink, clock=clock) as two,
-    ):
+    policy, path = Policy([Budget(max_calls=20), Duplicates(window=5)]), tmp_path / "r.jsonl"
+    with JsonLines(path, results="full") as sink:
+        one, two = (policy.session(name, records=sink, clock=clock) for name in ("s-1", "s-2"))
         one.charge(model="gpt-5-mini", usage={"prompt_tokens": 100, "completion_tokens": 10}, cost_usd=0.01)
         one.call("search", {"q": "a"}, run, id="c1")
         two.call("search", {"q": "a"}, run, id="c1")
@@ -48,51 +40,44 @@ def recorded(tmp_path: Path, clock: Any) -> list[str]:
         one.complete(open_one, "late but there")
         one.extend(max_calls=5)
         one.decide("search", {"q": "c"}, id="c5")
-    sink.close()
-    return (tmp_path / "r.jsonl").read_text().splitlines()
+        one.close()
+        two.close()
+    return path.read_text().splitlines()
 
 
 def test_own_records_are_calls_joined_with_their_results(read: Any, recorded: list[str]) -> None:
     calls, report = read("\n".join(recorded))
     one = [c for c in calls if c.session_id == "s-1"]
-    assert [(c.call_index, c.id, c.tool, c.turn, c.has_result, c.is_error, c.error_type) for c in one] == [
-        (0, "c1", "search", 1, True, False, None),
-        (1, "c2", "search", 1, False, None, None),
-        (2, "c3", "search", 1, True, False, None),
-        (3, "c4", "boom", 2, True, True, "timeout"),
-        (4, "c5", "search", 2, False, None, None),
+    told = [(c.call_index, c.id, c.tool, c.turn, c.has_result, c.error_type, c.tokens_in, c.cost_usd) for c in one]
+    assert told == [
+        (0, "c1", "search", 1, True, None, 100, 0.01),
+        (1, "c2", "search", 1, False, None, None, None),
+        (2, "c3", "search", 1, True, None, None, None),
+        (3, "c4", "boom", 2, True, "timeout", 120, 0.02),
+        (4, "c5", "search", 2, False, None, None, None),
     ], "a denied call was made by the model, but has no result"
-    assert [(c.tokens_in, c.tokens_out, c.cost_usd) for c in one] == [
-        (100, 10, 0.01),
-        (None, None, None),
-        (None, None, None),
-        (120, 12, 0.02),
-        (None, None, None),
-    ]
     assert one[0].result == '{"hits":[1,2],"query":{"q":"a"}}'
     assert (one[2].duration_ms, one[2].result) == (2000, "late but there")
     assert one[3].arguments == {"n": 2**70}
     settled = json.loads(next(line for line in recorded if '"settle"' in line))
-    assert (one[0].plain_hash, one[0].masked_hash) == (settled["result_hash"], settled["result_hash_masked"])
-    assert one[0].sig == settled["sig"]
+    found = (one[0].sig, one[0].plain_hash, one[0].masked_hash)
+    assert found == tuple(settled[name] for name in ("sig", "result_hash", "result_hash_masked"))
     assert [c.id for c in calls if c.session_id == "s-2"] == ["c1"]
     assert report.broken == []
 
 
-def test_threads_may_write_the_events_of_a_session_in_another_order(read: Any, recorded: list[str]) -> None:
-    straight, _ = read("\n".join(recorded))
-    by_session = {name: [c for c in straight if c.session_id == name] for name in ("s-1", "s-2")}
+def test_lines_in_another_order_and_lines_that_stand_there_twice_are_the_same_calls(
+    read: Any, recorded: list[str]
+) -> None:
+    def by_session(lines: list[str]) -> list[Any]:
+        return sorted(read("\n".join(lines))[0], key=lambda call: (call.session_id, call.call_index))
+
+    expected = by_session(recorded)
+    assert by_session(recorded * 2) == expected
     for seed in range(20):
         lines = recorded[3:]
         random.Random(seed).shuffle(lines)
-        calls, _ = read("\n".join(recorded[:3] + lines))
-        assert {name: [c for c in calls if c.session_id == name] for name in by_session} == by_session
-
-
-def test_events_that_stand_there_twice_happened_once(read: Any, recorded: list[str]) -> None:
-    once, _ = read("\n".join(recorded))
-    calls, _ = read("\n".join(recorded + recorded))
-    assert calls == once
+        assert by_session(recorded[:3] + lines) == expected
 
 
 def test_two_lives_of_one_name_are_two_sessions_however_their_lines_are_mixed(
@@ -102,25 +87,18 @@ def test_two_lives_of_one_name_are_two_sessions_however_their_lines_are_mixed(
     Each with its own numbers, charges and results; the second life of a name knows nothing of the first.
     """
     lives = []
-    for number in range(2):
-        sink = JsonLines(tmp_path / f"{number}.jsonl", results="full")
-        with Policy([Budget(max_calls=9)]).session("trip", records=sink, clock=clock) as session:
-            session.charge(model="m", usage={"prompt_tokens": 10 + number, "completion_tokens": 1})
-            for n in range(3):
-                session.call("search", {"q": n}, partial(told, number))
-        sink.close()
-        lives.append((tmp_path / f"{number}.jsonl").read_text().splitlines())
-    mixed = [line for pair in zip(*lives, strict=True) for line in pair]
-    calls, report = read("\n".join(mixed))
+    for life in range(2):
+        path = tmp_path / f"{life}.jsonl"
+        with JsonLines(path, results="full") as sink, Policy([]).session("trip", records=sink, clock=clock) as session:
+            session.charge(model="m", usage={"prompt_tokens": 10 + life, "completion_tokens": 1})
+            for n in range(2):
+                session.call("search", {"q": n}, lambda *_, life=life: f"of {life}")
+        lives.append(path.read_text().splitlines())
+    calls, report = read("\n".join(line for pair in zip(*lives, strict=True) for line in pair))
     assert report.notices == []
-    assert {c.session_id for c in calls} == {"trip"}
-    of_life: dict[str, list[Any]] = {}
-    for call in calls:
-        of_life.setdefault(call.run, []).append((call.call_index, call.tokens_in, call.result))
-    assert list(of_life.values()) == [
-        [(0, 10, '{"life":0}'), (1, None, '{"life":0}'), (2, None, '{"life":0}')],
-        [(0, 11, '{"life":1}'), (1, None, '{"life":1}'), (2, None, '{"life":1}')],
-    ]
+    for life, run in enumerate(dict.fromkeys(call.run for call in calls)):
+        told = [(call.call_index, call.tokens_in, call.result) for call in calls if call.run == run]
+        assert told == [(0, 10 + life, f"of {life}"), (1, None, f"of {life}")]
 
 
 @table("line", ["{", "[]", '{"n": 1}', '{"event": "call", "session_id": 1, "n": 2}', "\0\0"])

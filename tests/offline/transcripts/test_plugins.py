@@ -34,30 +34,31 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     Puts one module and its entry point where an installer would.
     """
 
-    def put(code: str, value: str = "their_copilot:COPILOT") -> Path:
-        site = tmp_path / "site"
-        info = site / "their_copilot-1.0.dist-info"
-        info.mkdir(parents=True, exist_ok=True)
-        (site / "their_copilot.py").write_text(code)
+    def put(code: str, name: str = "COPILOT") -> Path:
+        info = tmp_path / "their_copilot-1.0.dist-info"
+        info.mkdir(exist_ok=True)
+        (tmp_path / "their_copilot.py").write_text(code)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-copilot\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[guardrails.readers]\ncopilot = {value}\n")
-        monkeypatch.syspath_prepend(site)
-        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        (info / "entry_points.txt").write_text(f"[guardrails.readers]\ncopilot = their_copilot:{name}\n")
+        forget()
+        return tmp_path
+
+    def forget() -> None:
         sys.modules.pop("their_copilot", None)
         importlib.invalidate_caches()
         added_formats.cache_clear()
-        return site
 
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield put
-    sys.modules.pop("their_copilot", None)
-    added_formats.cache_clear()
+    forget()
 
 
 def run(*arguments: str | Path) -> Result:
     return CliRunner(env={"COLUMNS": "1000"}).invoke(app, [*map(str, arguments)])
 
 
-def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Install) -> None:
+def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Install, tmp_path: Path) -> None:
     install(CODE)
     report = Report()
     calls = list(open_calls(FILE, report))
@@ -68,42 +69,25 @@ def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Ins
         ("cop-1", 2, "bash", 2, None, None, 8),
     ]
     assert (calls[0].error_type, calls[0].result) == ("not_found", "Path does not exist")
-    assert calls[1].arguments == {"prompt": "look"}
     assert report.notices == [f"`{FILE}`: 1 of 4 calls has no result"]
-
-
-def test_an_installed_reader_is_used_by_every_tool(install: Install, tmp_path: Path) -> None:
-    install(CODE)
-    found = json.loads(run("report", FILE, "--json").stdout)
-    assert found["calls"] == 4
-    assert sorted(tool["tool"] for tool in found["tools"]) == ["bash", "grep", "task", "view"]
+    assert json.loads(run("report", FILE, "--json").stdout)["calls"] == 4
     assert json.loads(run("replay", "default", FILE, "--json").stdout)["total"]["calls"] == 4
     assert "no failed call was ever repeated" in run("train", FILE, "-o", tmp_path / "m.json", "--dry-run").output
 
 
 @table(
-    "code, value, told",
+    "code, name, told",
     [
-        (
-            "import nothing_of_that_name",
-            "their_copilot:COPILOT",
-            "`their_copilot:COPILOT`) failed: ModuleNotFoundError",
-        ),
-        ("COPILOT = None", "their_copilot:PILOT", "`their_copilot:PILOT`) failed: AttributeError"),
-        *(
-            (CODE.replace(part, other), "their_copilot:COPILOT", told)
-            for part, other, told in (
-                ('"parentId" in event', "event.parent", "of copilot cli session failed: AttributeError"),
-                ('data["toolName"]', 'data["why"]', "of copilot cli session failed: KeyError"),
-                ("yield Made(call,", "yield (call,", "of copilot cli session failed: AttributeError"),
-            )
-        ),
+        ("import nothing_of_that_name", "COPILOT", "`their_copilot:COPILOT`) failed: ModuleNotFoundError"),
+        ("COPILOT = None", "PILOT", "`their_copilot:PILOT`) failed: AttributeError"),
+        (CODE.replace('data["toolName"]', 'data["why"]'), "COPILOT", "of copilot cli session failed: KeyError"),
+        (CODE.replace("yield Made(call,", "yield (call,"), "COPILOT", "of copilot cli session failed: AttributeError"),
     ],
 )
 def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
-    install: Install, code: str, value: str, told: str
+    install: Install, code: str, name: str, told: str
 ) -> None:
-    install(code, value)
+    install(code, name)
     done = run("report", FILE)
     assert done.exit_code == 2
     assert told in done.output
@@ -113,6 +97,10 @@ def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
 @pytest.mark.system
 def test_no_reader_of_others_is_loaded_by_the_library_itself(install: Install) -> None:
     code = f"import sys; sys.path.insert(0, {str(install('raise RuntimeError'))!r}); import guardrails"
-    code += "; print('their_copilot' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; print('their_copilot' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.strip() == "False"

@@ -12,8 +12,6 @@ from tests.tables import table
 
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="`../shared/data` is not here")
-
 CALLS: Final = {
     "cc_context_evaluator": 3_196,
     "cc_entireio_cli": 20_240,
@@ -26,6 +24,8 @@ CALLS: Final = {
     "whowhen_a": 408,
 }
 RAW: Final = {"claude_code": 299, "codex_rollout": 1_190, "gemini_cli": 7, "openai_chat": 168}
+NONE: Final = ("raw/mint", "raw/react_text", "raw/toolbench", "raw/whowhen", "errors_and_retries.jsonl.gz")
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="`../shared/data` is not here")
 
 
 @table("source", CALLS)
@@ -38,23 +38,17 @@ def test_every_line_of_the_data_sets_is_a_call(source: str) -> None:
     assert not any("backwards" in notice for notice in report.notices)
 
 
-def test_what_was_derived_from_the_calls_is_skipped_with_a_notice() -> None:
-    report = Report()
-    assert list(open_calls(DATA / "errors_and_retries.jsonl.gz", report)) == []
-    assert len(report.notices) == 1
-    assert "skipped" in report.notices[0]
-
-
-@table("folder", ["mint", "react_text", "toolbench", "whowhen"])
-def test_forms_that_are_not_read_are_skipped_with_a_notice(folder: str) -> None:
-    for path in (DATA / "raw" / folder).iterdir():
-        report = Report()
-        assert list(open_calls(path, report)) == []
-        assert "skipped" in report.notices[0]
-
-
 @table("folder, count", RAW.items())
 def test_a_raw_transcript_gives_its_calls(folder: str, count: int) -> None:
     calls = [call for path in (DATA / "raw" / folder).iterdir() for call in open_calls(path, Report())]
     assert len(calls) == count
     assert all(call.tool and call.session_id for call in calls)
+
+
+@table("place", NONE)
+def test_what_is_no_transcript_is_skipped_with_a_notice(place: str) -> None:
+    path = DATA / place
+    for file in path.iterdir() if path.is_dir() else [path]:
+        report = Report()
+        assert list(open_calls(file, report)) == []
+        assert "skipped" in report.notices[0]

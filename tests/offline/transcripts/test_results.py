@@ -1,5 +1,5 @@
 """
-The text of a recorded result, and what it says of its own failure.
+Fields of foreign JSON, the text of a recorded result, and what it says of its own failure.
 """
 
 from typing import Any
@@ -9,20 +9,57 @@ from hypothesis import strategies as st
 
 from guardrails import Tool
 from guardrails.offline.replay.evidence import end_of
+from guardrails.offline.transcripts import fields
 from guardrails.offline.transcripts.calls import Came, Made, RecordedCall, joined
-from guardrails.offline.transcripts.fields import text_of
 from tests.tables import table
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(ANYTHING)
+def test_no_value_is_refused(value: Any) -> None:
+    assert isinstance(fields.listed(value), list)
+    assert fields.mapping(value).get("a") is None or isinstance(value, dict)
+    assert fields.text(value) is None or value
+    for number in (fields.count(value), fields.time_ms(value), fields.amount(value)):
+        assert number is None or 0 <= number <= 2**54
+    fields.arguments_of(value)
+    assert isinstance(fields.text_of(value), str)
+
+
+@table(
+    "value, expected",
+    [
+        ("2026-01-01T00:00:00Z", 1_767_225_600_000),
+        ("2026-01-01T00:00:00.0006", 1_767_225_600_001),
+        ("2026-01-01T02:00:00+02:00", 1_767_225_600_000),
+        ("2026-01-01T00:00:00.123456789Z", 1_767_225_600_123),
+        (1_767_225_600.0004, 1_767_225_600_000),
+        (1_767_225_600_000, 1_767_225_600_000),
+        *((none, None) for none in ("1969-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "soon", "", 1e300, True)),
+    ],
+)
+def test_times_are_milliseconds_since_1970(value: Any, expected: int | None) -> None:
+    assert fields.time_ms(value) == expected
+
+
+@table("value, expected", [('{"a": 1}', {"a": 1}), ("", {}), (None, None), ("{", "{"), ({"a": 1}, {"a": 1})])
+def test_arguments_are_what_their_text_says(value: Any, expected: Any) -> None:
+    assert fields.arguments_of(value) == expected
 
 
 @table(
     "content, text",
     [
-        ("x", "x"),
         (None, ""),
         ([], ""),
         ([{"type": "text", "text": "a"}, "b", {"type": "input_text", "text": "c"}], "a\nb\nc"),
         ({"a": 1}, '{"a":1}'),
-        (7, "7"),
         ([{"type": "refusal", "text": "no"}], '{"type":"refusal","text":"no"}'),
         ([{"type": ["text"], "text": "x"}], '{"type":["text"],"text":"x"}'),
         ({"a": 2**70}, "{'a': 1180591620717411303424}"),
@@ -30,71 +67,53 @@ from tests.tables import table
     ],
 )
 def test_any_content_has_a_text(content: Any, text: str) -> None:
-    assert text_of(content) == text
+    assert fields.text_of(content) == text
 
 
-def call() -> RecordedCall:
-    return RecordedCall("s", "t", {})
+def settled(content: str, failed: bool | None = None) -> RecordedCall:
+    call = RecordedCall("s", "t", {})
+    joined([Made(call, 1), Came("s", 1, content, failed)], "file")
+    return call
 
 
 PRINTED = "meta=None content=[TextContent(type='text', text='{}', annotations=None)] isError={}"
 
 
-def settle(call: RecordedCall, content: str, failed: bool | None = None) -> None:
-    joined([Made(call, 1), Came("s", 1, content, failed)], "file")
-
-
 @table(
-    "content, failed, is_error, error_type, status",
+    "content, text, error_type",
     [
-        ("fine", None, False, None, None),
-        ("Error: HTTP 429 Too Many Requests", None, True, "rate_limit", 429),
-        ("Error: HTTP 429 Too Many Requests", False, False, None, None),
-        ("fine", True, True, "other", None),
-        ("Tool call timed out.", None, False, None, None),
-        ("0 errors, 3 warnings", None, False, None, None),
-        ('{"success": false, "error": "x"}', None, True, "other", None),
-        ('{"status": "error", "error_type": "conflict"}', None, True, "conflict", None),
-        ('{"status": "error", "error_type": ["conflict"]}', None, True, "other", None),
-        ('{"content": [{"type": "text", "text": "no such file"}], "isError": true}', None, True, "not_found", None),
-        ('{"content": [{"type": "text", "text": "Error: no such file"}]}', None, True, "not_found", None),
+        ("fine", "fine", None),
+        ("Error: HTTP 429 Too Many Requests", "Error: HTTP 429 Too Many Requests", "rate_limit"),
+        ("Tool call timed out.", "Tool call timed out.", None),
+        ("0 errors, 3 warnings", "0 errors, 3 warnings", None),
+        ('{"success": false, "error": "x"}', '{"success": false, "error": "x"}', "other"),
+        ('{"status": "error", "error_type": "conflict"}', '{"status": "error", "error_type": "conflict"}', "conflict"),
+        ('{"status": "error", "error_type": ["x"]}', '{"status": "error", "error_type": ["x"]}', "other"),
+        # The wrapping of MCP is taken off, as JSON and as Python prints it.
+        (PRINTED.format("no", "True"), "no", "other"),
+        (PRINTED.format("it\\'s", "False"), "it's", None),
+        ('{"content": [{"type": "text", "text": "no such file"}], "isError": true}', "no such file", "not_found"),
+        ('{"content": [{"type": "text", "text": "Error: no such file"}]}', "Error: no such file", "not_found"),
+        ('{"content": [{"type": "text", "text": "a"}], "is_error": true}', "a", "other"),
+        ('[{"type":"text","text":"a"},{"type":"text","text":"b","id":"lc_1"}]', "a\nb", None),
+        ('{"content": "text"}', "text", None),
+        ('{"content": [{"type": "image", "data": "x"}]}', '{"content": [{"type": "image", "data": "x"}]}', None),
+        ('[{"text": 7}]', '[{"text": 7}]', None),
     ],
 )
-def test_a_result_settles_its_call(
-    content: str, failed: bool | None, is_error: bool, error_type: str | None, status: int | None
-) -> None:
-    one = call()
-    settle(one, content, failed=failed)
-    assert (one.has_result, one.is_error, one.error_type, one.http_status) == (True, is_error, error_type, status)
+def test_a_result_says_itself_whether_its_call_failed(content: str, text: str, error_type: str | None) -> None:
+    call = settled(content)
+    assert (call.has_result, call.result, call.is_error) == (True, text, error_type is not None)
+    assert (call.error_type, call.http_status) == (error_type, 429 if error_type == "rate_limit" else None)
 
 
-@table(
-    "content, text, is_error",
-    [
-        (PRINTED.format("no", "True"), "no", True),
-        (PRINTED.format("it\\'s", "False"), "it's", False),
-        ('{"content": [{"type": "text", "text": "a"}], "isError": true}', "a", True),
-        ('{"content": [{"type": "text", "text": "a"}], "is_error": true}', "a", True),
-        ('[{"type":"text","text":"a"},{"type":"text","text":"b","id":"lc_1"}]', "a\nb", False),
-        ('{"content": "text"}', "text", False),
-        ('{"content": [{"type": "image", "data": "x"}]}', '{"content": [{"type": "image", "data": "x"}]}', False),
-        ('[{"text": 7}]', '[{"text": 7}]', False),
-    ],
-)
-def test_the_wrapping_of_mcp_is_taken_off_as_json_and_as_python_prints_it(
-    content: str, text: str, is_error: bool
-) -> None:
-    one = call()
-    settle(one, content)
-    assert (one.result, one.is_error) == (text, is_error)
-
-
-def test_a_flag_of_mcp_is_kept_where_the_format_has_none() -> None:
-    one = call()
-    settle(one, '{"content": [{"type": "text", "text": "no"}], "isError": true}', failed=False)
-    assert end_of(one, Tool(name="t"))[0].error_type == "other"
+def test_a_sign_of_the_format_stands_above_the_text() -> None:
+    assert settled("Error: HTTP 429 Too Many Requests", failed=False).is_error is False
+    assert settled("fine", failed=True).error_type == "other"
+    flagged = settled('{"content": [{"type": "text", "text": "no"}], "isError": true}', failed=False)
+    assert end_of(flagged, Tool(name="t"))[0].error_type == "other"
 
 
 @given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))
-def test_no_text_takes_long_or_raises(told: str) -> None:
-    settle(call(), told)
+def test_no_text_takes_long_or_raises(text: str) -> None:
+    settled(text)
