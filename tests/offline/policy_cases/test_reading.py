@@ -2,73 +2,64 @@
 Reading files of cases.
 """
 
+import json
+
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
+import yaml
 
 from guardrails import PolicyError
 from guardrails.offline.policy_cases import find_cases, read_cases
+from guardrails.offline.policy_cases.steps import after, cases_schema
 from tests.tables import table
 
 
+SHIPPED = Path(__file__).parents[3] / "policies" / "cases"
 HEAD = "version: 1\ncases:\n- name: a case\n  steps:\n"
-MISTAKEN = """\
-version: 2
-polcy: default
-cases:
-  - name: a
-    steps:
-      - {call: search, argument: {q: a}, error: timeot}
-      - {call: search, at: soon}
-  - name: a
-    tools: [{name: x, polling: yes}]
-    steps: []
-"""
+MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 
 
 def mistakes(text: str | bytes) -> list[str]:
-    with pytest.raises(PolicyError) as raised:
+    try:
         read_cases(text, "bad.yaml")
-    return [mistake.partition("\n")[0] for mistake in raised.value.mistakes]
-
-
-def steps(text: str) -> Any:
-    return read_cases(HEAD + text).cases[0].steps
+    except PolicyError as error:
+        return [mistake.partition("\n")[0] for mistake in error.mistakes]
+    return []
 
 
 def test_every_kind_of_step_is_read_with_its_line() -> None:
-    read = steps("""\
-  - {call: search, arguments: {q: a}, at: +5s, id: one, result: [1], takes: 2s, cost_usd: 0.5, tokens: 7}
-  - {call: search, pending: true, id: two, at: +65s}
-  - {settle: two, error: {type: rate_limit, message: slow, http_status: 429, retry_after: 1m}}
-  - {call: search, error: timeout, status: error, envelope: {retryable: true}}
-  - {call: search, lost: true, expect: deny, code: x.y, observed: a.b}
-  - {call: search, result_bytes: 1KiB, observed: [a.b, c.d]}
-  - {turn: 3}
-  - {charge: {tokens: 5, cost_usd: 0.1, calls: 2}, at: +1s}
-  - {charge: {begins_turn: false}}
-  - {request: 4}
-  - {wait: 30s}
-  - {extend: {max_elapsed: 1m, max_calls: 5}}
-  - {exhausted: null}
+    read: Any = (
+        read_cases(f"""{HEAD}\
+  - {{call: search, arguments: {{q: a}}, at: +5s, id: one, result: [1], takes: 2s, cost_usd: 0.5, tokens: 7}}
+  - {{call: search, pending: true, id: two, at: +65s}}
+  - {{settle: two, error: {{type: rate_limit, message: slow, http_status: 429, retry_after: 1m}}}}
+  - {{call: search, error: timeout, status: error, envelope: {{retryable: true}}}}
+  - {{call: search, lost: true, expect: deny, code: x.y, observed: a.b}}
+  - {{call: search, result_bytes: 1KiB, observed: [a.b, c.d]}}
+  - {{turn: 3}}
+  - {{charge: {{tokens: 5, cost_usd: 0.1, calls: 2}}, at: +1s}}
+  - {{charge: {{begins_turn: false}}}}
+  - {{request: 4}}
+  - {{wait: 30s}}
+  - {{extend: {{max_elapsed: 1m, max_calls: 5}}}}
+  - {{exhausted: null}}
   - repeat: 3
     steps:
-      - {call: "{}", arguments: text}
+      - {{call: "{{}}", arguments: text}}
 """)
+        .cases[0]
+        .steps
+    )
     kinds = ["Call", "Call", "Settle", "Call", "Call", "Call", "Turn", "Charge", "Charge"]
     kinds += ["Request", "Wait", "Extend", "Exhausted", "Repeat"]
     assert [(type(step).__name__, step.line) for step in read] == [(kind, at) for at, kind in enumerate(kinds, 5)]
     first = {"call": "search", "arguments": {"q": "a"}, "at": 5_000, "id": "one", "result": [1], "takes": 2_000}
     assert read[0].model_dump(exclude_unset=True) == {**first, "cost_usd": 0.5, "tokens": 7}
-    assert read[1].at == 65_000
-    assert read[2].settle == "two"
-    assert read[2].error.model_dump() == {
-        "type": "rate_limit",
-        "message": "slow",
-        "http_status": 429,
-        "retry_after": 60_000,
-    }
+    failed = {"type": "rate_limit", "message": "slow", "http_status": 429, "retry_after": 60_000}
+    assert (read[1].at, read[2].settle, read[2].error.model_dump()) == (65_000, "two", failed)
     assert (read[3].error.type, read[3].status, read[3].envelope) == ("timeout", "error", {"retryable": True})
     assert (read[4].lost, read[4].expect, read[4].code, read[4].observed) == (True, "deny", "x.y", ["a.b"])
     assert (read[5].result_bytes, read[5].observed) == (1_024, ["a.b", "c.d"])
@@ -92,11 +83,8 @@ cases:
   - name: two
     steps: [{call: look}]
 """)
-    assert (file.file, file.policy, [(case.name, case.line) for case in file.cases]) == (
-        "<text>",
-        "team",
-        [("one", 4), ("two", 9)],
-    )
+    assert (file.file, file.policy) == ("<text>", "team")
+    assert [(case.name, case.line) for case in file.cases] == [("one", 4), ("two", 9)]
     pay, look = file.cases[0].tools
     assert (pay.idempotent, pay.timeout, pay.ask_user, pay.read_only) == (False, 30.0, ("iban",), True)
     spec = look.arguments()
@@ -104,53 +92,27 @@ cases:
     assert [problem.field for problem in spec.check({})[1]] == ["q"]
 
 
-def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
-    assert [mistake.split(" (")[0][:70] for mistake in mistakes(MISTAKEN)] == [
-        "bad.yaml:1:10: version: not `1`: got `2`",
-        "bad.yaml:2:1: unknown key `polcy`, did you mean `policy`?",
-        "bad.yaml:6:24: unknown key `argument`, did you mean `arguments`?",
-        "bad.yaml:6:49: cases.0.steps.0.error: not one of `auth`, `permission`,",
-        "bad.yaml:7:28: cases.0.steps.1.at: not a time after the step before: w",
-        "bad.yaml:8:11: name: another case has this name, on line 4",
-        "bad.yaml:9:32: cases.1.tools.0.polling: not true or false: write true,",
-        "bad.yaml:10:12: cases.1.steps: List must have at least 1 item after va",
-    ]
-
-
 @table(
-    "text, mistake",
-    [
-        ("", "bad.yaml:1:1: the file is empty"),
-        ("- a\n", "bad.yaml:1:1: not a map of keys: got a list"),
-        ("version: 1\ncases: []\n", "bad.yaml:2:8: cases: List must have at least 1 item after validation, not 0"),
-        ("version: 1\n", "bad.yaml:1:1: missing key `cases`"),
-        ("version: 1\ncases: {a: 1}\n", "bad.yaml:2:8: cases: not a list: got a map"),
-        ("version: 1\ncases:\n- steps: [{call: a}]\n", "bad.yaml:3:3: missing key `name`"),
-        (
-            HEAD + "  - call\n",
-            "bad.yaml:5:5: cases.0.steps.0: not a map of keys: got `call`",
-        ),
-        (HEAD + "  - {call: a, call: b}\n", "bad.yaml:5:15: key `call` is given twice (first on line 5)"),
-        (
-            HEAD + "  - {call: a\n",
-            "bad.yaml:6:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'",
-        ),
-        (b"\xff\xfe", "bad.yaml:1:1: not UTF-8: byte 0xff, save the file as UTF-8"),
-        (
-            "version: 1\ncases:\n- name: a\n  tools: [{name: t, parameters: {type: objekt}}]\n  steps: [{call: t}]\n",
-            (
-                "bad.yaml:4:33: parameters: the schema of the arguments is not valid at `type`: "
-                "\"objekt\" is not valid under any of the schemas listed in the 'anyOf' keyword"
-            ),
-        ),
-        (
-            "version: 1\ncases:\n- name: a\n  tools: [{name: t, parametres: {}}]\n  steps: [{call: t}]\n",
-            "bad.yaml:4:21: unknown key `parametres`, did you mean `parameters`?",
-        ),
-    ],
+    "text, told",
+    [(text, told) for text, *told in MISTAKES["files"]]
+    + [(b"\xff\xfe", ["bad.yaml:1:1: not UTF-8: byte 0xff, save the file as UTF-8"])],
 )
-def test_what_is_no_file_of_cases_is_told_in_one_line(text: str | bytes, mistake: str) -> None:
-    assert mistakes(text) == [mistake]
+def test_all_mistakes_are_told_at_once_in_order_with_their_places(text: str | bytes, told: list[str]) -> None:
+    found = mistakes(text)
+    assert len(found) == len(told)
+    assert [one.split(" (")[0][:70] for one in found] == [one.split(" (")[0][:70] for one in told]
+
+
+@table("step, told", [(step, told) for step, *told in MISTAKES["steps"]])
+def test_keys_that_do_not_belong_together_are_told(step: str, told: list[str]) -> None:
+    assert mistakes(f"{HEAD}  - {{{step}}}\n") == told
+
+
+def test_a_time_is_counted_from_the_step_before() -> None:
+    assert [after(written) for written in ("+5s", "+250ms", "+24h")] == [5_000, 250, 86_400_000]
+    for written in (5, "5s", "soon", "+", "+5", "+soon", "+-5s", True, None, [1]):
+        with pytest.raises(ValueError, match=r"^not a (time|duration).*: write \+?500ms"):
+            after(written)
 
 
 def test_the_cases_of_a_policy_are_found_by_its_name(tmp_path: Path) -> None:
@@ -163,3 +125,12 @@ def test_the_cases_of_a_policy_are_found_by_its_name(tmp_path: Path) -> None:
     for name in ("cases/team.yaml", "team.cases.yaml"):
         (tmp_path / name).write_text(HEAD + "  - {call: a}\n")
         assert find_cases(str(policy)) == tmp_path / name
+
+
+def test_an_editor_finds_the_current_schema_and_the_shipped_cases_fit_it() -> None:
+    current = json.loads((SHIPPED / "case.schema.json").read_text()) == json.loads(json.dumps(cases_schema()))
+    assert current, "run: guardrails policy test --schema > policies/cases/case.schema.json"
+    for file in SHIPPED.glob("*.yaml"):
+        text = file.read_text()
+        assert text.startswith("# yaml-language-server: $schema=./case.schema.json\n")
+        assert jsonschema_rs.validator_for(cases_schema()).is_valid(yaml.safe_load(text))
