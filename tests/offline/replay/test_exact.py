@@ -1,30 +1,190 @@
 """
-Deciding again what was recorded.
+Own records, decided again.
 """
 
+import gzip
+import json
+
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState
-from guardrails.offline.replay.exact import Replayed
-from guardrails.session.session import Session
-from guardrails.sinks import MemorySink, by_session, read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guardrails import (
+    Budget,
+    Denial,
+    Duplicates,
+    Growth,
+    Guard,
+    Policy,
+    Retryable,
+    SessionError,
+    SessionState,
+    Tool,
+    ToolFilter,
+    guard,
+)
+from guardrails.core.guards.base import Facts
+from guardrails.core.values.types import ToolCall
+from guardrails.offline.replay.exact import Exactness, replayed
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.files import calls_of, inputs
+from guardrails.sinks import JsonLines, MemorySink
+from guardrails.stores.sqlite import SqliteStore
+from tests.conftest import FakeClock
 from tests.replaying import replay
 from tests.tables import table
+
+
+POLICY = Policy([Budget(max_calls=3), Duplicates()])
 
 
 def ok(*_: Any) -> str:
     return "ok"
 
 
-def again(policy: Policy, sink: MemorySink, session: Session) -> list[Replayed]:
-    state = SessionState()
-    mine = [record for record in sink.records if record["session_id"] == session.id]
-    replayed = list(replay(policy.chain, mine, state))
-    assert state == session.ledger.read(lambda live, _: live)
-    return replayed
+def exact(*files: Path, policy: Policy = POLICY) -> Exactness:
+    return replayed(policy, inputs(map(str, files)))
+
+
+@pytest.fixture
+def records(tmp_path: Path, clock: Any) -> Path:
+    path = tmp_path / "records.jsonl"
+    with JsonLines(path) as sink:
+        session = Policy(POLICY.chain.guards).session("s", records=sink, clock=clock)
+        for n in (1, 1, 2, 3, 4):
+            session.call("a", {"n": n}, ok)
+    return path
+
+
+def test_the_policy_that_made_them_decides_them_alike_and_another_otherwise(records: Path) -> None:
+    found = exact(records)
+    assert (found.same, found.sessions, found.calls, found.broken_lines) == (True, 1, 5, 0)
+    assert found.to_dict()["exact"] is True
+    other = exact(records, policy=Policy([Budget(max_calls=9)]))
+    assert (other.same, other.differing) == (False, 4)
+    assert [(each["tool"], each["recorded"], each["replayed"]) for each in other.first][0::3] == [
+        ("a", "deny (duplicates.window)", "allow"),
+        ("a", "deny (budget.max_calls)", "allow"),
+    ]
+
+
+def test_the_events_of_a_session_may_be_spread_over_files_and_out_of_order(records: Path, tmp_path: Path) -> None:
+    lines = records.read_text().splitlines(keepends=True)
+    (tmp_path / "one.jsonl").write_text("".join(reversed(lines[::2])))
+    (tmp_path / "two.jsonl.gz").write_bytes(gzip.compress("".join(lines[1::2]).encode()))
+    assert exact(tmp_path / "one.jsonl", tmp_path / "two.jsonl.gz").same
+
+
+def test_what_is_missing_or_broken_is_told_and_not_guessed(records: Path) -> None:
+    whole = records.read_text()
+    first, second, third, *rest = whole.splitlines(keepends=True)
+    records.write_text("".join([first, second, *rest]))
+    (gap,) = exact(records).first
+    assert gap["replayed"] == "cannot be replayed"
+    assert "gap" in gap["recorded"]
+    cut = {key: value for key, value in json.loads(first).items() if key != "denials"}
+    records.write_text("".join([json.dumps(cut) + "\n", second, third, *rest]))
+    (lacking,) = exact(records).first
+    assert lacking["recorded"] == "the record of event 1 of `s` lacks or misstates 'denials'"
+    records.write_text(whole + '{"event": "call", "session_id"\n\n')
+    assert (exact(records).same, exact(records).broken_lines) == (True, 1)
+    for text in ("", "hello\n", '{"session_id": "s", "tool": "a", "arguments": {}}\n'):
+        records.write_text(text)
+        with pytest.raises(SessionError, match="holds no records of this library"):
+            exact(records)
+
+
+@guard
+class Careful(Guard):
+    """
+    Looks at arguments.
+    """
+
+    word: str = "rm"
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        return Denial(code="careful.word", message="no") if self.word in str(call.arguments) else None
+
+
+@table("kept, not_judged", [("full", {}), ("hash", {"careful": "the arguments of 1 call were not kept"})])
+def test_guards_that_need_what_was_erased_are_named(
+    tmp_path: Path, clock: Any, kept: Literal["full", "hash"], not_judged: dict[str, str]
+) -> None:
+    policy, path = Policy([Careful(), Duplicates()]), tmp_path / f"{kept}.jsonl"
+    with JsonLines(path, arguments=kept) as sink:
+        policy.session("s", records=sink, clock=clock).call("sh", {"c": "rm -r"}, ok)
+    found = exact(path, policy=policy)
+    assert (found.not_judged, found.same) == (not_judged, not not_judged)
+
+
+@table(
+    "declared, code",
+    [
+        ({"repeats": "evidence"}, "duplicates.stable"),
+        ({"repeats": "allow"}, None),
+        ({"retryable": True}, "retryable.wait"),
+        ({"retryable": False}, None),
+        ({"idempotent": False}, None),
+        ({"cost_usd": 0.3}, "budget.max_cost_usd"),
+        ({"read_only": True, "timeout": 2.0}, None),
+    ],
+)
+def test_what_code_declared_of_a_tool_is_in_the_records(
+    tmp_path: Path, clock: Any, declared: dict[str, Any], code: str | None
+) -> None:
+    """
+    The policy file knows nothing of it; the records alone decide alike.
+    """
+    path = tmp_path / "records.jsonl"
+    path.unlink(missing_ok=True)
+    policy = Policy([ToolFilter(), Budget(max_cost_usd=0.5), Retryable(), Duplicates(rule="evidence")])
+
+    def run(*_: Any) -> str:
+        if "retryable" in declared or "idempotent" in declared:
+            raise RuntimeError("it broke")
+        return "ok"
+
+    with JsonLines(path) as sink:
+        session = policy.session("s", tools=[Tool(name="mine", **declared)], records=sink, clock=clock)
+        said = [session.call("mine", {"n": 1}, run).code for _ in range(2)]
+        assert session.call("theirs", {"n": 1}, run).code == "tool_filter.unknown"
+    assert said[0] is None
+    assert code is None or said[1] == code
+    found = exact(path, policy=Policy(policy.chain.guards))
+    assert (found.same, found.first, found.calls) == (True, [], 3)
+
+
+def test_calls_that_were_suspended_and_released_are_decided_alike_and_have_no_result(
+    tmp_path: Path, clock: Any
+) -> None:
+    path, policy = tmp_path / "records.jsonl", Policy([Budget(max_calls=3)])
+    with JsonLines(path) as sink:
+        session = policy.session("s", records=sink, clock=clock)
+        for name in ("stops", "drops"):
+            session.decide(name, {}, id=name, claim=True)
+        session.calls.suspend("stops")
+        session.calls.release("drops")
+        session.complete(session.decide("stops", {}, id="stops", claim=True), "done")
+        session.call("last", {}, ok)
+    assert exact(path, policy=policy).same
+    told = [(c.tool, c.has_result) for c in calls_of(inputs([path]), Report())]
+    assert told == [("stops", True), ("drops", False), ("last", True)]
+
+
+def test_processes_that_share_a_session_and_have_a_file_each_are_decided_alike(tmp_path: Path, clock: Any) -> None:
+    policy, files = Policy([Budget(max_calls=3)]), [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    with SqliteStore(tmp_path / "states.db") as store, JsonLines(files[0]) as one, JsonLines(files[1]) as two:
+        sessions = [policy.session("s", store=store, records=sink, clock=clock) for sink in (one, two)]
+        for n in range(5):
+            sessions[n % 2].call("a", {"n": n}, ok)
+    found = exact(*files, policy=policy)
+    assert (found.same, found.sessions, found.calls) == (True, 1, 5)
+    assert not exact(files[0], policy=policy).same, "what the other process did is missing"
 
 
 def test_a_claim_is_claimed_again(clock: Any) -> None:
@@ -37,54 +197,15 @@ def test_a_claim_is_claimed_again(clock: Any) -> None:
 
     assert session.call("pay", {"n": 1}, execute, id="call_0").value == "call.in_flight"
     assert [record["event"] for record in sink.records] == ["call", "claim", "call", "settle"]
-    assert [r.same for r in again(policy, sink, session)] == [True, True]
+    assert [one.same for one in replay(policy.chain, sink.records)] == [True, True]
 
 
-def test_turns_charges_extensions_and_waits_are_lived_through_again(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_turns=1, max_cost_usd=0.05), Retryable()]), MemorySink()
-    session = policy.session("s", records=sink, clock=clock)
-
-    def fail(*_: Any) -> None:
-        raise TimeoutError
-
-    session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0.02, calls=1)
-    session.call("a", {}, fail)
-    session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0.02)
-    session.call("b", {}, ok)
-    session.extend(max_turns=2)
-    session.call("a", {}, ok)
-    clock.advance(2)
-    session.call("a", {}, ok)
-    replayed = again(policy, sink, session)
-    assert [r.made["code"] for r in replayed] == [None, "budget.max_turns", "retryable.wait", None]
-    assert all(r.same for r in replayed)
-
-
-def test_two_lives_of_one_name_in_one_file_are_replayed_each_by_itself(clock: Any, tmp_path: Any) -> None:
-    def live() -> Policy:
-        policy = Policy([Budget(max_calls=3), Duplicates()])
-        with policy.session("trip-42", records=tmp_path / "calls.jsonl", clock=clock) as session:
-            for n in range(4):
-                session.call("a", {"n": n}, ok)
-        return policy
-
-    live()
-    chain = live().chain
-    records = by_session(read(tmp_path / "calls.jsonl"))["trip-42"]
-    assert len({record["run"] for record in records}) == 2
-    state = SessionState()
-    replayed = list(replay(chain, records, state))
-    assert [r.made["code"] for r in replayed].count("budget.max_calls") == 2
-    assert len(replayed) == 8
-    assert all(r.same for r in replayed)
-    assert (state.calls, state.n) == (3, 7)
-
-
-def everything(clock: Any) -> tuple[Policy, list[dict[str, Any]]]:
+def everything(clock: Any) -> tuple[Policy, list[dict[str, Any]], SessionState]:
     """
-    A policy and the records of a session in which most things happen.
+    A policy, the records of a session in which most things happen, and its state.
     """
-    policy, sink = Policy([Budget(max_calls=9), Duplicates(), Growth(max_requests_per_second=50)]), MemorySink()
+    limits = Budget(max_calls=9, max_turns=2, max_cost_usd=0.5)
+    policy, sink = Policy([limits, Duplicates(), Retryable(), Growth(max_requests_per_second=50)]), MemorySink()
     session = policy.session("s", records=sink, clock=clock)
     session.begin_turn()
     session.request()
@@ -92,59 +213,53 @@ def everything(clock: Any) -> tuple[Policy, list[dict[str, Any]]]:
     session.call("a", {"n": 1}, ok)
     session.call("b", {}, lambda *_: 1 / 0)
     session.charge(model="m", cost_usd=0.1)
-    session.extend(max_calls=3)
+    session.extend(max_calls=3, max_turns=2)
     late = session.decide("slow", {}, id="x")
     clock.advance(601)
     session.call("c", {}, ok)
     session.complete(late, "late")
     session.close()
-    return policy, [dict(record) for record in sink.records]
+    return policy, [dict(record) for record in sink.records], session.ledger.read(lambda live, _: live)
 
 
-ODD: list[Any] = [
-    None,
-    True,
-    -1,
-    1.5,
-    10**30,
-    "",
-    "text",
-    [],
-    [1],
-    ["a", "b", "c"],
-    {},
-    {"a": 1},
-    float("nan"),
-    object(),
-]
-
-
-@table("odd", ODD)
-def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: Any) -> None:
-    policy, records = everything(clock)
+def test_a_state_is_lived_through_again() -> None:
+    policy, records, expected = LIVED
     assert "expire" in [record["event"] for record in records]
-    assert all(one.same for one in replay(policy.chain, records))
-    for at, record in enumerate(records):
-        for field in record:
-            wrong = [*records[:at], {**record, field: odd}, *records[at + 1 :]]
-            lacking = [*records[:at], {key: record[key] for key in record if key != field}, *records[at + 1 :]]
-            for given in (wrong, lacking):
-                with suppress(SessionError):
-                    assert all(one.same in (True, False) for one in replay(policy.chain, given))
+    state = SessionState()
+    assert all(one.same for one in replay(policy.chain, records, state))
+    assert state == expected
+
+
+ABSENT = object()
+ODD: list[Any] = [ABSENT, None, True, -1, 1.5, 10**30, "text", float("nan"), [1], ["a", "b", "c"], {}, {"a": 1}]
+LIVED: tuple[Policy, list[dict[str, Any]], SessionState] = everything(FakeClock())
+
+
+@settings(max_examples=300)
+@given(record=st.sampled_from(LIVED[1]), chosen=st.integers(0, 100), odd=st.sampled_from(ODD))
+def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(record: dict[str, Any], chosen: int, odd: Any) -> None:
+    field = sorted(record)[chosen % len(record)]
+    given = {key: value for key, value in {**record, field: odd}.items() if value is not ABSENT}
+    with suppress(SessionError):
+        replayed = replay(LIVED[0].chain, [given if one is record else one for one in LIVED[1]])
+        assert all(isinstance(one.same, bool) for one in replayed)
 
 
 @table("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}])
 def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
-    chain = Policy([Budget(max_calls=1)]).chain
     with pytest.raises(SessionError, match="record"):
-        replay(chain, [odd])
+        replay(POLICY.chain, [odd])
 
 
-def test_a_session_that_is_forgotten_while_a_call_runs_begins_a_new_life_with_its_end(clock: Any) -> None:
+def test_two_lives_of_one_name_are_replayed_each_by_itself(clock: Any) -> None:
     records, policy = MemorySink(), Policy([Budget(max_calls=5)])
     session = policy.session("s", clock=clock, records=records)
     session.call("t", {}, lambda *_: session.ledger.forget())
-    session.call("t", {"n": 2}, lambda *_: 1)
+    for n in range(6):
+        session.call("t", {"n": n}, ok)
     lives = [record["run"] for record in records.records]
-    assert (all(lives), [life == lives[0] for life in lives]) == (True, [True, False, False, False])
-    assert all(one.same for one in replay(policy.chain, records.records))
+    assert all(lives)
+    assert [life == lives[0] for life in lives[:2]] == [True, False], "an end after it begins a new life"
+    replayed = replay(policy.chain, records.records)
+    assert [one.made["code"] for one in replayed].count("budget.max_calls") == 1
+    assert all(one.same for one in replayed)
