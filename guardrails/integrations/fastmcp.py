@@ -20,8 +20,7 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
     from mcp_types import Tool as McpTool
 
-    from guardrails.mcp.guarding import GuardedCalls, Guarding, Listed, run_of
-    from guardrails.mcp.wire import BESIDE, wrapped_value
+    from guardrails.mcp.calls import NOTES, GuardedCalls, Guarding, Listed, run_of, wrapped_value
 
 
 class GuardrailsMiddleware(Middleware):
@@ -110,7 +109,7 @@ class GuardedClient(GuardedCalls):
             raise ToolError(first.text if isinstance(first, TextContent) else f"Tool '{name}' returned an error")
         if given is not None and answer is wire:
             return given
-        shown = {key: said for key, said in (made.structured_content or {}).items() if key != BESIDE}
+        shown = {key: said for key, said in (made.structured_content or {}).items() if key != NOTES}
         whole = given is not None and not made.is_error and shown == (given.structured_content or {})
         data = given.data if given is not None and whole else None if made.is_error else wrapped_value(shown)
         return ClientResult(made.content, made.structured_content, made.meta, data, made.is_error)

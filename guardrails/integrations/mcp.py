@@ -21,7 +21,7 @@ with needs("mcp", "`guardrails.integrations.mcp`"):
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
     from pydantic import ValidationError
 
-    from guardrails.mcp.guarding import GuardedCalls, Guarding, Listed, run_of
+    from guardrails.mcp.calls import GuardedCalls, Guarding, Listed, run_of
 
 MAX_PAGES: Final = 100
 

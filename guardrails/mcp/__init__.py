@@ -4,20 +4,18 @@ Tools of MCP servers behind the guards, and guards for those who write an MCP se
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
     from .author import AnsweringTools
-    from .config import McpServer, read_servers, servers_of
-    from .tools import McpTools
+    from .servers import McpServer, McpTools, read_servers, servers_of
 
 __all__ = ["AnsweringTools", "McpServer", "McpTools", "read_servers", "servers_of"]
-_PLACES: Final = {"AnsweringTools": ".author", "McpTools": ".tools"}
 
 
 def __getattr__(name: str) -> object:
-    # The SDK takes most of a second to import, and the proxy starts without anything of this.
+    # The SDK takes most of a second to import, and the command starts without anything of this.
     if name not in __all__:
         raise AttributeError(f"module `{__name__}` has no `{name}`")
-    return getattr(import_module(_PLACES.get(name, ".config"), __name__), name)
+    return getattr(import_module(".author" if name == "AnsweringTools" else ".servers", __name__), name)

@@ -23,8 +23,7 @@ from guardrails.policy.tools import checked_arguments
 from guardrails.session.steps import in_thread, is_async
 from guardrails.stores import Store
 
-from .guarding import Asks, Guarding, run_of, scope_of
-from .wire import refused
+from .calls import Asks, Guarding, refused, run_of, scope_of
 
 
 with needs("mcp", "`guardrails.mcp`"):

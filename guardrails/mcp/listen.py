@@ -20,10 +20,9 @@ from uuid import uuid4
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 
-from .guarding import Run
+from .calls import RUN, Run
 from .proxy import Guards, Pump, Shared
 from .servers import remote_server
-from .wire import RUN
 
 
 with needs("mcp", "`guardrails mcp --listen`"):

@@ -30,9 +30,7 @@ class Pin(TypedDict):
     held: NotRequired[str]
 
 
-Pinned = dict[str, dict[str, Pin]]
-"""By server and tool."""
-_PINNED: Final = TypeAdapter(Pinned)
+_PINNED: Final = TypeAdapter(dict[str, dict[str, Pin]])
 WHY: Final = "it says something else of itself than on {}; `guardrails mcp pins` shows it"
 _PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 _DATE: Final = r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
@@ -41,16 +39,16 @@ _TIME: Final = re.compile(rf"(?<![\d.:])(?:{_DATE}(?:[T ]{_CLOCK}(?:Z|[+-]\d\d:?
 """Some descriptions say what time it is. Addresses with their ports, and other numbers, are no time."""
 
 
-def server_of(command: Sequence[str] = (), url: str | None = None, name: str | None = None) -> str:
+def server_of(command: Sequence[str], url: str | None = None, name: str | None = None) -> str:
     """
-    The name under which the server that *command* starts or that is at *url* is pinned: words for a person, or the *name* that a file of
-    servers gives it, and a hash. Another command, other arguments or another address make it another server.
+    The name under which the server that *command* starts, or without one that is at *url*, is pinned: words for a person, or the *name* that
+    a file of servers gives it, and a hash. Another command, other arguments or another address make it another server.
     """
-    digest = hashlib.sha256(json.dumps([*command] if url is None else ["url", url]).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps([*command] or ["url", url]).encode()).hexdigest()[:16]
     if name is None:
         # Arguments may hold keys: the program, and the first word that is no option, are enough to know it by.
         words = [Path(word).name for word in command if not word.startswith("-")][:2]
-        name = " ".join(words) if url is None else url.partition("?")[0].rpartition("@")[2]
+        name = " ".join(words) or (url or "").partition("?")[0].rpartition("@")[2]
     return f"{visible(name)} {digest}"
 
 
@@ -59,6 +57,17 @@ def pins_file() -> str:
     Returns the lock file of this user, if no other file is named.
     """
     return str(Path(state_folder(), "mcp-tools.json"))
+
+
+def by_name(listed: Iterable[Any]) -> dict[str, Any]:
+    """
+    Returns the tools that a server *listed* by their names. Of two of one name the first counts; what has no name is none.
+    """
+    tools: dict[str, Any] = {}
+    for one in listed:
+        if isinstance(one, dict) and type(one.get("name")) is str:
+            tools.setdefault(one["name"], one)
+    return tools
 
 
 class Pins:
@@ -71,38 +80,43 @@ class Pins:
 
     def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._path, self._clock, self._lock = path, clock, threading.Lock()
-        self._known: Pinned = {}
+        self._known: dict[str, dict[str, Pin]] = {}
 
-    def look(self, server: str, offered: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    def look(self, server: str, offered: Iterable[Any]) -> dict[str, str]:
         """
         Pin those of the tools that *server* offers that are new. Returns why each tool is held that says something else than it did,
         also of those that it does not offer now.
         """
-        today = time.strftime("%Y-%m-%d", time.gmtime(self._clock()))
         with self._lock:
             try:
                 self._known = self.read()
-            except StoreError as error:
+                if self._see(server, offered):
+                    self._write()
+            except (OSError, StoreError) as error:
                 log.warning("changed tools are known in this process only: %s", error)
                 self._path = None
-            before = _PINNED.dump_json(self._known)
-            known = self._known.setdefault(server, {})
-            # Of two tools of one name the first counts.
-            for tool in {one["name"]: one for one in [*offered][::-1]}.values():
-                said = _digest(tool)
-                pin = known.setdefault(tool["name"], {"sha256": said, "seen": today})
-                if pin["sha256"] == said:
-                    pin.pop("held", None)
-                else:
-                    pin.setdefault("held", today)
-            if _PINNED.dump_json(self._known) != before:
-                self._write()
-        return {name: WHY.format(pin["seen"]) for name, pin in known.items() if "held" in pin}
+                self._see(server, offered)
+            return {name: WHY.format(pin["seen"]) for name, pin in self._known[server].items() if "held" in pin}
+
+    def _see(self, server: str, offered: Iterable[Any]) -> bool:
+        """
+        Pin and hold. Returns whether that is news.
+        """
+        today, before = time.strftime("%Y-%m-%d", time.gmtime(self._clock())), json.dumps(self._known)
+        known = self._known.setdefault(server, {})
+        for name, tool in by_name(offered).items():
+            digest = _digest(tool)
+            pin = known.setdefault(name, {"sha256": digest, "seen": today})
+            if pin["sha256"] == digest:
+                pin.pop("held", None)
+            else:
+                pin.setdefault("held", today)
+        return json.dumps(self._known) != before
 
     def allow(self, server: str, tools: Collection[str] = ()) -> list[str]:
         """
         Forget the held *tools* of the servers whose names begin with *server*, all of them if none is named, so that they are pinned
-        anew. Returns their names. Raises StoreError if the file cannot be used.
+        anew. Returns their names. Raises StoreError or OSError if the file cannot be used.
         """
         with self._lock:
             self._known, names = self.read(), []
@@ -112,9 +126,9 @@ class Pins:
             self._write()
         return names
 
-    def read(self) -> Pinned:
+    def read(self) -> dict[str, dict[str, Pin]]:
         """
-        All that is pinned. Raises StoreError if the file cannot be used.
+        All that is pinned, by server and tool. Raises StoreError if the file cannot be used.
         """
         if self._path is None:
             return self._known
@@ -126,13 +140,9 @@ class Pins:
             raise StoreError(f"`{self._path}` cannot be used: {error}") from error
 
     def _write(self) -> None:
-        if self._path is None:
-            return
-        try:
+        if self._path is not None:
             Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self._path, json.dumps(self._known, indent=1, sort_keys=True).encode(), 0o600)
-        except OSError as error:
-            log.warning("`%s` cannot be written: %s", self._path, error)
 
 
 def visible(text: str) -> str:

@@ -11,16 +11,14 @@ import signal
 import threading
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
-from itertools import chain
 from math import inf
 from time import monotonic
 from typing import Any, Final
 
 from guardrails.core.chain import Chain
 from guardrails.core.guards.tool_filter import ToolFilter
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 from guardrails.integrations.otel import of_process
@@ -28,9 +26,8 @@ from guardrails.policy.policy import Policy
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
-from .guarding import Guarding, Listed, Run, run_of, watches
-from .pins import Pins, pins_file, server_of, visible
-from .wire import with_room, without_ours
+from .calls import Guarding, Known, Run, run_of, watches, with_room, without_ours
+from .pins import Pins, by_name, pins_file, server_of, visible
 
 
 with needs("mcp", "`guardrails mcp`"):
@@ -89,59 +86,50 @@ class Guards(Guarding):
     """
 
     def __init__(self, shared: Shared, user: str | None, tenant: str | None) -> None:
-        policy, options = shared.policy, shared.options
+        self.shared, options = shared, shared.options
         whose = {"user": user, "tenant": tenant}
-        scopes = {name: own for name, own in whose.items() if own is not None and name in policy.scopes}
-        super().__init__(policy, store=shared.store, records=options.records, telemetry=shared.telemetry, scopes=scopes)
-        self._shared, self._policy = shared, policy
+        scopes = {name: own for name, own in whose.items() if own is not None and name in shared.policy.scopes}
+        told = {"records": options.records, "telemetry": shared.telemetry, "scopes": scopes}
+        super().__init__(shared.policy, store=shared.store, **told)
         self.only = None if options.session is None else Run(options.session, named=True)
         """The run of all calls, if there is only one."""
 
-    def hear(self, listed: Iterable[Listed], held: Mapping[str, str] | None = None) -> None:
+    def hear(self, listed: Iterable[Any], held: Mapping[str, str] | None = None) -> Known:
         """
         Know the tools that a server *listed*. Those that say something else than they did are held.
         """
-        # One without a name takes none of the others along.
-        listed = [one for one in listed if isinstance(one, dict) and type(one.get("name")) is str]
-        pins = self._shared.pins
-        held = {} if pins is None else pins.look(self._shared.server, listed)
-        super().hear(map(with_room, listed), {} if watches(self._policy) else held)
+        tools = [*by_name(listed).values()]
+        held = {} if self.shared.pins is None else self.shared.pins.look(self.shared.server, tools)
+        return super().hear(map(with_room, tools), {} if watches(self.shared.policy) else held)
 
     def shown(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """
         Know the tools of a *result* of `tools/list`. Returns it as the client is told it: without the tools that the policy denies
         without a condition, and without the words of those that are held.
         """
-        offered = result.get("tools") or []
-        self.hear(offered)
-        if watches(self._policy):
+        offered, shown = result.get("tools") or [], []
+        known, plan = self.hear(offered), self.chain().plan
+        if watches(self.shared.policy):
             return {**result}
-        known = [self._tools.get(str(one.get("name"))) for one in offered if isinstance(one, dict)]
-        return {**result, "tools": [_shown(*one) for one in known if one is not None and not self._hides(one[0].name)]}
-
-    def _hides(self, name: str) -> bool:
-        return any(type(one) is ToolFilter and one.hides(name) for one in self.chain().plan(name).acting)
-
-    def about(self, meta: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """
-        A block that answers a request with this `_meta`.
-        """
-        return nullcontext() if self._shared.telemetry is None else self._shared.telemetry.within(meta)
+        for name in by_name(offered):
+            tool, listed = known[name]
+            if any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting):
+                continue
+            if tool.held:
+                listed = {"name": name, "description": f"It is held: {tool.held}.", "inputSchema": {"type": "object"}}
+            words = {
+                part: visible(text) for part in ("title", "description") if isinstance(text := listed.get(part), str)
+            }
+            shown.append({**listed, **words})
+        return {**result, "tools": shown}
 
     def chain(self) -> Chain:
         """
         The policy as it is now.
         """
-        if monotonic() >= self._policy.due_s:
-            self._policy.look()
-        return self._policy.chain
-
-
-def _shown(tool: Tool, listed: Listed) -> dict[str, Any]:
-    if tool.held:
-        return {"name": tool.name, "description": f"It is held: {tool.held}.", "inputSchema": {"type": "object"}}
-    words = {part: visible(text) for part in ("title", "description") if isinstance(text := listed.get(part), str)}
-    return {**listed, **words}
+        if monotonic() >= self.shared.policy.due_s:
+            self.shared.policy.look()
+        return self.shared.policy.chain
 
 
 class Pump:
@@ -175,8 +163,6 @@ class Pump:
             with self._serving:
                 await self._server.run(self._asked_back, self._told, task_status=task_status)
             await self.answered()
-            # The last answer is still on its way to the client.
-            await anyio.sleep(SETTLE_S)
             code = 1
             group.cancel_scope.cancel()
 
@@ -193,6 +179,8 @@ class Pump:
         while any(method != "subscriptions/listen" for method, _ in self._open.values()):
             self._ended.clear()
             await self._ended.wait()
+        # The last answer is still on its way to the client.
+        await anyio.sleep(SETTLE_S)
 
     # Of the client
 
@@ -211,8 +199,7 @@ class Pump:
             self._ended.set()
 
     async def _call(self, id_: Any, params: Params) -> dict[str, Any]:
-        meta = params.get("_meta") or {}
-        run = self._guards.only or self._run(meta)
+        meta, telemetry = params.get("_meta") or {}, self._guards.shared.telemetry
 
         async def send(fitted: Any) -> Any:
             try:
@@ -226,7 +213,8 @@ class Pump:
             async with asyncio.timeout(LIST_S):
                 return (await self._ask("tools/list", {"_meta": stateless}, f"guardrails-{id_}"))["tools"]
 
-        with self._guards.about(meta):
+        with nullcontext() if telemetry is None else telemetry.within(meta):
+            run = self._guards.only or self._run(meta)
             made = await self._guards.serve(params, run, listing, send, told=(ConnectionError,))
         return {"resultType": "complete", **made} if VERSION in meta else {**made}
 
@@ -288,15 +276,17 @@ class Pump:
 
 
 async def _served(options: argparse.Namespace, guards: Guards) -> int:
-    code, loop, lines = 0, asyncio.get_running_loop(), asyncio.Queue[str | None](16)
+    code, loop = 0, asyncio.get_running_loop()
+    reader, lines = anyio.create_memory_object_stream[str](16)
 
     def read() -> None:
         with open(0, encoding="utf-8", errors="replace", closefd=False) as file, suppress(RuntimeError, OSError):
-            for line in chain(file, [None]):
-                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+            for line in file:
+                asyncio.run_coroutine_threadsafe(reader.send(line), loop).result()
+            loop.call_soon_threadsafe(reader.close)
 
     async def heard() -> AsyncIterator[str]:
-        while (line := await lines.get()) is not None:
+        async for line in lines:
             yield line
         with anyio.move_on_after(DRAIN_S):
             # The last line is still on its way to the task that answers it.
@@ -326,8 +316,7 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.add_signal_handler(number, stop, number)
             code = await pump.run()
-        with suppress(asyncio.QueueFull):
-            lines.put_nowait(None)
+        reader.close()
     return code
 
 

@@ -1,27 +1,135 @@
 """
-Servers as the SDK's transports reach them: one that is started here, and one over streamable HTTP.
+MCP servers: which there are, how they are reached, and their tools in a registry beside an agent's own.
 """
 
+import asyncio
 import errno
+import hashlib
+import inspect
+import json
 import os
+import re
 import shutil
+import tomllib
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, Self
 
-from guardrails.core.values.errors import needs
+from pydantic import BeforeValidator, Field, StrictBool, ValidationError
+from pydantic.dataclasses import dataclass
+
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import PolicyError, needs
+from guardrails.core.values.logs import log
+from guardrails.core.values.units import duration_ms
 from guardrails.core.values.version import __version__
+from guardrails.hooks.results import mapping
+from guardrails.policy.tools import Registry
+
+from .calls import Listed, outcome_of, tool_of
+from .pins import Pins, by_name, server_of, visible
 
 
 with needs("mcp", "`guardrails.mcp`"):
+    import anyio
     import httpx2
 
+    from mcp import Client, MCPError
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp_types import CONNECTION_CLOSED
 
+
+# Which there are
+
+Name = Annotated[str, Field(max_length=32, pattern="^[A-Za-z0-9](_?[A-Za-z0-9-])*_?$")]
+"""A `__` would end it: it stands before the name of a tool."""
+Text = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[float, BeforeValidator(lambda given: duration_ms(given) / 1000), Field(gt=0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpServer:
+    """
+    One server: *command* with *args* for one that is started here and spoken to over stdio, else *url* for one over HTTP.
+    """
+
+    name: Name
+    command: Text | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Added to the few variables that a server gets by default (PATH, HOME, ...); never this process's own secrets."""
+    cwd: Text | None = None
+    url: Annotated[str, Field(pattern="^https?://")] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    connect_timeout: Seconds = 30.0
+    """Seconds until it has been started, greeted, and asked for its tools."""
+    timeout: Seconds = 60.0
+    """Seconds that one call may take, unless the policy says something else."""
+    pins: StrictBool = True
+    """Whether a tool that changes what it says of itself is held."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """
+        The command with its arguments; none for a server over HTTP.
+        """
+        return () if self.command is None else (self.command, *self.args)
+
+
+def read_servers(path: str | Path) -> list[McpServer]:
+    """
+    The servers in a TOML or JSON file, as `servers_of` reads them.
+
+    Raises PolicyError with all mistakes, OSError if the file cannot be read.
+    """
+    path = Path(path)
+    text = path.read_bytes()
+    try:
+        document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        raise PolicyError([f"{path.name}: {error}"]) from None
+    return servers_of(document)
+
+
+def servers_of(document: Any) -> list[McpServer]:
+    """
+    The servers under `[tools.mcp_servers.NAME]`, or under `mcp_servers` or `mcpServers` as other clients keep them.
+
+    With `command` (and `args`) a server is started and spoken to over stdio, else it listens at `url`. An entry with
+    neither is skipped, which the log says. Raises PolicyError with all mistakes.
+    """
+    whole = mapping(document)
+    tables = whole.get("mcpServers"), whole.get("mcp_servers"), mapping(whole.get("tools")).get("mcp_servers")
+    table: Any = next((one for one in tables if one is not None), {})
+    if not isinstance(table, dict):
+        raise PolicyError(["MCP servers are a table of names"])
+    servers: list[McpServer] = []
+    mistakes: list[str] = []
+    for name, given in table.items():
+        entry, place = mapping(given), f"mcp_servers.{name}"
+        if not isinstance(given, dict):
+            mistakes.append(f"{place}: a server is a table with `command` or `url`")
+        elif gone := entry.keys() & {"network", "sandbox"}:
+            mistakes.append(f"{place}.{min(gone)}: is gone; a `command` may begin with `bwrap` and its options")
+        elif entry.get("command") is None and entry.get("url") is None:
+            log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
+        else:
+            try:
+                servers.append(McpServer(**{**entry, "name": name}))
+            except ValidationError as error:
+                places = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+                mistakes += [f"{place}.{where}: {why.removeprefix('Value error, ')}" for where, why in places]
+    if mistakes:
+        raise PolicyError(mistakes)
+    return servers
+
+
+# How they are reached
 
 Streams = AbstractAsyncContextManager[Any]
 MAX_BYTES: Final = 256 * 1024 * 1024
@@ -71,3 +179,183 @@ async def remote_server(url: str, headers: Mapping[str, str]) -> AsyncIterator[A
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
     ):
         yield streams
+
+
+# Their tools
+
+SEPARATOR: Final = "__"
+MAX_NAME: Final = 64
+"""Characters that an API takes as the name of a function."""
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+_ON_WIRE: Final[dict[str, Any]] = {"by_alias": True, "mode": "json", "exclude_none": True}
+LockFile = str | Literal[False] | None
+
+
+class McpTools:
+    """
+    Connects *servers* and keeps their tools in *registry*, as `{server}__{tool}`; an asynchronous context manager.
+
+        async with McpTools(read_servers("agent.toml")) as mcp:
+            envelope = await session.acall("time__get_current_time", {"timezone": "UTC"}, mcp.registry.aexecute)
+
+    A server that cannot be reached, dies, hangs or talks nonsense makes no exception here. Its missing answer is an
+    error envelope, `problems` says what is wrong, and the next call tries to reach it again. Its tools are those of its first
+    connection. A name that another tool has registered stays with that tool.
+
+    A tool that says something else of itself than when it was first seen is held: it is offered without its words, and the guards
+    refuse its calls until `guardrails mcp allow`. The lock file is *pins* (`pins_file()` is this user's). None keeps it in this process,
+    and False holds no tool.
+    """
+
+    def __init__(
+        self, servers: Iterable[McpServer], registry: Registry | None = None, *, pins: LockFile = None
+    ) -> None:
+        self.registry = Registry() if registry is None else registry
+        self.held: dict[str, str] = {}
+        """Why which tool is held."""
+        self._pins = None if pins is False else Pins(pins)
+        self._connections = [Connection(server) for server in servers]
+        self._offered: list[str] = []
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """
+        The present problem of each server that has one.
+        """
+        return {one.server.name: one.problem for one in self._connections if one.problem is not None}
+
+    async def __aenter__(self) -> Self:
+        await asyncio.gather(*(one.client() for one in self._connections))
+        for connection in self._connections:
+            self._offer(connection)
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await asyncio.gather(*(one.close() for one in self._connections))
+        while self._offered:
+            self.registry.remove(self._offered.pop())
+
+    def _offer(self, connection: "Connection") -> None:
+        server, held = connection.server, {}
+        if self._pins is not None and server.pins:
+            held = self._pins.look(server_of(server.words, server.url, server.name), connection.listed)
+        for name, (own, tool) in tools_of(server, connection.listed, held).items():
+            if name in self.registry:
+                log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
+                continue
+            self.registry.add(tool, partial(connection.call, own))
+            self._offered.append(name)
+            if tool.held:
+                self.held[name] = tool.held
+
+
+class Connection:
+    """
+    Keeps one server reachable: `call` its tools from any task of the same loop, and `close` it.
+    """
+
+    def __init__(self, server: McpServer) -> None:
+        self.server = server
+        self.listed: list[Listed] = []
+        """Its tools, when it was first connected."""
+        self.problem: str | None = None
+        """Why it cannot be reached now."""
+        self._task: asyncio.Task[None] | None = None
+        self._lost = asyncio.Event()
+
+    async def client(self) -> Client | None:
+        """
+        Connect and list the tools, unless that is done already or under way. Returns the client; None: `problem` says why there is none.
+
+        An attempt goes on in the background when the caller that waits for it is cancelled.
+        """
+        if self._task is not None and self._lost.is_set():
+            await asyncio.wait([self._task])
+        if self._task is None or self._task.done():
+            self._lost, self._ready = asyncio.Event(), asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._live(self._ready), name=f"mcp {self.server.name}")
+        return await asyncio.shield(self._ready)
+
+    async def call(self, own: str, _: str, arguments: Any) -> Any:
+        """
+        The outcome of a call of the tool that is the server's *own*. How long it may take is for the session to say.
+
+        Raises ConnectionError if no answer can come, MCPError if the server refuses.
+        """
+        client = await self.client()
+        if client is None:
+            raise ConnectionError(f"MCP server `{self.server.name}` cannot be reached: {self.problem}")
+        try:
+            result = await client.call_tool(own, dict(arguments or {}))
+        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            if isinstance(error, MCPError) and error.error.code != CONNECTION_CLOSED:
+                raise
+            self._lost.set()
+            raise ConnectionError(f"MCP server `{self.server.name}` went away before it answered") from error
+        return outcome_of(result.model_dump(**_ON_WIRE))
+
+    async def close(self) -> None:
+        """
+        End the connection, and the server if it was started here.
+        """
+        self._lost.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _live(self, ready: "asyncio.Future[Client | None]") -> None:
+        # The SDK's contexts must be left by the task that entered them.
+        server, lost = self.server, self._lost
+        try:
+            near = near_server(server.words, server.env, server.cwd) if server.words else None
+            far = near or remote_server(server.url or "", server.headers)
+            async with asyncio.timeout(server.connect_timeout) as limit, Client(far) as client:
+                self.listed = self.listed or await _listed(client)
+                limit.reschedule(None)
+                self.problem = None
+                ready.set_result(client)
+                await lost.wait()
+        except Exception as error:  # whatever a server does, the agent goes on
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            said = f"{type(error).__name__}: {error}"[:500]
+            self.problem = f"not ready after {server.connect_timeout:g} s" if isinstance(error, TimeoutError) else said
+            log.error("MCP server `%s`: %s", server.name, self.problem)
+        finally:
+            lost.set()
+            if not ready.done():
+                ready.set_result(None)
+
+
+def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) -> dict[str, tuple[str, Tool]]:
+    """
+    Returns the tools that *server* has *listed* by the name a model calls them by, each with the server's own name. The
+    reasons why some are held are *held*, by the server's name.
+
+    A model's name is `{server}__{tool}`, with `_` for characters that no API takes. A name that is too long or taken
+    ends in a hash of the server's own name. The arguments of a tool whose schema is none are not checked, which the log says.
+    """
+    tools: dict[str, tuple[str, Tool]] = {}
+    for one in listed:
+        own, why = one["name"], held.get(one["name"], "")
+        name = _ODD.sub("_", f"{server.name}{SEPARATOR}{own}")
+        if len(name) > MAX_NAME or (name in tools and tools[name][0] != own):
+            digest = hashlib.sha256(own.encode(errors="surrogatepass")).hexdigest()[:8]
+            name = f"{name[: MAX_NAME - 9]}_{digest}"
+        text = visible(inspect.cleandoc(one.get("description") or one.get("title") or "").strip())
+        words = f"It is held: {why}." if why else text and f"[MCP server `{server.name}` says] {text}"
+        tools[name] = own, tool_of(one, why, name=name, description=words, timeout=server.timeout)
+    return tools
+
+
+async def _listed(client: Client) -> list[Listed]:
+    """
+    The tools of all pages, of which the last has no tool that is new.
+    """
+    tools: dict[str, Listed] = {}
+    page, before = await client.list_tools(), -1
+    while len(tools) > before:
+        before = len(tools)
+        tools = by_name(tool.model_dump(**_ON_WIRE) for tool in page.tools) | tools
+        if page.next_cursor is not None:
+            page = await client.list_tools(cursor=page.next_cursor)
+    return [*tools.values()]

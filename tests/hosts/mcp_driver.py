@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from mcp_types import CallToolResult, TextContent
 
-from guardrails.mcp.wire import BESIDE, ENVELOPE, RUN, wrapped_value
+from guardrails.mcp.calls import ENVELOPE, NOTES, RUN, wrapped_value
 from tests.hosts.page import PAGE, programs
 
 from .driver import Asked, Call, Ran, Script, Way, cancelled
@@ -74,7 +74,7 @@ def as_envelope(result: Any) -> str:
     if result.is_error and line.startswith("[guardrails:"):
         return below
     value: Any = text
-    if result.structured_content is not None and BESIDE not in result.structured_content:
+    if result.structured_content is not None and NOTES not in result.structured_content:
         value = wrapped_value(result.structured_content)
     return json.dumps({"status": "error" if result.is_error else "success", "result": value, **said(result)})
 

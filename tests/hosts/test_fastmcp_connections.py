@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Policy
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
-from guardrails.mcp.wire import RUN
+from guardrails.mcp.calls import RUN
 
 from .mcp_driver import said
 

@@ -21,7 +21,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Te
 
 from guardrails import Budget, Policy
 from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
-from guardrails.mcp.wire import RUN
+from guardrails.mcp.calls import RUN
 
 from .mcp_driver import said
 

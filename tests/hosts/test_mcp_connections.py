@@ -22,7 +22,7 @@ from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult, Inpu
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.mcp import GuardrailsMiddleware
-from guardrails.mcp.wire import RUN
+from guardrails.mcp.calls import RUN
 
 
 def served(guarded: Any, *tools: Callable[..., Any], **options: Any) -> MCPServer:

@@ -22,7 +22,7 @@ from mcp_types import CallToolResult, ElicitRequest, ElicitRequestFormParams, El
 
 from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Truncate, Validation
 from guardrails.mcp import AnsweringTools
-from guardrails.mcp.wire import ENVELOPE, RUN
+from guardrails.mcp.calls import ENVELOPE, RUN
 
 
 GUARDS = [Budget(max_calls=4), Duplicates(window=5), Retryable(), Summary(), Truncate(max_bytes=2_000)]

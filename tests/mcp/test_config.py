@@ -42,7 +42,7 @@ def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplo
     assert servers == [
         McpServer(name="time", command="mcp-server-time", args=("--local-timezone", "UTC"), timeout=5.0),
         McpServer(name="remote", url="https://example.com/mcp", headers={"Authorization": "Bearer secret"}),
-        McpServer(name="both", command="first"),
+        McpServer(name="both", command="first", url="https://example.com/mcp"),
     ]
     assert "`neither` has neither `command` nor `url`" in caplog.text
     assert "secret" not in repr(servers)
@@ -83,7 +83,7 @@ def tool(name: str, **schema: Any) -> dict[str, Any]:
 
 def test_names_that_collide_or_are_too_long_end_in_a_hash_and_are_the_same_each_time() -> None:
     pytest.importorskip("mcp")
-    from guardrails.mcp.tools import tools_of
+    from guardrails.mcp.servers import tools_of
 
     offered = [tool("a.b"), tool("a b"), tool("x" * 90), tool("y")]
     found = tools_of(SERVER, offered, {})
@@ -98,7 +98,7 @@ def test_a_tool_says_whose_words_it_has_and_none_if_it_is_held_and_a_schema_that
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pytest.importorskip("mcp")
-    from guardrails.mcp.tools import tools_of
+    from guardrails.mcp.servers import tools_of
 
     offered = [{"name": name, "description": "Read a\u202e file."} for name in ("read", "evil")]
     bad = tool("bad", properties={"a": {"type": "no such type"}})

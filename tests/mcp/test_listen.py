@@ -27,9 +27,9 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from guardrails.mcp.calls import NOTES, RUN
 from guardrails.mcp.command import main, options_of
 from guardrails.mcp.listen import listening
-from guardrails.mcp.wire import BESIDE, RUN
 
 from .far import Far
 from .server import TOOLS
@@ -124,7 +124,7 @@ def test_a_session_is_one_conversation_and_is_its_owners(listen: Listen, far: Fa
     assert far.seen.get_nowait()[1]["authorization"] == "Bearer k"
     mine = {"Mcp_Session_Id": headers["mcp-session-id"], "Authorization": "Bearer k"}
     tools = one.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, **mine)[2]["result"]["tools"]
-    assert BESIDE in tools[0]["outputSchema"]["properties"]
+    assert NOTES in tools[0]["outputSchema"]["properties"]
     assert len(tools) == len(TOOLS)
     call = {"name": "search", "arguments": {"of": ["a", "b"]}}
     ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}

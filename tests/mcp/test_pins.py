@@ -151,7 +151,7 @@ def test_the_file_is_its_users_own(path: str) -> None:
 def test_a_name_holds_no_keys() -> None:
     assert HERE.rpartition(" ")[0] == "npx server"
     url = "https://user:key@host.example/mcp?key=1"
-    assert server_of(url=url).rpartition(" ")[0] == "host.example/mcp"
+    assert server_of([], url).rpartition(" ")[0] == "host.example/mcp"
     assert server_of(["npx"], name="files").rpartition(" ")[0] == "files"
 
 

@@ -17,8 +17,7 @@ pytest.importorskip("mcp")
 from mcp.server.auth.provider import AccessToken
 
 from guardrails import Budget, Denials, Duplicates, Growth, Policy
-from guardrails.mcp.guarding import IDLE_S, PROCESS, STUCK_S, Guarding, Run, run_of
-from guardrails.mcp.wire import RUN
+from guardrails.mcp.calls import IDLE_S, PROCESS, RUN, STUCK_S, Guarding, Run, run_of
 from tests.conftest import FakeClock
 
 

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from guardrails import Envelope
-from guardrails.mcp.wire import BESIDE, ENVELOPE, UNKNOWN, ServerArguments, answered, refused
+from guardrails.mcp.calls import ENVELOPE, NOTES, UNKNOWN, ServerArguments, answered, refused
 from tests.tables import table
 
 
@@ -30,7 +30,7 @@ def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_ha
     assert answered(envelope, given, one, schema) is given
     envelope.limit("that was the last one", "write your answer", "budget.max_calls")
     made = answered(envelope, given, one, schema)
-    assert (BESIDE in made["structuredContent"]) is there
+    assert (NOTES in made["structuredContent"]) is there
     assert made["_meta"] == {ENVELOPE: {"limit_reached": True, "limit_message": "that was the last one"}}
     note = '[guardrails] {"limit_reached":true,"limit_message":"that was the last one"}'
     assert [block["text"] for block in made["content"]] == ["some text", note]

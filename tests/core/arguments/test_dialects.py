@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from guardrails import Policy, Tool
 from guardrails.core.arguments import arguments_of, foreign_arguments
-from guardrails.mcp.wire import ServerArguments
+from guardrails.mcp.calls import ServerArguments
 from tests.tables import table
 
 

@@ -1,0 +1,473 @@
+"""
+Calls of MCP tools behind sessions, for each place between a client and a server: in the server, in the client, and in a proxy.
+
+All messages are as on the wire. A refusal and a failure have one shape. A note stands beside a success where its client reads it, and
+structured content stays valid for the tool's `outputSchema`. What a server says in our names is not ours.
+"""
+
+import asyncio
+import json
+import re
+import time
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack
+from uuid import uuid4
+
+from jsonschema_rs import validator_for
+
+from guardrails.core.arguments import foreign_arguments
+from guardrails.core.arguments.json_schema import SchemaArguments, refuse
+from guardrails.core.arguments.problems import Checked
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import block_of
+from guardrails.core.result.content import read_mcp
+from guardrails.core.result.exceptions import failure_of
+from guardrails.core.tools.tool import Tool, from_annotations
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.types import Failed
+from guardrails.hooks.results import cut, mapping, mark_of
+from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.session.session import Session, scoped
+
+from .pins import by_name
+
+
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
+
+Listed = Mapping[str, Any]
+"""A tool as its server lists it."""
+Known = dict[str, tuple[Tool, Listed]]
+"""Tools by their names, each as it is declared and as it is listed."""
+Listing = Callable[[], Awaitable[Iterable[Listed]]]
+Send = Callable[[Any], Awaitable[Any]]
+"""Makes the call with the arguments that are given, and returns the result."""
+Told = tuple[type[Exception], ...]
+"""Exceptions that become results."""
+PREFIX: Final = "io.github.toolcall-guardrails"
+RUN: Final = f"{PREFIX}/run"
+"""Key of a request's `_meta` by which a client says to which run of an agent a call belongs."""
+ENVELOPE: Final = f"{PREFIX}/envelope"
+"""Key of a result's `_meta` that holds the envelope of a call that did not succeed, or the notes beside a success."""
+NOTES: Final = "_guardrails"
+"""Key of the structured content that holds the same, as far as the tool's `outputSchema` allows it."""
+UNKNOWN: Final[dict[str, Any]] = {"not": {}}
+"""The `outputSchema` of a tool that is not known: only what its server gave is sure to fit it."""
+THEIRS: Final = "(the server's words) "
+"""Before a text of a server that begins as ours do."""
+_OURS: Final = re.compile(r"[\W_]*+".join(["(?i)", *"guardrails"]) + r"\b")
+"""With any signs between, as some of them are not seen; a bracket is among the first."""
+_NOTES: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
+PROCESS: Final = "process"
+"""The run of calls that name none and come from a process of one's own: MCP has no sessions."""
+IDLE_S: Final = 1800.0
+"""Seconds without a call after which calls that name no run are another run: a server outlives conversations."""
+STUCK_S: Final = 60.0
+"""
+Seconds without a call after which a session goes on whose model only repeated what was refused, or ran away, until its tools were off:
+who asks anew takes as long, and nobody else could extend it.
+"""
+MAX_RUNS: Final = 1_000
+"""Runs that are told apart by their pauses."""
+
+
+class Run(NamedTuple):
+    """
+    The key that tells the calls of one conversation from others; the *name* of a stranger's is None.
+    """
+
+    name: str | None
+    named: bool
+    """By the client or the operator: they say where one ends."""
+
+
+def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, request: Any = None) -> Run:
+    """
+    Returns the run that a call belongs to. It is the run that its client names in *meta*, apart for each *token* that
+    authenticates. Without a name, all calls of a token are one run. Without either it is the transport's session, or
+    the process if the client has it for itself.
+
+    Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
+    """
+    named = (meta or {}).get(RUN)
+    if token is not None:
+        from mcp.server.auth.provider import principal_components
+
+        return Run(json.dumps([*principal_components(token), named]), named=named is not None)
+    if named is not None:
+        return Run(str(named), named=True)
+    return Run(PROCESS if request is None else request.headers.get("mcp-session-id"), named=False)
+
+
+class Asks(Exception):
+    """
+    A tool asks its client for input; the call comes again with that.
+    """
+
+
+class Guarding:
+    """
+    Sessions by the runs that calls name, and what is known of the tools. *guarded* and *options* as `Sessions` takes them.
+    """
+
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
+        self.sessions = Sessions(guarded, **options)
+        self._clock: Callable[[], float] = options.get("clock") or time.time
+        self._runs: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        """Sessions by their runs, each with the time of its latest call, in seconds."""
+        self._tools: dict[str, tuple[Tool, Listed] | None] = {}
+        """By name; None: not listed."""
+
+    async def session(self, run: Run) -> Session:
+        """
+        The session of *run*; a stranger's is new each time, for its caller to end.
+        """
+        if run.name is None:
+            return self.sessions.of()
+        now = self._clock()
+        session, called_at = self._runs.pop(run.name, (None, now))
+        # Other processes may have the same store.
+        anew = run.name == PROCESS if session is None else not run.named and now - called_at > IDLE_S
+        if session is None or anew:
+            session = self.sessions.of(f"{run.name}:{uuid4()}" if anew else run.name, run=anew)
+        self._runs[run.name] = session, now
+        if len(self._runs) > MAX_RUNS:
+            self._runs.popitem(last=False)
+        if now - called_at > STUCK_S:
+            await asyncio.to_thread(_go_on, session)
+        return session
+
+    def hear(self, listed: Iterable[Any], held: Mapping[str, str] = MappingProxyType({})) -> Known:
+        """
+        Know the tools that a server *listed*, and return them by name; *held* says why some are held, by their names, listed or not.
+        """
+        named = {name: {"name": name} for name in held} | by_name(listed)
+        tools = {name: (tool_of(one, held.get(name, "")), one) for name, one in named.items()}
+        self._tools.update(tools)
+        return tools
+
+    def forget(self) -> None:
+        """
+        Know no tools until they are listed again: their server says that they have changed.
+        """
+        self._tools = {}
+
+    async def known(self, name: str, listing: Listing) -> tuple[Tool, Listed | None]:
+        """
+        Returns the tool *name* as it is declared and as it is listed; *listing* is asked once for an unknown one, and each
+        time for one that is held: somebody may have allowed it.
+        """
+        known = self._tools.get(name)
+        if name not in self._tools or (known is not None and known[0].held):
+            listed: list[Listed] = []
+            # Hints are not worth a call: whether the tool is there, its server says.
+            with suppress(Exception):
+                listed = [*await listing()]
+            self.hear(listed)
+            self._tools.setdefault(name, None)
+        return self._tools[name] or (Tool(name=name), None)
+
+    async def serve(self, asked: Mapping[str, Any], run: Run, listing: Listing, send: Send, **more: Any) -> Any:
+        """
+        Returns a server's answer to a call of *run*; see `call`. A stranger's session is over with it.
+        """
+        session = await self.session(run)
+        try:
+            return await self.call(session, asked, listing, send, **more)
+        finally:
+            if run.name is None:
+                self.sessions.end(session)
+
+    async def call(self, session: Session, asked: Listed, listing: Listing, send: Send, *, told: Told = ()) -> Any:
+        """
+        The result of `send(arguments)`, if *session* lets the call run that is *asked* for by its parameters, with the notes of its envelope;
+        else the refusal. An answer that is no tool result, such as a question to the client, is returned unchanged. The call that carries
+        the answer to that question is the very call that asked.
+
+        Raises what *send* raises but for what is *told*, as the host's own failures have forms of their own.
+        """
+        tool, listed = await self.known(asked["name"], listing)
+        scope = scope_of(session, tool, asked, listed=listed is not None)
+        given: Any = None
+        value: Any = None
+        raised: Exception | None = None
+
+        async def execute(_: str, fitted: Any) -> Any:
+            nonlocal given, value, raised
+            given = raised = None
+            try:
+                given = await send(fitted)
+            except Exception as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    # Its time is up, or nobody waits for it any more: that says more.
+                    raise
+                raised = error
+                return Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
+            if is_question(given):
+                raise Asks
+            value = outcome_of(given) if _is_result(given) else "began a task"
+            return value
+
+        try:
+            envelope = await scope.acall(tool.name, asked.get("arguments") or {}, execute)
+        except Asks:
+            return given
+        watched = watches(session.ledger.policy)
+        if raised is not None and (watched or not isinstance(raised, told)):
+            raise raised
+        if given is None:
+            return refused(envelope)
+        if watched or not _is_result(given):
+            return given
+        if given.get("isError") or not envelope.ok:
+            return refused(envelope, given)
+        return answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
+
+
+class GuardedCalls:
+    """
+    *client* with calls behind a session of *guarded*, a policy or the session itself; all else is the client's own.
+
+    *run* names the session; without one it is forgotten when the client is left. *options* are those of `Policy.session`.
+    """
+
+    def __init__(
+        self, client: Any, guarded: Policy | Session, *, run: object = None, **options: Unpack[SessionOptions]
+    ) -> None:
+        self._client = client
+        self._guarding = Guarding(guarded, **options)
+        self._named = run is not None
+        self.guarded_by: Session = self._guarding.sessions.of(run)
+        """The session."""
+
+    async def __aenter__(self) -> Self:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: object) -> Any:
+        try:
+            return await self._client.__aexit__(*raised)
+        finally:
+            if not self._named:
+                self._guarding.sessions.end(self.guarded_by)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    async def _call(self, name: str, arguments: Any, send: Callable[..., Any], options: dict[str, Any]) -> Any:
+        """
+        The result of `send(arguments, options)`, with *options* that tell the server the session, if that lets the call run.
+        """
+        options = {**options, "meta": {**(options.get("meta") or {}), RUN: self.guarded_by.id}}
+        asked = {"name": name, "arguments": arguments, "inputResponses": options.get("input_responses")}
+        asked["requestState"] = options.get("request_state")
+        return await self._guarding.call(self.guarded_by, asked, self._listed, lambda fitted: send(fitted, options))
+
+    async def _listed(self) -> list[Listed]:
+        raise NotImplementedError
+
+
+def watches(policy: Policy) -> bool:
+    """
+    Whether *policy* decides and records, and changes nothing.
+    """
+    chain = policy.chain
+    return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
+
+
+def scope_of(session: Session, tool: Tool, asked: Mapping[str, Any], *, listed: bool) -> Session:
+    """
+    Returns *session* as a call of *tool* sees it that is *asked* for.
+    """
+    again = asked.get("inputResponses") is not None or asked.get("requestState") is not None
+    if listed and not again:
+        session.calls.declare(tool)
+        return scoped(session, {}, passes=(Asks,))
+    # The very call that asked its client for something is no repeat. The names of tools that no server lists are the client's: they are not kept.
+    return scoped(session, {}, [replace(tool, repeats="allow") if again else tool], passes=(Asks,))
+
+
+def _go_on(session: Session) -> None:
+    with suppress(GuardrailsError):  # what is wrong with the store, the call hears of
+        if (session.exhausted or "").startswith(("denials.", "growth.")):
+            session.extend()
+
+
+def _is_result(given: Any) -> bool:
+    return isinstance(given, Mapping) and "content" in given
+
+
+# Of a server
+
+
+def without_ours(said: Any) -> Any:
+    """
+    Returns what a server *said* without keys of ours, and with a mark before each text that begins as ours do.
+    """
+    if isinstance(said, str):
+        return f"{THEIRS}{said}" if (found := _OURS.match(said)) and "[" in found[0] else said
+    if isinstance(said, list):
+        return [without_ours(one) for one in said]
+    if isinstance(said, dict):
+        return {name: without_ours(one) for name, one in said.items() if not name.startswith((NOTES, PREFIX))}
+    return said
+
+
+def tool_of(listed: Listed, held: str = "", **more: Any) -> Tool:
+    """
+    Returns the tool that a server *listed*, with *more* of its fields. The arguments of one that is *held* are not checked.
+    """
+    schema, name = listed.get("inputSchema"), more.pop("name", listed["name"])
+    spec = foreign_arguments(name, schema, ServerArguments) if schema and not held else None
+    return Tool(name=name, parameters=spec, held=held, **from_annotations(mapping(listed.get("annotations"))), **more)
+
+
+class ServerArguments(SchemaArguments):
+    """
+    Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
+
+    Text in the place of a number, a list or a date is left to the server: many read such text. So is null in the place of a
+    member that may be left out.
+    """
+
+    __slots__ = ()
+
+    def check(self, arguments: object) -> Checked:
+        given, problems = super().check(arguments)
+        if problems and isinstance(given, dict):
+            there = {name: value for name, value in given.items() if value is not None}
+            with suppress(ValueError):
+                if not any(map(_is_wrong, self._validator.iter_errors(there))):
+                    return given, ()
+        return given, problems
+
+
+def _is_wrong(error: Any) -> bool:
+    name = type(error.kind).__name__
+    if name in ("AnyOf", "OneOfNotValid"):
+        return all(any(map(_is_wrong, way)) for way in error.kind.context)
+    return name != "Format" and not (name == "Type" and isinstance(error.instance, str))
+
+
+def with_room(listed: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns a *listed* tool with room for a note in its `outputSchema`, if that is of an object.
+    """
+    schema = mapping(listed.get("outputSchema"))
+    fields = schema.get("properties", {})
+    if schema.get("type") != "object" or not isinstance(fields, dict):
+        return {**listed}
+    return {**listed, "outputSchema": {**schema, "properties": {**fields, NOTES: _NOTES}}}
+
+
+def is_question(result: Any) -> bool:
+    """
+    Returns whether *result* asks the client for input: an object of an SDK, or what is on the wire.
+    """
+    kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
+    return kind == "input_required" or hasattr(result, "input_required")
+
+
+def outcome_of(result: Mapping[str, Any]) -> Any:
+    """
+    Returns the outcome of a call: the value of its *result*, or a `Failed`.
+
+    Images and other bytes are the number and the hash of them: no model reads base64 as text.
+    """
+    content: Any = result.get("content")
+    if isinstance(content, list):
+        content = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in content]
+    return read_mcp({**result, "content": content})
+
+
+# For a client
+
+
+def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """
+    Returns the answer of a call that did not run, or whose *result* is a failure. It has `isError`, one line for a
+    person and the envelope as JSON. It has no structured content, which clients would check. Images and other blocks
+    that are no text stay.
+    """
+    given, text = result or {}, envelope.to_json()
+    blocks = [block for block in given.get("content") or () if not is_text(block)]
+    made = {name: value for name, value in given.items() if name != "structuredContent"}
+    made["content"] = [{"type": "text", "text": f"{_line(envelope)}\n{text}"}, *blocks]
+    meta = {**(given.get("_meta") or {}), ENVELOPE: json.loads(text)}
+    return {**made, "isError": True, "_meta": meta}
+
+
+def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Any = None) -> Mapping[str, Any]:
+    """
+    Returns the *result* of a success with the notes of *envelope*; the very *result* if there are none. The session knows
+    its content as *value*. The tool's `outputSchema` is *schema*, for which structured content stays valid.
+
+    If a guard put another value in place of the content, and the value does not fit *schema*, it is a failure.
+    """
+    notes, shaped = envelope.notes(), envelope.value is not value and envelope.value != value
+    whole = shaped or envelope.cut is not None or envelope.form == "nested"
+    if not whole and not notes:
+        return result
+    content, structured = list(result.get("content") or ()), result.get("structuredContent")
+    if structured is not None and (shaped or envelope.cut is not None):
+        wrapped = {"result": envelope.value} if wrapped_value(structured) is not structured else envelope.value
+        other = wrapped if shaped else cut(structured, envelope.render().size)
+        if _fits(other, schema):
+            structured = other
+        elif shaped:
+            return refused(envelope, result)
+    noted = {**structured, NOTES: notes} if isinstance(structured, dict) and notes else None
+    fits = noted is not None and _fits(noted, schema)
+    if whole:
+        content = [{"type": "text", "text": envelope.to_json()}, *(one for one in content if not is_text(one))]
+    elif not fits or notes.keys() != {"next_action_hint"}:
+        # A hint is said once; that a limit is reached also to clients that read texts alone.
+        content.append({"type": "text", "text": block_of(envelope)})
+    made = {**result, "content": content}
+    if structured is not None:
+        made["structuredContent"] = noted if fits else structured
+    return {**made, "_meta": {**(result.get("_meta") or {}), ENVELOPE: notes}} if notes else made
+
+
+def is_text(block: Any) -> bool:
+    """
+    Returns whether all that a *block* of content says is text, which the envelope has.
+    """
+    given = mapping(block)
+    kind, resource = given.get("type"), mapping(given.get("resource"))
+    return kind == "text" or (kind == "resource" and "blob" not in resource)
+
+
+def wrapped_value(structured: Any) -> Any:
+    """
+    Returns the value that SDKs wrapped in *structured* content because it is no object; the schema that says so is the
+    server's.
+    """
+    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+
+
+def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
+    """
+    Returns whether *structured* is valid by *schema*; False also if the schema is none.
+    """
+    if schema is None:
+        return True
+    with suppress(ValueError):
+        return validator_for(dict(schema), retriever=refuse).is_valid(structured)
+    return False
+
+
+def _line(envelope: Envelope) -> str:
+    """
+    The state of a call in one line, as clients that show text only quote it.
+    """
+    said = envelope.message or envelope.error_message or envelope.limit_message or envelope.next_action_hint or ""
+    code = envelope.code or envelope.error_type or envelope.status
+    return f"[guardrails:{code}] {' '.join(said[:500].split()) or envelope.status}"
