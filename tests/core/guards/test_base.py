@@ -71,7 +71,6 @@ def test_a_guard_is_frozen_keyword_only_and_holds_no_state() -> None:
 
 @table(("cls", "values", "said"), [
     (Budget, [5], "`Budget` takes keyword arguments only: Budget(max_calls=5)"),
-    (Streak, [2, 3], "`Streak` takes keyword arguments only: Streak(max_same=2, max_failures=3)"),
     (MyTwoCents, [1], "`MyTwoCents` takes keyword arguments only: MyTwoCents(limit=1)"),
 ])  # fmt: skip
 def test_a_setting_without_a_name_is_refused_with_the_way_to_write_it(cls: Any, values: list[Any], said: str) -> None:
@@ -79,20 +78,6 @@ def test_a_setting_without_a_name_is_refused_with_the_way_to_write_it(cls: Any, 
         cls(*values)
     assert str(raised.value) == said
     assert next(iter(inspect.signature(cls).parameters.values())).kind is inspect.Parameter.KEYWORD_ONLY
-
-
-@table("cls", [type("Mine", (), {}), ok])
-def test_what_is_no_guard_is_not_made_one(cls: Any) -> None:
-    with pytest.raises(TypeError, match=r"`@guard` is for subclasses of `Guard`: write `class \w+\(Guard\)`"):
-        guard(cls)
-
-
-def test_a_setting_cannot_have_the_name_of_what_every_guard_has() -> None:
-    class Greedy(Guard):
-        limits: tuple[int, ...] = ()  # type: ignore[assignment]
-
-    with pytest.raises(TypeError, match=r"`Greedy\.limits`: every guard has a `limits` of another kind"):
-        guard(Greedy)
 
 
 @table("cls", GUARDS)

@@ -2,11 +2,6 @@
 The guard of shell commands: what it denies, what it asks about, what it lets pass, and why.
 """
 
-import gzip
-import json
-
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +17,21 @@ from guardrails.core.values.types import Denial, ToolCall
 from tests.tables import table
 
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 BASH, SPLIT = Tool(name="bash", commands=("command",)), Tool(name="bash", commands=("command+args",))
-SHIPPED = Shell(deny=tuple(yaml.safe_load((ROOT / "policies/shell.yaml").read_text())["shell"]["deny"]))
-AGENT = Shell(ask=tuple(yaml.safe_load((ROOT / "policies/agent.yaml").read_text())["shell"]["ask"]))
 
 
-def listed(name: str) -> Any:
-    return yaml.safe_load((ROOT / f"tests/core/commands/{name}.yaml").read_text())
+def listed(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text())
 
 
-COMMANDS, HONEST, ACCIDENTS = listed("commands"), listed("honest"), listed("accidents")
+SHIPPED = Shell(deny=tuple(listed("policies/shell.yaml")["shell"]["deny"]))
+AGENT = Shell(ask=tuple(listed("policies/agent.yaml")["shell"]["ask"]))
+COMMANDS, HONEST, ACCIDENTS = (
+    listed(f"tests/core/commands/{name}.yaml") for name in ("commands", "honest", "accidents")
+)
+CODES = listed("tests/core/guards/shell.yaml")
+HARMLESS = [*HONEST["plain"], *HONEST["other"]]
 
 
 def judged(guard: Shell, command: object, **others: object) -> Denial | None:
@@ -69,32 +68,30 @@ def test_d7_most_of_the_list_of_attacks_is_denied() -> None:
     assert sum(judged(SHIPPED, command) is not None for command in attacks) >= 180
 
 
-@table(
-    "command",
-    [*(c for group in COMMANDS["allowed"].values() for c in group), *HONEST["plain"], *HONEST["other"]],
-)
-def test_an_honest_command_passes(command: str | list[str]) -> None:
-    assert judged(SHIPPED, command) is None
+@table(("guard", "commands", "expected"), [
+    (SHIPPED, [*(c for group in COMMANDS["allowed"].values() for c in group), *HARMLESS, *ACCIDENTS["asked"]], None),
+    (AGENT, [*ACCIDENTS["passes"], *HARMLESS], None),
+    # What an agent does by accident and cannot be undone.
+    (AGENT, ACCIDENTS["asked"], "approve.pending"),
+])  # fmt: skip
+def test_an_honest_command_passes_and_what_cannot_be_undone_is_asked_about(
+    guard: Shell, commands: list[Any], expected: str | None
+) -> None:
+    assert [command for command in commands if code(guard, command) != expected] == []
 
 
-def recorded() -> Iterator[str | list[str]]:
-    for path in sorted((ROOT.parent / "shared" / "data").glob("*.jsonl.gz")):
-        with gzip.open(path, "rt") as lines:
-            for line in lines:
-                given = json.loads(line).get("arguments")
-                command = (given.get("command") or given.get("cmd")) if isinstance(given, dict) else None
-                if isinstance(command, (str, list)) and command:
-                    yield command
+LISTED = Shell(allow=("git status", "ls *", "cat src/*", "timeout *"), deny=("ls /",))
 
 
-def test_of_recorded_commands_only_what_cannot_be_read_is_refused_and_few_are_asked_about() -> None:
-    commands = {json.dumps(command): command for command in recorded()}
-    if not commands:
-        pytest.skip("there are no recorded calls beside this repository")
-    said = Counter(code(SHIPPED, command) or code(AGENT, command) for command in commands.values())
-    assert said.keys() <= {None, "shell.unreadable", "approve.pending"}
-    assert said["shell.unreadable"] <= 19
-    assert said["approve.pending"] <= 11
+@table(("guard", "cases"), [
+    (SHIPPED, CODES["shipped"]), (LISTED, CODES["listed"]), (Shell(allow=("git status *", "bash *")), CODES["some"]),
+])  # fmt: skip
+def test_a_denial_says_by_its_code_what_it_is_about_and_all_is_denied_that_is_not_allowed(
+    guard: Shell, cases: list[dict[str, Any]]
+) -> None:
+    for case in cases:
+        arguments = {name: value for name, value in case.items() if name != "code"}
+        assert code(guard, **arguments) == case["code"], case
 
 
 @table("command", HONEST["plain"])
@@ -102,17 +99,6 @@ def test_what_a_coding_agent_runs_can_be_allowed(command: str) -> None:
     allow = tuple({f"{each.words[0]} *" for each in read(command).commands})
     assert judged(Shell(allow=allow), command) is None
     assert judged(Shell(allow=allow, deny=SHIPPED.deny), command) is None
-
-
-@table("command", ACCIDENTS["asked"])
-def test_what_an_agent_does_by_accident_is_asked_about(command: str) -> None:
-    assert code(AGENT, command) == "approve.pending"
-    assert judged(SHIPPED, command) is None
-
-
-@table("command", [*ACCIDENTS["passes"], *HONEST["plain"], *HONEST["other"]])
-def test_what_can_be_undone_is_not_asked_about(command: str) -> None:
-    assert judged(AGENT, command) is None
 
 
 def test_a_question_is_answered_by_the_approver_and_without_one_the_command_does_not_run() -> None:
@@ -133,33 +119,6 @@ def test_a_question_is_answered_by_the_approver_and_without_one_the_command_does
     with policy.session("no", approver=lambda call: False) as session:
         assert session.call("bash", {"command": "git push -f"}, run).code == "approve.refused"
     assert ran == ["cd x && git push -f"]
-
-
-@table(("command", "expected"), [
-    ("rm -rf /", "shell.deny"), ("X=$(cat f); $X -rf /", "shell.undecidable"), (":(){ :|:& };:", "shell.fork_bomb"),
-    ("echo 'unclosed", "shell.unreadable"), (["rm", "-rf", "/"], "shell.deny"), (["bash", "-lc", "rm -rf /"], "shell.deny"),
-    (["echo", "; rm -rf /"], None), ([1, 2], "shell.unreadable"), (17, "shell.unreadable"), ({"a": "ls"}, "shell.unreadable"),
-    (None, None), ("", None), ([], None),
-])  # fmt: skip
-def test_a_denial_says_by_its_code_what_it_is_about(command: object, expected: str | None) -> None:
-    assert code(SHIPPED, command) == expected
-
-
-@table(("command", "expected"), [
-    *((command, None) for command in (
-        "git status", "/usr/bin/git status", "ls -la src", "ls '$DIR'", "ls -l | cat src/a.py && git status; ls 'a; b'",
-        ["ls", "$DIR", "*"], "timeout 5 ls",
-    )),
-    *((command, "shell.allow") for command in (
-        "./git status", "git status --short", 'ls "$DIR"', "ls > out/list.txt", "ls; id", "ls | xargs id", "ls $(id)",
-        "NODE_ENV=test ls", ["timeout", "5", "bash", "-c", "ls"], "cat src/../../etc/passwd", "timeout 5 id",
-        "timeout --unlisted 5 ls", "cat src/x | sh",
-    )),
-    ("echo 'open", "shell.unreadable"), ("ls /", "shell.deny"),
-])  # fmt: skip
-def test_where_commands_are_allowed_every_other_is_denied(command: object, expected: str | None) -> None:
-    allow = ("git status", "ls *", "cat src/*", "timeout *")
-    assert code(Shell(allow=allow, deny=("ls /",)), command) == expected
 
 
 @table(("guard", "command", "told"), [
@@ -194,6 +153,8 @@ def test_an_argument_is_a_command_only_where_its_tool_says_so() -> None:
         assert session.call("edit", {"command": "rm -rf /"}, lambda *_: "done").ok
         assert session.call("bash", {"command": "rm -rf /"}, lambda *_: "done").code == "shell.deny"
         assert session.call("bash", "ls; sudo id", lambda *_: "done").code == "shell.deny"
+    with Policy([Shell(deny=("id",), mode="observe")], tools=[BASH]).session("s") as session:
+        assert [said.code for said in session.decide("bash", {"command": "id"}).observed] == ["shell.deny"]
 
 
 def test_a_rule_of_a_tool_declares_commands_and_replaces_settings() -> None:
@@ -203,42 +164,6 @@ def test_a_rule_of_a_tool_declares_commands_and_replaces_settings() -> None:
         steps = {"steps": [{"run": "ls"}, {"run": "id"}]}
         assert session.call("run_steps", steps, lambda *_: "done").code == "shell.allow"
         assert session.call("run_words", {"argv": ["ls", "-l"]}, lambda *_: "done").ok
-
-
-SOME = Shell(allow=("git status *", "bash *"))
-
-
-@table(("guard", "arguments", "expected"), [
-    *((SHIPPED, arguments, "shell.deny") for arguments in (
-        {"command": "rm", "args": ["-rf", "/"]}, {"command": "rm", "args": "/ -rf"}, {"command": "ls; rm -rf /", "args": []},
-        {"command": "bash", "args": ["-c", "rm -rf /"]}, {"command": None, "args": ["rm", "-rf", "/"]},
-        {"command": ["rm"], "args": ["-rf", "/"]},
-    )),
-    *((guard, arguments, None) for guard, arguments in (
-        (SHIPPED, {"command": "echo", "args": ["; rm -rf /"]}), (SHIPPED, {"command": "ls", "args": None}),
-        (SHIPPED, {"command": None, "args": None}), (SOME, {"command": "git", "args": ["status", "--short"]}),
-        (SOME, {"command": "git", "args": "status --short"}), (SOME, {"command": "git status", "args": None}),
-        (SOME, {"command": ["git", "status"], "args": ["-s"]}),
-        # A quote in a name of a program opens nothing.
-        (SHIPPED, {"command": "/home/o'neil/run", "args": ["x"]}),
-    )),
-    *((SOME, arguments, "shell.allow") for arguments in (
-        {"command": "git", "args": ["push"]}, {"command": "git", "args": "push"}, {"command": "git", "args": []},
-        {"command": "git", "args": "status; id"}, {"command": "git status; id", "args": ["-s"]},
-        {"command": "x/../git", "args": ["status"]}, {"command": "bash", "args": "-c id"},
-        {"command": "bash", "args": ["-c", "id"]},
-    )),
-    (SHIPPED, {"command": "ls", "args": [1]}, "shell.unreadable"),
-])  # fmt: skip
-def test_a_command_may_be_in_several_arguments(guard: Shell, arguments: dict[str, Any], expected: str | None) -> None:
-    assert code(guard, **arguments) == expected
-
-
-def test_observed_it_only_says_what_it_would_have_denied() -> None:
-    with Policy([Shell(deny=("id",), mode="observe")], tools=[BASH]).session("s") as session:
-        decision = session.decide("bash", {"command": "id"})
-    assert decision.allowed
-    assert [said.code for said in decision.observed] == ["shell.deny"]
 
 
 def test_without_the_parser_a_policy_with_it_is_refused_when_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,11 +180,6 @@ def test_without_the_parser_a_policy_with_it_is_refused_when_it_is_made(monkeypa
 def test_a_rule_that_is_no_command_is_a_mistake_of_the_policy(rule: str) -> None:
     with pytest.raises(PolicyError, match=r"shell\.deny"):
         Policy([Shell(deny=(rule,))])
-
-
-def test_many_values_are_not_read_one_by_one() -> None:
-    with Policy([Shell()], tools=[Tool(name="bash", commands=("*.c",))]).session("s") as session:
-        assert session.call("bash", {"steps": [{"c": "ls"}] * 1_001}, lambda *_: "").code == "shell.unreadable"
 
 
 def test_a_command_is_read_before_the_state_is_locked() -> None:

@@ -98,13 +98,6 @@ def test_a_workspace_may_itself_be_a_link_or_have_further_folders(root: Path, tm
         assert asked(guard, {"path": out}).code == "workspace.root"
 
 
-def test_a_relative_root_is_where_the_process_works(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(root)
-    for own, inside, out in ((".", "src/app.py", "../secret"), ("src", "../src/app.py", "../x")):
-        assert asked(Workspace(root=own), {"paths": [inside, str(root / "src")]}).ok
-        assert asked(Workspace(root=own), {"path": out}).code == "workspace.root"
-
-
 @table(("root", "path", "held"), [
     ("/w", "a/../b", True), ("/w", "../x", False), ("/w", "/w/x", True), (".", "../x", False), (".", "/any/where", True),
 ])  # fmt: skip
@@ -112,12 +105,6 @@ def test_without_a_file_system_paths_are_judged_by_their_text(root: str, path: s
     call = ToolCall("read", {"path": path}, "1", None, None)
     denial = Workspace(root=root).check(call, SessionState(), None, Facts(0, READ))
     assert (denial and denial.code) == (None if held else "workspace.root")
-
-
-def test_tools_without_declared_paths_are_none_of_its_business() -> None:
-    plain = Tool(name="plain")
-    covered = Policy([Workspace()], tools=[READ, plain]).coverage([READ, plain])
-    assert [each.guards for each in covered] == [("workspace",), ()]
 
 
 @pytest.mark.parametrize("arguments", ["full", "hash"])

@@ -12,13 +12,6 @@ from tests.core.guards.calls import ok
 from tests.tables import table
 
 
-@table("text", ["approve: [pay_*, buy]", "approve: {tools: [pay_*, buy]}", "approve:\n  - pay_*\n  - buy"])
-def test_a_list_stands_for_its_tools(text: str, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(f"version: 1\n{text}\n")
-    (made,) = Policy.load(tmp_path / "p.yaml").chain.guards
-    assert made == Approve(tools=("pay_*", "buy"))
-
-
 def test_a_file_that_forgets_the_tools_of_the_one_that_it_extends_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("version: 1\napprove: [pay_*]\n")
     (tmp_path / "p.yaml").write_text("version: 1\nextends: ./base.yaml\napprove: {reason: money}\n")
@@ -36,13 +29,6 @@ def test_a_rule_asks_for_its_tools_or_does_not(rule: str, tool: str, code: str |
     (tmp_path / "p.yaml").write_text(f"version: 1\napprove: [pay_*]\ntools:\n  - {rule}\n")
     session = Policy.load(tmp_path / "p.yaml").session("s")
     assert [session.call(name, {}, ok).code for name in (tool, "look")] == [code, None]
-
-
-def test_a_policy_may_word_it_in_its_own_way() -> None:
-    messages = {"approve.pending": {"message": "Ask Ann about $tool: $reason"}}
-    session = Policy([Approve(tools=("pay",), reason="money")], messages=messages).session("s")
-    for _ in range(2):
-        assert session.call("pay", {}, ok, id="a").message == "Ask Ann about pay: money"
 
 
 @guard

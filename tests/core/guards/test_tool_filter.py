@@ -16,17 +16,13 @@ WHY = "its server changed its description"
 
 
 @table(("guard", "settings", "tool", "code"), [
-    (ToolFilter(), {}, "anything", None),
     (ToolFilter(deny=("rm_*",)), {}, "rm_file", "tool_filter.deny"),
     (ToolFilter(deny=("rm_*",)), {}, "RM_file", None),
-    (ToolFilter(deny=("rm_*",)), {}, "form_x", None),
     (ToolFilter(allow=("read_*", "ls")), {}, "read_file", None),
     (ToolFilter(allow=("read_*", "ls")), {}, "lsof", "tool_filter.allow"),
     (ToolFilter(allow=("*",), deny=("shell",)), {}, "shell", "tool_filter.deny"),
-    (ToolFilter(deny=("*",)), {}, "", "tool_filter.deny"),
     (ToolFilter(deny=("a[bc]",)), {}, "ac", "tool_filter.deny"),
     (ToolFilter(deny=("rm",), mode="observe"), {}, "rm", None),
-    (ToolFilter(deny=("rm",), mode="off"), {}, "rm", None),
     (ToolFilter(), NAMED, "x", "tool_filter.unknown"),
     (ToolFilter(), NAMED, "y", None),
     (ToolFilter(unknown="allow"), NAMED, "x", None),
@@ -80,14 +76,6 @@ def test_a_held_tool_is_refused_under_any_policy_until_it_is_declared_again(name
     replayed = list(replay(policy.chain, sink.records))
     assert [one.made["code"] for one in replayed] == codes
     assert all(one.same for one in replayed)
-
-
-def test_a_policy_that_only_observes_lets_it_run_and_records_it() -> None:
-    sink = MemorySink()
-    with Policy.load("observe").session("s", records=sink) as session:
-        session.calls.declare(Tool(name="add", held=WHY))
-        assert session.call("add", {"a": 2}, ok).ok
-    assert [record["observed"] for record in sink.records if record["event"] == "call"] == [["held.tool"]]
 
 
 def test_a_policy_may_hold_a_tool_itself_and_others_do_not_meet_the_guard(clock: Any) -> None:

@@ -1,0 +1,418 @@
+"""
+What a session, one tool, a model request and a family may use: held before, charged after, exact to the micro-dollar.
+"""
+
+import threading
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Price, Rule, SessionError, Success, Tool
+from guardrails.core.guards.budget import ToolBudget, held
+from guardrails.core.refusals import usd
+from guardrails.core.state import SessionState
+from tests.conftest import FakeClock
+from tests.core.guards.calls import admitted, gives, make, ok, said
+from tests.replaying import replay
+from tests.tables import table
+
+
+DOLLAR = {"max_cost_usd": 1.0}
+
+
+def tool(name: str = "t", **declared: Any) -> list[Tool]:
+    return [Tool(name=name, **declared)]
+
+
+def costs(usd: float) -> Any:
+    return gives(Success("ok", cost_usd=usd))
+
+
+def uses(tokens: int) -> Any:
+    return gives(Success("ok", tokens=tokens))
+
+
+def used(session: Any, tokens: int, **more: Any) -> None:
+    session.charge(model="m", usage={"prompt_tokens": tokens}, cost_usd=more.pop("cost_usd", 0), **more)
+
+
+def live(session: Any) -> SessionState:
+    state: SessionState = session.ledger.read(lambda state, _: state)
+    return state
+
+
+def tokens(session: Any) -> tuple[int, int]:
+    """
+    Tokens that were used, and those that are held for model requests.
+    """
+    return live(session).tokens, held(live(session))[1]
+
+
+@table(("budget", "declared", "execute", "admits", "ends", "left"), [
+    ({"max_calls": 2}, {}, ok, 2, "max_calls", {}),
+    ({"max_calls": 2, **DOLLAR}, {"cost_usd": 0.4}, gives(ValueError("no")), 0, "max_calls", {"cost_left_usd": 0.2}),
+    (DOLLAR, {"cost_usd": 0.5}, costs(-5), 2, "max_cost_usd", {"cost_left_usd": 0.0}),
+    (DOLLAR, {"cost_usd": 0.05}, costs(0.01), 15, None, {"cost_left_usd": 0.85}),
+    ({**DOLLAR, "final_answer_reserve_usd": 0.3}, {"cost_usd": 0.1}, ok, 7, "max_cost_usd", {"cost_left_usd": 0.0}),
+    ({"max_tokens": 100}, {}, uses(40), 3, "max_tokens", {"tokens_left": 0}),
+    *(({limit: 0}, {}, ok, 0, limit, {}) for limit in ("max_calls", "max_turns", "max_cost_usd", "max_tokens")),
+    # Money is exact; what nobody estimated is known only afterwards, so that the last call may go over.
+    *(({"max_cost_usd": most}, {"cost_usd": 0.1}, ok, n, "max_cost_usd", {}) for most, n in ((0.3, 3), (0.7, 7))),
+    *(({"max_cost_usd": 1.0}, {}, costs(price), n, "max_cost_usd", {}) for price, n in ((0.1, 10), (0.3, 4))),
+])  # fmt: skip
+def test_a4_a_limit_ends_the_session_whatever_becomes_of_its_calls(
+    budget: Any, declared: Any, execute: Any, admits: int, ends: str | None, left: dict[str, Any], clock: Any
+) -> None:
+    session = make(clock, Budget(**budget), tools=tool(**declared))
+    assert admitted(session, 15, execute) == admits
+    assert session.exhausted == (ends and f"budget.{ends}")
+    assert session.ledger.progress.items() >= left.items()
+
+
+def test_a5_the_call_that_uses_up_the_limit_says_so_and_the_next_is_refused(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=2))
+    first, last, over = (session.call("t", {"n": n}, ok) for n in range(3))
+    assert (first.limit_message, last.ok) == (None, True)
+    assert last.limit_message == over.limit_message == "Tool call limit reached (2). Stopping tool loop."
+    assert said(over, "status", "next_action_hint") == ("limit_reached", "Write the final answer from what you have.")
+
+
+def test_a4_50_parallel_calls_of_50_cents_under_a_dollar_admit_2(clock: Any) -> None:
+    session = make(clock, Budget(**DOLLAR), tools=tool(cost_usd=0.5))
+    decisions = [session.decide("t", {"n": n}, id=f"call_{n}") for n in range(50)]
+    assert [decision.allowed for decision in decisions] == [True, True] + [False] * 48
+    assert {(one.code, one.denial.ends_session) for one in decisions[2:]} == {("budget.max_cost_usd", False)}
+    for decision in decisions[:2]:
+        session.complete(decision, "ok")
+    assert (session.ledger.cost_usd, session.exhausted) == (1.0, "budget.max_cost_usd")
+
+
+def test_a_call_that_does_not_fit_is_refused_alone_and_cheaper_ones_still_run(clock: Any) -> None:
+    session = make(clock, Budget(**DOLLAR), tools=tool("dear", cost_usd=0.6) + tool("cheap", cost_usd=0.1))
+    assert admitted(session, 2, tool="dear") == 1
+    refused = session.call("dear", {"n": 5}, ok)
+    assert (refused.limit_message, session.exhausted) == ("This call is estimated at $0.60, $0.40 is left.", None)
+    assert admitted(session, 9, tool="cheap") == 4
+
+
+def test_a4_time_ends_a_session_at_its_limit_and_not_before(clock: Any) -> None:
+    session, message = make(clock, Budget(max_elapsed=1.001)), "Time limit reached (1.001 s). Stopping tool loop."
+    assert session.call("t", {}, ok).ok
+    clock.advance(1.0005)
+    assert session.call("t", {"n": 2}, ok).ok
+    clock.advance(0.001)
+    assert said(session.call("t", {"n": 3}, ok), "code", "limit_message") == ("budget.max_elapsed", message)
+    # Time that passes while a tool runs is told with its result.
+    late = make(clock, Budget(max_elapsed=1.001)).call("t", {}, lambda *_: clock.advance(11))
+    assert (late.ok, late.limit_message) == (True, message)
+
+
+def test_a_clock_that_goes_back_or_jumps_never_gives_time_back(clock: Any) -> None:
+    session, seen = make(clock, Budget(max_elapsed=10)), []
+    for number, seconds in enumerate((0, 8, -1_000_000, 1_000_011, -5_000_000)):
+        clock.advance(seconds)
+        seen.append(session.call("t", {"n": number}, ok).ok)
+    assert seen == [True, True, True, False, False]
+
+
+def test_the_names_of_the_seeds_are_accepted_once_each() -> None:
+    seeds: Any = {"max_tool_calls": 1, "max_tool_turns": 2, "max_total_cost_usd": 3.0}
+    assert Budget(**seeds) == Budget(max_calls=1, max_turns=2, max_cost_usd=3.0)
+    twice: Any = {"max_turns": 1, "max_tool_iterations": 2}
+    with pytest.raises(TypeError, match="`max_turns` is given twice, once as `max_tool_iterations`"):
+        Budget(**twice)
+    given = {"max_tool_calls": 3, "max_total_cost_usd": 0.5, "max_elapsed": 1.001, "max_tokens": None}
+    ruled = [(one.limit, one.amount) for one in Budget.ruled(None, given) if isinstance(one, ToolBudget)]
+    assert ruled == [("max_calls", 3), ("max_cost_usd", 500_000), ("max_elapsed", 1_001)]
+
+
+@table(("micro", "text"), [(400, "$0.0004"), (-1_250_000, "-$1.25"), (12_000_000, "$12.00")])
+def test_money_is_written_as_people_write_it(micro: int, text: str) -> None:
+    assert usd(micro) == text
+
+
+# Of one tool
+
+
+def ruled(clock: Any, budget: dict[str, Any], *guards: Any, match: str = "search_*", **settings: Any) -> Any:
+    return make(clock, *guards, rules=[Rule(match=match, guards={"budget": budget})], **settings)
+
+
+def test_a4_each_tool_that_matches_has_the_limit_to_itself_and_the_session_goes_on(clock: Any) -> None:
+    session = ruled(clock, {"max_calls": 2}, Budget(max_calls=100))
+    assert [admitted(session, 5, tool=name) for name in ("search_web", "search_mail", "read")] == [2, 2, 5]
+    refused = session.call("search_web", {}, ok)
+    assert (refused.status, refused.code, session.exhausted) == ("denied", "tools.budget.max_calls", None)
+    assert refused.message == "`search_web` has used 2 calls of its 2 calls in this session."
+    assert admitted(ruled(clock, {"max_calls": 1, "mode": "observe"}), 4, tool="search_web") == 4
+
+
+def test_a4_money_of_one_tool_is_reserved_and_what_a_call_really_used_counts(clock: Any) -> None:
+    session = ruled(clock, DOLLAR, tools=tool("search_web", cost_usd=0.1, timeout=5))
+    decisions = [session.decide("search_web", {"n": n}, id=f"{n}") for n in range(50)]
+    assert sum(decision.allowed for decision in decisions) == 10
+    session.complete(decisions[0], Success("ok", cost_usd=0))
+    session.complete(decisions[1], Success("ok", cost_usd=0.15))
+    assert not session.decide("search_web", {}).allowed
+    session.complete(decisions[2], Success("ok", cost_usd=0.04))
+    assert session.decide("search_web", {}).allowed
+    # What claims too late that it was free is charged all the same.
+    clock.advance(6)
+    session.decide("search_web", {"n": "other"})
+    session.complete(decisions[3], Success("ok", cost_usd=0))
+    assert not session.decide("search_web", {"n": "more"}).allowed
+    assert admitted(ruled(clock, {"max_tokens": 100}), 5, uses(50), "search_web") == 2
+    timed = ruled(clock, {"max_elapsed": 10})
+    assert admitted(timed, 5, lambda *_: clock.advance(4), "search_web") == 3
+    assert timed.call("search_web", {}, ok).message == "`search_web` has used 12 s of its 10 s in this session."
+
+
+def test_more_names_than_there_are_counters_make_it_stricter_and_never_looser(clock: Any) -> None:
+    session = ruled(clock, {"max_calls": 2}, match="*")
+    counts = [admitted(session, 4, tool=f"tool_{number}") for number in range(120)]
+    assert (counts[:20], max(counts), sum(counts[70:]) <= 4) == ([2] * 20, 2, True)
+
+
+# Estimates that are held: of model requests, and of tokens of calls
+
+
+def test_20_parallel_requests_of_900_tokens_under_a_cap_of_1000_are_one(clock: Any) -> None:
+    session, barrier = make(clock, Budget(max_tokens=1_000)), threading.Barrier(20)
+
+    def ask(_: int) -> Any:
+        barrier.wait()
+        return session.request(tokens=900)
+
+    with ThreadPoolExecutor(20) as pool:
+        asked = list(pool.map(ask, range(20)))
+    assert [each.allowed for each in asked].count(True) == 1
+    refused = next(each for each in asked if not each.allowed)
+    message = "This model request is estimated at 900 tokens, 100 is left."
+    assert (refused.code, refused.message, session.exhausted) == ("budget.max_tokens", message, None)
+
+
+def test_money_is_held_for_a_request_until_it_is_charged(clock: Any) -> None:
+    session = make(clock, Budget(**DOLLAR), tools=tool("pay", cost_usd=0.5))
+    asked = session.request(cost_usd=0.6)
+    assert session.ledger.progress["cost_left_usd"] == 0.4
+    assert session.call("pay", {}, ok).limit_message == "This call is estimated at $0.50, $0.40 is left."
+    used(session, 10, cost_usd=0.1, request=asked)
+    assert session.ledger.progress["cost_left_usd"] == 0.9
+    assert session.call("pay", {}, ok).ok
+
+
+def test_a_request_is_held_until_it_fails_or_is_charged_however_late(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    session.request(tokens=900).release()
+    with pytest.raises(ConnectionError), session.request(tokens=900):
+        raise ConnectionError
+    lost = session.request(tokens=900)
+    for seconds in (599, 2):
+        clock.advance(seconds)
+        assert not session.request(tokens=200).allowed
+    assert tokens(session) == (0, 900)
+    used(session, 300, request=lost)
+    assert (tokens(session), session.request(tokens=200).allowed) == ((300, 0), True)
+
+
+def test_a_charge_settles_the_request_that_it_names_and_no_other(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=2_000))
+    first = session.request(tokens=900)
+    with session.request(tokens=900) as second:
+        used(session, 900, request=second)
+        assert tokens(session) == (900, 900)
+    used(session, 900)
+    first.release()
+    assert tokens(session) == (1_800, 0)
+
+
+def test_requests_of_unknown_size_are_held_by_the_average_so_far(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=10_000))
+    for amount in (800, 1_000):
+        session.request()
+        used(session, amount)
+    asked = [session.request() for _ in range(20)]
+    assert [each.allowed for each in asked] == [True] * 9 + [False] * 11
+    # Of a guess the first is made all the same, however little is left.
+    for each in asked[:9]:
+        used(session, 900, request=each)
+    assert session.ledger.progress["tokens_left"] == 100
+    assert session.request().allowed
+
+
+@table("estimate", [{"tokens": -1}, {"tokens": 1.5}, {"tokens": True}, {"cost_usd": "much"}])
+def test_what_is_no_amount_is_no_estimate(estimate: Any, clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=9))
+    with pytest.raises(SessionError, match=f"`{next(iter(estimate))}` takes"):
+        session.request(**estimate)
+    assert live(session) == SessionState()
+
+
+def test_a_scope_holds_what_its_sessions_have_asked_for(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_tokens=1_000)]}), MemorySink()
+    sessions = [policy.session(f"s{n}", scopes={"user": "u1"}, clock=clock, records=sink) for n in range(3)]
+    asked = [session.request(tokens=450) for session in sessions]
+    assert [each.code for each in asked] == [None, None, "user.budget.max_tokens"]
+    asked[0].release()
+    used(sessions[1], 100, request=asked[1])
+    assert sessions[2].request(tokens=900).allowed
+    assert all(again.same for again in replay(policy.chain, sink.records, scopes=policy.scopes))
+
+
+def test_of_many_requests_that_nobody_settles_the_oldest_are_forgotten(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=10**9))
+    for _ in range(300):
+        session.request(tokens=1)
+    assert (len(live(session).own["budget"]["holds"]), tokens(session)) == (256, (0, 256))
+
+
+def test_tokens_of_a_tool_are_reserved_and_settled_by_what_it_used(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000), tools=tool(tokens=400))
+    decisions = [session.decide("t", {"n": n}, id=f"call_{n}") for n in range(3)]
+    assert decisions[2].denial.message == "This call is estimated at 400 tokens, 200 is left."
+    session.complete(decisions[0], Success("ok", tokens=100))
+    session.complete(decisions[1], "ok")
+    assert session.ledger.progress["tokens_left"] == 500
+
+
+def spend(parent: Any, name: str, ran: Callable[[], object]) -> None:
+    """
+    Work by one sub-agent after the other, each with a call of the budget, until nothing is left.
+    """
+    for number in range(2_000):
+        try:
+            with parent.child(f"{name}-{number}", max_calls=1) as child:
+                for n in range(3):
+                    child.call("t", {"n": n}, lambda *_: ran() or "ok")
+        except SessionError:
+            if parent.exhausted:
+                return
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_parallel_children_in_threads_admit_exactly_the_limit(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=9, max_tokens=90), tools=tool(tokens=10))
+    ran: list[int] = []
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: spend(parent, str(name), lambda: ran.append(1)), range(8)))
+    assert (len(ran), live(parent).calls, live(parent).tokens, live(parent).held_tokens) == (9, 9, 90, 0)
+
+
+PART, ANY = st.integers(0, 9), st.integers(0, 100)
+steps = st.lists(
+    st.tuples(st.just("request"), st.integers(0, 60), st.none())
+    | st.tuples(st.sampled_from(["charge", "release", "settle"]), PART, ANY)
+    | st.tuples(st.just("call"), st.sampled_from([0, 20, 50]), st.none())
+    | st.tuples(st.just("wait"), st.sampled_from([1, 400, 700]), st.none()),
+    max_size=30,
+)
+
+
+@given(steps=steps, named=st.booleans())
+def test_a_cap_is_never_exceeded_where_estimates_are_not(steps: list[Any], named: bool) -> None:
+    """
+    Whatever order requests, charges and calls come in: what was really used is at most the cap, of tokens and of money.
+    """
+    clock, sink, cap, spent = FakeClock(), MemorySink(), 100, 0
+    tools = [one for n in (0, 20, 50) for one in tool(f"t{n}", tokens=n, cost_usd=n / 1_000_000)]
+    policy = Policy([Budget(max_tokens=cap, max_cost_usd=cap / 1_000_000)], tools=tools)
+    session = policy.session("s", clock=clock, records=sink)
+    opened: dict[str, list[tuple[Any, int]]] = {"request": [], "call": []}
+    for number, (what, a, share) in enumerate(steps):
+        if what == "wait":
+            clock.advance(a)
+        elif what in opened:
+            call = what == "call"
+            one = session.decide(f"t{a}", {"n": number}) if call else session.request(tokens=a, cost_usd=a / 1_000_000)
+            opened[what] += [(one, a)] if one.allowed else []
+        elif there := opened["call" if what == "settle" else "request"]:
+            one, estimate = there.pop(a % len(there))
+            actual = 0 if what == "release" else estimate * (share or 0) // 100
+            spent += actual
+            if what == "settle":
+                session.complete(one, Success("ok", tokens=actual, cost_usd=actual / 1_000_000))
+            elif what == "charge":
+                used(session, actual, cost_usd=actual / 1_000_000, **({"request": one} if named else {}))
+            else:
+                one.release()
+        state = live(session)
+        assert spent <= cap
+        assert min(state.held_cost, state.held_tokens, state.tokens, state.cost) >= 0
+    again = SessionState()
+    assert all(each.same for each in replay(policy.chain, sink.records, again))
+    assert again == live(session)
+
+
+# Model responses of unknown price
+
+
+CODE, UNKNOWN = "budget.unpriced", "no-such-model"
+SOME, MUCH = ({"prompt_tokens": 9 * n, "completion_tokens": n} for n in (100, 10_000_000))
+PRICES = {"my-*": Price(input_mtok=0.0), "dear": Price(input_mtok=0.0, output_mtok=1.0)}
+
+
+@table("charge", [
+    *({"model": model, "usage": SOME} for model in (UNKNOWN, "", None, "m" * 500, "gpt-\ud800")),
+    {"model": UNKNOWN, "usage": {"prompt_tokens": 0, "completion_tokens": 1}, "calls": 0},
+    {"model": UNKNOWN, "usage": {"total_tokens": 100_000_000}},
+    {"model": UNKNOWN, "usage": SOME, "whole": False},
+    {"model": "gpt-5-mini", "usage": SOME, "provider": "no-such-provider"},
+    {"model": "dear"},
+    # A whole response that does not say what it used.
+    *({"model": "gpt-5-mini", "usage": usage} for usage in (None, {}, {"prompt_tokens": "1"}, {"prompt_tokens": -5})),
+])  # fmt: skip
+def test_whatever_was_used_at_no_known_price_closes_the_session_and_no_model_is_told_of_prices(
+    charge: dict[str, Any], clock: Any
+) -> None:
+    session = make(clock, Budget(max_cost_usd=0.5), prices=PRICES)
+    session.charge(**charge)
+    assert (session.exhausted, session.ledger.unpriced, session.tool_choice("auto")) == (CODE, 1, "none")
+    assert session.ledger.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
+    assert session.call("t", {}, ok).code == CODE
+    session.extend()
+    assert session.call("t", {}, ok).ok
+    session.charge(**charge)
+    assert (session.exhausted, session.ledger.unpriced) == (CODE, 2)
+
+
+@table("charge", [
+    {"model": UNKNOWN, "usage": MUCH, "cost_usd": 0}, {"model": UNKNOWN, "cost_usd": "0.1"},
+    {"model": "my-7b", "usage": MUCH}, {"model": "my-7b"}, {"model": "gpt-5-mini", "usage": SOME},
+    {"model": UNKNOWN, "usage": {"prompt_tokens": 0, "completion_tokens": 0}}, {"model": UNKNOWN, "whole": False},
+])  # fmt: skip
+def test_what_is_priced_or_free_or_broke_off_closes_nothing(charge: dict[str, Any], clock: Any) -> None:
+    session = make(clock, Budget(max_cost_usd=0.5), prices=PRICES)
+    session.charge(**charge)
+    assert session.call("t", {}, ok).ok
+
+
+@table("guards", [
+    (Budget(max_calls=5),), (Growth(max_tokens_per_minute=10**9),), (Budget(max_cost_usd=0.5, on_unpriced="warn"),),
+    (Budget(max_cost_usd=0.5, mode="observe"),), (Budget(max_cost_usd=0.5, mode="off"),),
+])  # fmt: skip
+def test_without_a_cap_that_is_enforced_nothing_is_closed(guards: Any, clock: Any) -> None:
+    session = make(clock, *guards)
+    session.charge(model=UNKNOWN, usage=MUCH)
+    assert (session.exhausted, session.ledger.unpriced, session.call("t", {}, ok).ok) == (None, 1, True)
+
+
+def test_a_response_without_a_price_closes_the_family_or_the_scope_that_shares_the_cap(clock: Any) -> None:
+    parent = make(clock, Budget(max_cost_usd=0.5))
+    with parent.child("c", max_cost_usd=0.1) as child:
+        child.charge(model=UNKNOWN, usage=SOME)
+        assert child.exhausted == parent.exhausted == CODE
+    policy, store = Policy(scopes={"user": [Budget(**DOLLAR)]}), MemoryStore()
+    one, other, stranger = (
+        policy.session(name, clock=clock, store=store, scopes={"user": user})
+        for name, user in (("one", "u1"), ("two", "u1"), ("three", "u2"))
+    )
+    one.charge(model=UNKNOWN, usage=MUCH)
+    assert (other.call("t", {}, ok).code, stranger.call("t", {}, ok).code) == (f"user.{CODE}", None)
+    other.extend(scope="user")
+    assert other.call("t", {}, ok).ok

@@ -1,0 +1,393 @@
+"""
+Whether a failure is worth another try: by its kind, by what is declared, by what was learned.
+"""
+
+from pathlib import Path
+from socket import gaierror
+from sqlite3 import OperationalError
+from ssl import SSLCertVerificationError
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Approve, Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Rule, Tool
+from guardrails.core.chain import Chain
+from guardrails.core.state import SessionState
+from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
+from guardrails.core.values.types import ERROR_TYPES, Outcome
+from tests.conftest import FakeClock
+from tests.core.guards.calls import Busy, gives, make, said
+from tests.core.retries.conftest import constant
+from tests.replaying import replay
+from tests.tables import table
+
+
+ADVICE = ("retryable", "retry_after_ms", "max_retries_remaining", "next_action")
+RESET, SLOW = ConnectionResetError("reset"), TimeoutError("slow")
+QUICK = {"max_same_error": 99}
+
+
+def session(clock: Any, *guards: Any, tool: Tool | None = None, records: Any = None, **settings: Any) -> Any:
+    policy = Policy([Retryable(**settings), *guards], tools=[tool] if tool else ())
+    return policy.session("s", clock=clock, records=records)
+
+
+@table(("between", "retryable"), [
+    ([], False), ([("search", 1)], True), ([("search", RESET)], True),
+    # Another tool's calls neither break nor extend the run.
+    ([("read", 1), ("write", Busy())], False),
+])  # fmt: skip
+def test_a9_the_fourth_failure_of_one_kind_in_a_row_is_not_retryable(between: Any, retryable: bool, clock: Any) -> None:
+    busy = session(clock)
+    for number, (tool, value) in enumerate([*[("search", Busy())] * 3, *between]):
+        busy.call(tool, {"q": number}, gives(value))
+    assert busy.call("search", {"q": "y"}, gives(Busy())).retryable is retryable
+
+
+@table(("settings", "error", "wait", "seen"), [
+    ({"max_retries": 3, **QUICK, "backoff": 1.5}, SLOW, 60, [
+        (True, 1_500, 3, "retry"), (True, 3_000, 2, "retry"), (True, 6_000, 1, "retry"), (False, None, 0, "give_up"),
+    ]),
+    ({"max_wait": 30, "backoff": 20, **QUICK}, Busy(), 20.1, [(True, 20_000, 3, "retry"), (True, 30_000, 2, "retry")]),
+    ({"max_wait": 30}, Busy(7), 0, [(True, 7_000, 3, "retry")]),
+    ({"max_wait": 30}, Busy(31), 0, [(False, 31_000, 0, "give_up")]),
+    # A tool's own claims hold until evidence is against them.
+    (
+        {"max_retries": 2, **QUICK},
+        Envelope.error("other", "warming up", retryable=True, retry_after_ms=500, max_retries_remaining=1), 1,
+        [(True, 500, 1, "retry"), (True, 500, 1, "retry"), (False, None, 0, "give_up")],
+    ),
+    ({}, Envelope.error("timeout", "locked", next_action="ask_user"), 0, [(False, None, 0, "ask_user")]),
+])  # fmt: skip
+def test_a3_the_same_call_is_retryable_so_many_times_after_waits_that_double_or_are_named(
+    settings: Any, error: Any, wait: float, seen: list[Any], clock: Any
+) -> None:
+    flaky = session(clock, **settings)
+    for advice in seen:
+        assert said(flaky.call("get", {}, gives(error)), *ADVICE) == advice
+        clock.advance(wait)
+
+
+@table(("gone", "left", "shown"), [
+    (0.0, 20_000, "20 s"), (0.001, 19_999, "20 s"), (0.25, 19_750, "19.8 s"), (19.999, 1, "0.1 s"),
+])  # fmt: skip
+def test_a_call_before_its_wait_is_over_is_refused_with_the_rest_of_it(
+    gone: float, left: int, shown: str, clock: Any
+) -> None:
+    busy = session(clock, Duplicates(), Budget(max_calls=5), max_retries=1)
+    busy.call("get", {}, gives(Busy(20)))
+    clock.advance(gone)
+    early = busy.call("get", {}, gives(1))
+    told = ("denied", "retryable.wait", True, left)
+    assert said(early, "status", "code", "retryable", "retry_after_ms") == told
+    assert f"makes sense in {shown}." in early.message
+    assert early.next_action_hint.startswith(f"Wait {shown}, then repeat")
+    assert busy.call("get", {"other": 1}, gives(1)).ok
+    clock.advance(20 - gone)
+    assert busy.call("get", {}, gives(1)).ok
+    assert busy.ledger.progress["calls_used"] == 3
+
+
+@table(("kind", "declared"), [
+    (kind, word) for kind in ERROR_TYPES for word in (None, True, False) if (kind, word) != ("other", None)
+])  # fmt: skip
+def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
+    kind: Any, declared: bool | None, clock: Any
+) -> None:
+    envelope = session(clock, tool=Tool(name="t", retryable=declared)).call("t", {}, gives(Envelope.error(kind, "x")))
+    passing = kind in TRANSIENT if declared is None else declared and kind not in NEVER_AGAIN
+    expected = "retry" if passing else INSTEAD.get(kind, "give_up")
+    assert said(envelope, "retryable", "next_action") == (passing, expected)
+    assert envelope.next_action_hint
+    assert bool(envelope.retryable_after_correction) is (expected in ("fix_arguments", "fix_precondition"))
+
+
+@table(("error", "codes"), [(RESET, [None, None, "duplicates.window"]), (PermissionError("no"), [None, "duplicates.window"])])  # fmt: skip
+def test_a_retry_is_no_duplicate_while_retries_are_left(error: Exception, codes: list[Any], clock: Any) -> None:
+    flaky = session(clock, Duplicates(window=5), max_retries=1)
+    for code in codes:
+        assert flaky.call("get", {}, gives(error)).code == code
+        clock.advance(60)
+
+
+@table("shared", [False, True])
+@table("form", ["nested", "merged"])
+def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *, shared: bool, form: Any) -> None:
+    budget = [Budget(max_calls=2)]
+    policy = Policy(
+        [Retryable(), *([] if shared else budget)], scopes={"tenant": budget} if shared else {}, envelope=form
+    )
+    one = policy.session("s", clock=clock, scopes={"tenant": "acme"} if shared else {})
+    first, last = (one.call("t", {"n": n}, gives(RESET)) for n in range(2))
+    assert said(first, "retryable", "next_action", "limit_message") == (True, "retry", None)
+    assert said(last, *ADVICE, "error_type") == (False, None, 0, "give_up", "connection")
+    assert last.next_action_hint == "Write the final answer from what you have."
+
+
+@table(("text", "hint"), [
+    ("rate limit: try again in 5 minutes", "It passes in 300 s at the earliest."), ("daily quota exceeded", "It does not pass by waiting."),
+])  # fmt: skip
+def test_a_wait_too_long_is_no_failure_that_does_not_pass(text: str, hint: str) -> None:
+    envelope = Policy.load("default").session("s").call("get_x", {"q": "z"}, gives(f"Error: {text}"))
+    assert (envelope.next_action, (envelope.next_action_hint or "").startswith(hint)) == ("give_up", True)
+
+
+def test_of_many_tools_the_latest_that_asked_to_be_left_alone_are_known(clock: Any) -> None:
+    asked = session(clock, max_wait=90, model=NO_MODEL)
+    for number in range(20):
+        asked.call(f"t{number}", {}, gives(Busy(30)))
+    assert asked.call("t19", {"again": 1}, gives(Busy())).retry_after_ms == 30_000
+    clock.advance(5)
+    asked.call("t3", {"more": 1}, gives(Busy(60)))
+    clock.advance(10)
+    assert asked.call("t3", {"again": 1}, gives(Busy())).retry_after_ms == 50_000
+
+
+# Calls of which nobody knows whether they happened
+
+
+ACTORS = ("send_email", "mcp__linear__create_issue", "bookFlight", "makePayment", "fs/add_row")
+KINDS: Any = [Outcome(error_type=kind, error_message="no") for kind in sorted(AMBIGUOUS)]
+REJECTED = "The user doesn't want to proceed with this tool use."
+
+
+@table(("declared", "errors", "retryable"), [
+    *(({"name": name}, [SLOW, RESET], True) for name in ("search_hotels", "geocode", "mcp__a__list_x")),
+    *(({"name": name}, [SLOW, RESET, *KINDS], False) for name in ACTORS),
+    # A declaration says more than a name.
+    *((declared, [SLOW], True) for declared in (
+        {"idempotent": True}, {"read_only": True}, {"repeats": "evidence"}, {"retryable": True},
+        {"read_only": False, "idempotent": True}, {"idempotent": False, "read_only": True},
+    )),
+    *((declared, [SLOW], False) for declared in (
+        {"idempotent": False}, {"read_only": False}, {"idempotent": False, "retryable": True},
+    )),
+])  # fmt: skip
+def test_what_acts_is_checked_first_and_what_only_looks_is_tried_again(
+    declared: Any, errors: list[object], retryable: bool
+) -> None:
+    tool = Tool(**{"name": "send_email", **declared})
+    for error in errors:
+        one = Policy([Retryable()], tools=[tool], by_name=True).session("s")
+        envelope = one.complete(one.decide(tool.name, {"a": 1}), error)
+        hint = envelope.next_action_hint or ""
+        assert (envelope.retryable, "may have happened" in hint) == (retryable, not retryable)
+        if not retryable:
+            assert said(envelope, "next_action", "max_retries_remaining") == ("ask_user", 0)
+            assert "again" not in hint.partition("before")[0]
+
+
+@table(("message", "unknown"), [
+    (REJECTED, False), ("User declined.", False), ("operation was cancelled", True), ("the user cancelled the request", True),
+])  # fmt: skip
+def test_what_a_person_did_not_let_run_did_not_happen(message: str, unknown: bool, clock: Any) -> None:
+    one = make(clock, Retryable(), by_name=True)
+    cancelled = Outcome(error_type="cancelled", error_message=message)
+    envelope = one.complete(one.decide("edit_file", {"a": 1}), cancelled)
+    assert ("may have happened" in (envelope.next_action_hint or "")) is unknown
+    assert (envelope.retryable, envelope.next_action) == (False, "ask_user")
+
+
+def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
+    tools = [Tool(name="launch"), Tool(name="launched", read_only=True)]
+    asking = Policy([Retryable(), Approve(tools=("launch*",))], tools=tools).session("s", approver=lambda one: True)
+    plain = Policy([Retryable()], by_name=True).session("s")
+    calls = [(asking, "launch"), (asking, "launched"), (plain, "launch")]
+    assert [one.call(name, {}, gives(SLOW)).retryable for one, name in calls] == [False, True, True]
+
+
+def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
+    one = Policy([Duplicates(), Retryable()], by_name=True).session("s")
+    one.call("send_email", {}, gives(SLOW))
+    refused = one.call("send_email", {}, gives(SLOW))
+    assert (refused.code, refused.retryable) == ("duplicates.window", False)
+    assert "may have happened" in (refused.message or "")
+    one.call("list_sent", {}, gives([]))
+    assert one.call("send_email", {}, gives("sent")).ok
+
+
+@table("tool", ["send_email", "search_hotels"])
+def test_a_call_that_nobody_ended_is_told_when_it_is_made_again(tool: str, clock: Any) -> None:
+    sink, policy = MemorySink(), Policy([Retryable(), Approve(tools=("pay_*",), expires=60.0)], by_name=True)
+    one = policy.session(tool, clock=clock, records=sink)
+
+    def again(name: str) -> str:
+        clock.advance(1_000)
+        return one.call(name, {}, gives("done"), id="2").next_action_hint or ""
+
+    one.decide(tool, {}, id="1")
+    assert ("may have happened twice" in again(tool)) is (tool == "send_email")
+    assert again(tool) == ""
+    one.decide("pay_rent", {}, id="1")
+    # Nobody approved it, so it never ran.
+    assert "happened" not in again("pay_rent") + again("pay_rent")
+    assert all(replayed.same for replayed in replay(policy.chain, sink.records))
+
+
+# What a learned model makes of a failure
+
+
+NO_MODEL = str(Path(__file__).with_name("there-is-none.json"))
+"""Not there, so the shipped beliefs are asked."""
+
+
+def always(tmp_path: Path, logit: float, **changes: Any) -> str:
+    """
+    A model that says the same of everything.
+    """
+    path = tmp_path / "model.json"
+    path.write_bytes(constant(logit, **changes))
+    return str(path)
+
+
+class Answered(Exception):
+    def __init__(self, status_code: int, message: str) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+
+
+@table(("error", "retryable", "most_ms"), [
+    (SLOW, True, 2_000), (SSLCertVerificationError("certificate verify failed"), False, 0),
+    (Answered(429, "Quota exceeded: 1000 requests per day"), False, 0), (gaierror(-2, "Name or service not known"), False, 0),
+    (OperationalError("database is locked"), True, 1_000), (Answered(409, "conflict: the resource has changed"), True, 5_000),
+    (Answered(423, "Locked"), True, 5_000), (Answered(500, "internal server error"), True, 5_000),
+    (Answered(503, "Service Unavailable"), True, 30_000),
+])  # fmt: skip
+def test_a10_day_one_is_sensible(error: Exception, retryable: bool, most_ms: int, clock: Any) -> None:
+    envelope = session(clock, model=NO_MODEL).call("get", {}, gives(error))
+    assert envelope.retryable is retryable
+    assert (envelope.retry_after_ms or 0) <= most_ms
+    assert not retryable or 0.3 < envelope.retry_success_probability < 0.9
+
+
+@table(("after", "settings", "advice"), [
+    (3, {}, (True, 3_000, "retry")), (40, {}, (True, 40_000, "retry")), (40, {"max_wait": 30}, (False, 40_000, "give_up")),
+])  # fmt: skip
+def test_a_wait_is_never_below_what_a_server_names_and_never_above_the_policys(
+    after: int, settings: Any, advice: Any, clock: Any
+) -> None:
+    envelope = session(clock, model=NO_MODEL, **settings).call("search", {}, gives(Busy(after)))
+    assert said(envelope, "retryable", "retry_after_ms", "next_action") == advice
+
+
+KNOWN = {"evidence": {"t": {"rate_limit": 500.0}}}
+CLAIM = Envelope.error("other", "busy", retryable=True, max_retries_remaining=1)
+
+
+@table(("logit", "learned", "tool", "error", "retryable"), [
+    # What may have taken effect is not repeated, however likely it works.
+    *((6.0, {}, {"idempotent": safe}, error, safe) for error in (SLOW, RESET) for safe in (False, True)),
+    (6.0, {}, {"idempotent": False}, Busy(), True),
+    # A declaration, or what a tool says of its failure, counts until evidence says otherwise.
+    (0.0, {}, {"retryable": False}, Busy(), False), (0.0, KNOWN, {"retryable": False}, Busy(), True),
+    (-1.0, {}, {}, CLAIM, True), (-5.0, {}, {}, CLAIM, False),
+    # An expensive tool is retried less.
+    (0.0, {}, {"cost_usd": 0.1}, Busy(), True), (0.0, {}, {"cost_usd": 0.6}, Busy(), False),
+    # What is learned outweighs what the kind suggests, either way.
+    *((logit, {}, {}, Envelope.error(kind, "no"), logit > 0) for kind in ERROR_TYPES for logit in (-6.0, 6.0)),
+])  # fmt: skip
+def test_what_is_learned_is_weighed_with_what_is_declared(
+    logit: float, learned: Any, tool: Any, error: Any, retryable: bool, tmp_path: Path, clock: Any
+) -> None:
+    one = session(clock, tool=Tool(name="t", **tool), model=always(tmp_path, logit, **learned))
+    envelope = one.call("t", {}, gives(error))
+    assert (bool(envelope.retryable), envelope.next_action == "retry") == (retryable, retryable)
+
+
+def test_records_say_who_caused_a_retry_and_which_model_was_asked(clock: Any) -> None:
+    sink = MemorySink()
+    flaky = session(clock, records=sink, max_retries=1, model=NO_MODEL)
+    for value in (SLOW, SLOW, SLOW, 1):
+        flaky.call("get", {}, gives(value))
+        clock.advance(10)
+    flaky.close()
+    for event in ("call", "settle"):
+        sources = [record["retry_source"] for record in sink.records if record["event"] == event]
+        assert sources == [None, "policy", "agent", "agent"]
+    versions = [record["model_version"] for record in sink.records if record["event"] == "settle"]
+    assert (versions[3], {len(version) for version in versions[:3]}) == (None, {12})
+
+
+def explored(tool: Tool, error: Any, clock: Any, sink: MemorySink | None) -> list[Any]:
+    policy = Policy([Retryable(model=NO_MODEL, explore=0.1, retry_cost=0.99)], tools=[tool])
+    left = []
+    for number in range(200):
+        one = policy.session(f"s{number}", clock=clock, records=sink)
+        envelope = one.call("get", {}, gives(error))
+        if envelope.retryable:
+            left.append(envelope.max_retries_remaining)
+            clock.advance(100)
+            one.call("get", {}, gives(1))
+    return left
+
+
+def test_exploring_tells_some_failures_of_safe_tools_to_be_tried_again_if_it_is_recorded(clock: Any) -> None:
+    sink, safe = MemorySink(), Tool(name="get", read_only=True)
+    tried = explored(safe, SLOW, clock, sink)
+    assert (5 < len(tried) < 45, set(tried)) == (True, {1})
+    sources = [r["retry_source"] for r in sink.records if r["event"] == "call" and r["retry_source"]]
+    assert sources == ["explore"] * len(tried)
+    assert explored(safe, SLOW, clock, None) == explored(Tool(name="get"), SLOW, clock, sink) == []
+    for kind in NEVER_AGAIN:
+        assert explored(safe, Envelope.error(kind, "no"), clock, sink) == []
+
+
+KINDS_SEEN = st.sampled_from([None, "timeout", "rate_limit", "auth"])
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), KINDS_SEEN, st.integers(0, 90)), max_size=25))
+def test_a_replay_goes_by_what_was_advised_then(steps: list[tuple[str, Any, int]]) -> None:
+    clock, sink = FakeClock(), MemorySink()
+    policy = Policy([Retryable(model=NO_MODEL), Duplicates(), Budget(max_calls=20)])
+    one = policy.session("s", clock=clock, records=sink)
+    for argument, kind, wait in steps:
+        one.call("t", {"q": argument}, gives(1 if kind is None else Envelope.error(kind, "no")))
+        clock.advance(wait)
+    one.close()
+    # Without any model loaded: the present one may say something else.
+    state = SessionState()
+    assert all(made.same for made in replay(Chain(policy.chain.guards), sink.records, state))
+    live = one.ledger.read(lambda kept, now: list(kept.window))
+    assert [(e.retry_at_ms, e.retries_left) for e in state.window] == [(e.retry_at_ms, e.retries_left) for e in live]
+
+
+NO_HOTEL = Envelope.error("not_found", "no such hotel")
+YEAR = Envelope.error("not_found", "no", next_action="ask_user", next_action_hint="Ask for the year.")
+
+
+@table(("worked", "tool", "error", "action", "hint", "user"), [
+    (0.8, "book", NO_HOTEL, "fix_arguments", "calling again. Other arguments work 4 times in 5 here.", "The user need not be asked."),
+    (0.1, "book", NO_HOTEL, "ask_user", "Other arguments work 1 time in 10 here.", "Ask the user before you try other arguments."),
+    # Of a tool that was never seen to be corrected, or speaks for itself, nothing is told.
+    (0.8, "other", NO_HOTEL, "fix_arguments", "Check the name or id before calling again.", None),
+    (0.8, "book", YEAR, "ask_user", "Ask for the year.", None),
+])  # fmt: skip
+def test_a11_how_often_the_model_corrects_itself_says_whether_the_user_is_asked(
+    worked: float, tool: str, error: Any, action: str, hint: str, user: str | None, tmp_path: Path, clock: Any
+) -> None:
+    counts = {name: {"not_found": [n, n * worked]} for name, n in (("", 60.0), ("book", 40.0))}
+    model = always(tmp_path, -5.0, corrections=counts)
+    shown = session(clock, model=model).call(tool, {}, gives(error)).to_dict()
+    assert (shown["next_action"], shown["retryable"], shown.get("user_facing_hint")) == (action, False, user)
+    assert shown["next_action_hint"].endswith(hint)
+    assert ("retryable_after_correction" in shown) is (action == "fix_arguments")
+
+
+def test_a_retry_that_seldom_works_is_advised_once_with_its_chance(tmp_path: Path, clock: Any) -> None:
+    one = session(clock, model=always(tmp_path, -1.82))
+    first = one.call("get", {}, gives(SLOW))
+    assert (first.retryable, first.max_retries_remaining) == (True, 1)
+    assert "that works 1 time in 7. If it fails again, go another way." in first.to_dict()["next_action_hint"]
+    clock.advance(100)
+    assert said(one.call("get", {}, gives(SLOW)), "retryable", "next_action") == (False, "give_up")
+
+
+def test_a_model_is_that_of_its_tool_and_its_weights_those_of_its_session(tmp_path: Path, clock: Any) -> None:
+    rules = [Rule(match="pay", guards={"retryable": {"model": always(tmp_path, -6.0)}})]
+    ruled = make(clock, Retryable(model=NO_MODEL), rules=rules)
+    assert [ruled.call(tool, {}, gives(Busy())).retryable for tool in ("get", "pay")] == [True, False]
+    one = session(clock, model=always(tmp_path, 2.0, weights={"rate_limit run 1": -6.0}))
+    assert one.call("get", {"q": 1}, gives(Busy())).max_retries_remaining == 1
+    clock.advance(100)
+    assert [one.call("get", {"q": q}, gives(Busy())).retryable for q in (1, 2)] == [False, True]
