@@ -5,36 +5,25 @@ Records of an agent whose tools fail in ways that are known: made by the library
 import random
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from guardrails import Policy, Retryable, Tool
+from tests.conftest import FakeClock
 
 
-DAY_S = 86_400
-START_S = 1_800_000_000.0 - 1_800_000_000.0 % DAY_S
+DAY_S: Final = 86_400
+START_S: Final = 1_800_000_000.0 - 1_800_000_000.0 % DAY_S
+TOOLS: Final = [Tool(name=name, read_only=True) for name in ("search_hotels", "legacy", "quota")]
 
 
-class Busy(Exception):
-    status_code = 429
+class Failing(Exception):
+    """
+    An answer of a server, with the seconds after which to ask again.
+    """
 
-    def __init__(self) -> None:
-        super().__init__("too many requests")
-        self.headers = {"retry-after": "20"}
-
-
-class Clock:
-    def __init__(self, now: float) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-
-TOOLS = [
-    Tool(name="search_hotels", read_only=True),
-    Tool(name="legacy", read_only=True),
-    Tool(name="quota", read_only=True),
-]
+    def __init__(self, status_code: int, after: str = "") -> None:
+        super().__init__("too many requests" if status_code == 429 else "")
+        self.status_code, self.headers = status_code, {"retry-after": after} if after else {}
 
 
 class World:
@@ -43,63 +32,43 @@ class World:
     never works again with the same arguments; `quota` is over for the twenty seconds that it names.
     """
 
-    def __init__(self, clock: Clock, rng: random.Random, lasting: float = 0.2) -> None:
-        self.clock = clock
-        self.rng = rng
-        self.chance = lasting
-        self.failed_at: dict[Any, float] = {}
-        self.lasting: dict[Any, bool] = {}
+    def __init__(self, clock: FakeClock, rng: random.Random) -> None:
+        self.clock, self.rng = clock, rng
+        self.failed: dict[Any, tuple[float, bool]] = {}
+        """When a call failed first, and whether it does so for ever."""
 
     def __call__(self, tool: str, arguments: Any) -> Any:
         key = (tool, arguments["q"])
-        self.clock.now += 0.2
-        if key not in self.failed_at:
+        self.clock.advance(0.2)
+        if key not in self.failed:
             if self.rng.random() < 0.5:
                 return {"ok": 1}
-            self.failed_at[key] = self.clock.now
-            self.lasting[key] = self.rng.random() < self.chance
-        since = self.clock.now - self.failed_at[key]
-        if tool == "search_hotels" and (since < 3 or self.lasting[key]):
+            self.failed[key] = (self.clock.now, self.rng.random() < 0.2)
+        began, lasting = self.failed[key]
+        if tool == "search_hotels" and (self.clock.now - began < 3 or lasting):
             raise TimeoutError("no answer")
         if tool == "legacy":
-            raise Broken
-        if tool == "quota" and since < 20:
-            raise Busy
+            raise Failing(500)
+        if tool == "quota" and self.clock.now - began < 20:
+            raise Failing(429, after="20")
         return {"ok": 1}
 
 
-class Broken(Exception):
-    status_code = 500
-
-
-def play(
-    records: Path,
-    *,
-    days: int = 4,
-    sessions: int = 30,
-    seed: int = 1,
-    first_day: int = 0,
-    model: str | None = None,
-    lasting: float = 0.2,
-) -> None:
+def play(records: Path, *, days: int = 4, sessions: int = 30) -> None:
     """
-    Write the records of *sessions* a day; what failed is tried again after some wait, or given up. Of the timeouts of
-    `search_hotels` a share of *lasting* does not pass.
+    Write the records of *sessions* a day; what failed is tried again after some wait, or given up.
     """
-    clock = Clock(START_S)
+    clock, rng = FakeClock(START_S), random.Random(1)
     # A wait of no length, so that the agent decides when to try again.
-    policy = Policy(
-        [Retryable(max_retries=6, max_same_error=99, backoff=0.001, max_wait=0.001, model=model)], tools=TOOLS
-    )
-    rng = random.Random(seed)
-    for day in range(first_day, first_day + days):
+    policy = Policy([Retryable(max_retries=6, max_same_error=99, backoff=0.001, max_wait=0.001)], tools=TOOLS)
+    for day in range(days):
         for number in range(sessions):
             clock.now = max(clock.now, START_S + day * DAY_S) + rng.random() * 60
-            world = World(clock, rng, lasting)
-            with policy.session(f"day-{day}-{number}-{seed}", clock=clock, records=records) as session:
+            world = World(clock, rng)
+            with policy.session(f"day-{day}-{number}", clock=clock, records=records) as session:
                 for task in range(8):
                     tool = rng.choice(TOOLS).name
                     for _ in range(4):
                         if session.call(tool, {"q": task}, world).ok or rng.random() < 0.3:
                             break
-                        clock.now += rng.choice((0.05, 0.05, 3.5, 8.0, 25.0))
+                        clock.advance(rng.choice((0.05, 0.05, 3.5, 8.0, 25.0)))

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,7 @@ from guardrails.offline.learning.rows import read
 from tests.tables import table
 
 
-DAY = 20_000
-START = DAY * 86_400_000
+START = 20_000 * 86_400_000
 Line = dict[str, Any]
 
 
@@ -31,40 +31,30 @@ def line(name: str, n: int, row: CallRow, run: str = "r") -> Line:
     """
     The record of a row as the library writes it, as far as it is read.
     """
-    head = {"schema_version": 1, "session_id": name, "run": run, "n": n, "tool": row.tool, "sig": row.sig}
+    made = {"schema_version": 1, "session_id": name, "run": run, "n": n, "tool": row.tool, "sig": row.sig}
+    made |= {"event": "settle", "ts_ms": row.ended_ms, "duration_ms": (row.ended_ms or 0) - (row.started_ms or 0)}
+    made |= {"elapsed_ms": row.elapsed_ms, "error_type": row.error_type, "retry_after_ms": row.retry_after_ms}
+    made |= {"status": "error" if row.error_type else "ok", "mutates": row.changes, "result": {"text": "found"}}
     if row.error_type == INVALID:
-        told = {"event": "call", "ts_ms": row.ended_ms, "decision": "deny", "code": "validation.arguments"}
-        return {**head, **told, "arguments": {"x": [1, 2]}}
-    return {
-        **head,
-        "event": "settle",
-        "ts_ms": row.ended_ms,
-        "duration_ms": (row.ended_ms or 0) - (row.started_ms or 0),
-        "elapsed_ms": row.elapsed_ms,
-        "status": "error" if row.error_type else "ok",
-        "error_type": row.error_type,
-        "retry_after_ms": row.retry_after_ms,
-        "mutates": row.changes,
-        "late": False,
-        "result": {"text": "found"},
-    }
+        made |= {"event": "call", "decision": "deny", "code": "validation.arguments", "arguments": {"x": [1, 2]}}
+    return made
 
 
-def failing(name: str = "s", tool: str = "t", at: int = START, run: str = "r") -> list[Line]:
+def failing(name: str = "s", run: str = "r") -> list[Line]:
     """
     A failure, and its retry a second later, which works.
     """
-    rows = [CallRow(tool, 1, "timeout", at, at, 0), CallRow(tool, 1, None, at + 1_000, at + 1_000, 1_000)]
+    rows = [CallRow("t", 1, "timeout", START, START, 0), CallRow("t", 1, None, START + 1_000, START + 1_000, 1_000)]
     return [line(name, n, row, run) for n, row in enumerate(rows, 1)]
 
 
-def sessions(seed: int = 1, count: int = 40) -> dict[str, list[CallRow]]:
+def sessions() -> dict[str, list[CallRow]]:
     """
     Sessions made up at random: runs, repeats, refusals, calls that overlap.
     """
-    rng = random.Random(seed)
+    rng = random.Random(1)
     made: dict[str, list[CallRow]] = {}
-    for number in range(count):
+    for number in range(40):
         clock = began = START + rng.randrange(10**9)
         rows = made[f"s-{number}"] = []
         for _ in range(rng.randrange(1, 50)):
@@ -80,43 +70,30 @@ def sessions(seed: int = 1, count: int = 40) -> dict[str, list[CallRow]]:
     return made
 
 
-def many() -> list[Line]:
-    """
-    Their records, in the order of time.
-    """
-    lines = [line(name, n, row) for name, rows in sessions().items() for n, row in enumerate(rows, 1)]
-    return sorted(lines, key=lambda record: record["ts_ms"])
-
-
 def write(path: Path, lines: Iterable[Line]) -> Path:
     path.write_text("".join(json.dumps(record) + "\n" for record in lines))
     return path
 
 
-def told(facts: Facts) -> dict[Any, tuple[float, float]]:
+def counted(facts: Iterable[tuple[Any, tuple[float, float]]]) -> dict[Any, list[float]]:
     """
     The counts without the groups of sessions, which each engine makes in its own way.
     """
-    made: dict[Any, tuple[float, float]] = {}
-    for fact, (n, s) in facts.items():
-        known = made.get((fact.day, fact.what), (0, 0))
-        made[fact.day, fact.what] = known[0] + n, known[1] + s
+    made = defaultdict[Any, list[float]](lambda: [0, 0])
+    for fact, counts in facts:
+        known = made[fact.day, fact.what]
+        made[fact.day, fact.what] = [have + more for have, more in zip(known, counts, strict=True)]
     return made
 
 
-def test_a_blank_line_before_the_first_record_changes_no_group_of_sessions(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.jsonl", many())
-    before = read([path]).facts
-    path.write_text(f"\n{path.read_text()}")
-    assert read([path]).facts == before
-
-
-def expected() -> dict[Any, tuple[float, float]]:
-    facts = Facts()
-    for at, rows in enumerate(sessions().values()):
-        for fact, worked in facts_of((at, row) for row in rows):
-            facts.add(fact, 1, worked)
-    return told(facts)
+ROWS = sessions()
+MANY = sorted(
+    (line(name, n, row) for name in ROWS for n, row in enumerate(ROWS[name], 1)), key=lambda one: one["ts_ms"]
+)
+"""Their records, in the order of time."""
+EXPECTED = counted(
+    (fact, (1, worked)) for at, rows in enumerate(ROWS.values()) for fact, worked in facts_of((at, row) for row in rows)
+)
 
 
 def totals(facts: Facts) -> tuple[float, float, float]:
@@ -128,42 +105,30 @@ def totals(facts: Facts) -> tuple[float, float, float]:
 
 
 def test_records_become_the_facts_of_their_sessions(tmp_path: Path) -> None:
-    made = read([write(tmp_path / "calls.jsonl", many())])
-    assert told(made.facts) == expected()
-    assert made.files == 1
-    assert not made.notices
+    path = write(tmp_path / "calls.jsonl", MANY)
+    made = read([path])
+    assert counted(made.facts.items()) == EXPECTED
+    assert (made.files, made.notices) == (1, [])
     assert made.facts.of(Correction)
+    # A blank line before the first record changes no group of sessions.
+    path.write_text(f"\n{path.read_text()}")
+    assert read([path]).facts == made.facts
 
 
 @pytest.mark.system
 def test_files_and_formats_make_no_difference(tmp_path: Path) -> None:
-    lines = many()
-    half = len(lines) // 2
+    half = len(MANY) // 2
     apart, packed, parquet = (tmp_path / name for name in ("apart", "packed", "parquet"))
     for folder in (apart, packed, parquet):
         folder.mkdir()
-    write(apart / "1.jsonl", lines[half:])
-    write(apart / "2.jsonl", lines[:half])
-    (packed / "calls.jsonl.gz").write_bytes(gzip.compress(write(tmp_path / "calls.jsonl", lines).read_bytes()))
-    names: tuple[str, ...] = (
-        "event",
-        "session_id",
-        "run",
-        "n",
-        "tool",
-        "sig",
-        "ts_ms",
-        "duration_ms",
-        "elapsed_ms",
-        "error_type",
-    )
-    names += ("retry_after_ms", "mutates", "code")
-    pq.write_table(
-        pa.Table.from_pylist([{name: record.get(name) for name in names} for record in lines]), parquet / "a"
-    )
-    assert [told(read([folder]).facts) == expected() for folder in (apart, packed, parquet)] == [True] * 3
-    # A copy of records counts once.
-    assert told(read([tmp_path]).facts) == expected()
+    write(apart / "1.jsonl", MANY[half:])
+    write(apart / "2.jsonl", MANY[:half])
+    (packed / "calls.jsonl.gz").write_bytes(gzip.compress(write(tmp_path / "calls.jsonl", MANY).read_bytes()))
+    names = [*line("s", 1, ROWS["s-0"][0]).keys() - {"result", "arguments", "schema_version"}, "code"]
+    pq.write_table(pa.Table.from_pylist([{name: one.get(name) for name in names} for one in MANY]), parquet / "a")
+    # All of them hold the same: a copy of records counts once.
+    for place in (apart, packed, parquet, tmp_path):
+        assert counted(read([place]).facts.items()) == EXPECTED
 
 
 def test_lines_that_cannot_be_used_are_told_and_skipped(tmp_path: Path) -> None:
@@ -178,39 +143,37 @@ def test_lines_that_cannot_be_used_are_told_and_skipped(tmp_path: Path) -> None:
     ]
 
 
-def test_lives_of_one_name_are_different_sessions(tmp_path: Path) -> None:
-    one, two = failing(run="a")[0], failing(run="b")[1]
-    made = read([write(tmp_path / "1.jsonl", [one]), write(tmp_path / "2.jsonl", [two])])
-    assert totals(made.facts) == (1, 0, 0)
+FAILURE, RETRY = failing()
+REFUSAL = {**failing("x")[0], "event": "call", "decision": "deny", "code": "budget.max_calls"}
+CALL = {"session_id": "s", "tool": "t", "arguments": {"q": 1}, "is_error": True, "error_type": "timeout", "ts": 1e9}
+WORKED = {**CALL, "is_error": False, "error_type": None, "ts": 1e9 + 3}
 
 
-def test_late_outcomes_and_other_refusals_do_not_count(tmp_path: Path) -> None:
-    failure, retry = failing()
-    refusal = {**failing("x")[0], "event": "call", "decision": "deny", "code": "budget.max_calls"}
-    lines = [failure, {**retry, "late": True}, refusal, {**retry, "n": 3, "ts_ms": START + 9}]
-    assert totals(read([write(tmp_path / "calls.jsonl", lines)]).facts) == (1, 1, 1)
-
-
-def test_a_clock_that_goes_back_labels_nothing(tmp_path: Path) -> None:
-    failure, retry = failing()
-    path = write(tmp_path / "calls.jsonl", [failure, {**retry, "ts_ms": START - 5_000}])
-    assert totals(read([path]).facts) == (1, 0, 0)
+@table(
+    "lines, expected",
+    [
+        # Lives of one name are different sessions.
+        ([FAILURE, failing(run="b")[1]], (1, 0, 0)),
+        # Late outcomes and other refusals do not count.
+        ([FAILURE, {**RETRY, "late": True}, REFUSAL, {**RETRY, "n": 3, "ts_ms": START + 9}], (1, 1, 1)),
+        # A clock that goes back labels nothing.
+        ([FAILURE, {**RETRY, "ts_ms": START - 5_000}], (1, 0, 0)),
+        # Transcripts count too.
+        ([CALL, WORKED, {**CALL, "session_id": "u"}], (2, 1, 1)),
+    ],
+)
+def test_a_failure_and_its_retry_are_counted(
+    lines: list[Line], expected: tuple[float, float, float], tmp_path: Path
+) -> None:
+    assert totals(read([write(tmp_path / "calls.jsonl", lines)]).facts) == expected
 
 
 @table("times", [None, -5, 10**17])
 def test_records_without_times_have_no_day(tmp_path: Path, times: int | None) -> None:
     path = write(tmp_path / "calls.jsonl", [{**record, "ts_ms": times, "elapsed_ms": None} for record in failing()])
-    facts = read([path]).facts
-    ((day, _, what),) = facts.of(Situation)
+    ((day, _, what),) = read([path]).facts.of(Situation)
     assert isinstance(what, Situation)
     assert (day, what.delay, what.age) == (UNDATED, UNKNOWN, UNKNOWN)
-
-
-def test_transcripts_count_too(tmp_path: Path) -> None:
-    call = {"session_id": "s", "tool": "t", "arguments": {"q": 1}, "is_error": True, "error_type": "timeout", "ts": 1e9}
-    worked = {**call, "is_error": False, "error_type": None, "ts": 1e9 + 3}
-    path = write(tmp_path / "calls.jsonl", [call, worked, {**call, "session_id": "u"}])
-    assert totals(read([path]).facts) == (2, 1, 1)
 
 
 def test_calls_of_other_programs_are_put_in_the_order_of_their_times(tmp_path: Path) -> None:
@@ -219,7 +182,7 @@ def test_calls_of_other_programs_are_put_in_the_order_of_their_times(tmp_path: P
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     facts = read([tmp_path / "a.parquet"]).facts
     assert totals(facts) == (1, 1, 1)
-    assert [getattr(fact.what, "error", None) for fact in facts.of(Situation) if fact.what] == ["other"]
+    assert [getattr(fact.what, "error", None) for fact in facts.of(Situation)] == ["other"]
 
 
 @pytest.mark.system
@@ -227,8 +190,8 @@ def test_spark_counts_the_same(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     from guardrails.offline.learning.spark import read_on_spark
 
-    path = write(tmp_path / "calls.jsonl", many())
+    path = write(tmp_path / "calls.jsonl", MANY)
     settings = {"spark.sql.shuffle.partitions": "4", "spark.default.parallelism": "4"}
-    assert told(read_on_spark("local[2]", [str(path)], settings).facts) == expected()
+    assert counted(read_on_spark("local[2]", [str(path)], settings).facts.items()) == EXPECTED
     with pytest.raises(TrainingError, match="cannot read"):
         read_on_spark("local[2]", [str(tmp_path / "missing.jsonl")])

@@ -4,17 +4,17 @@ Facts of a small world whose truth is known.
 
 import random
 
-from collections.abc import Callable
-
-import pytest
+from typing import Final
 
 from guardrails.core.retries.shrinkage import Count
 from guardrails.core.retries.trail import WAITS_MS, Settled, extended, failure_of
 from guardrails.offline.learning.facts import FOLDS, Correction, Fact, Facts
 
 
-DAY = 20_000
-TRUTH: dict[tuple[str, str], tuple[float, ...]] = {
+Truth = dict[tuple[str, str], tuple[float, ...]]
+
+DAY: Final = 20_000
+TRUTH: Final[Truth] = {
     ("search", "timeout"): (0.15, 0.3, 0.7, 0.75, 0.78, 0.8, 0.8, 0.8),
     ("search", "rate_limit"): (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.9),
     ("legacy", "server_error"): (0.02,) * 8,
@@ -24,20 +24,21 @@ TRUTH: dict[tuple[str, str], tuple[float, ...]] = {
 """Success by tool and error, after each of the waits that may be advised."""
 
 
-def world(
-    days: range = range(DAY, DAY + 6),
-    retries: int = 400,
-    *,
-    seed: int = 1,
-    truth: dict[tuple[str, str], tuple[float, ...]] | None = None,
-) -> Facts:
+def days(count: int, after: int = 0) -> range:
+    """
+    *count* days, *after* so many.
+    """
+    return range(DAY + after, DAY + after + count)
+
+
+def world(when: range = days(6), retries: int = 400, *, seed: int = 1, truth: Truth = TRUTH) -> Facts:
     """
     *retries* a day of sessions in groups.
     """
     rng = random.Random(seed)
-    rates_of = list((TRUTH if truth is None else truth).items())
+    rates_of = list(truth.items())
     facts = Facts()
-    for day in days:
+    for day in when:
         for _ in range(retries):
             (tool, error), rates = rng.choice(rates_of)
             attempt, place = rng.randrange(3), rng.randrange(len(WAITS_MS))
@@ -51,16 +52,14 @@ def world(
     return facts
 
 
-def corrections(
-    days: range = range(DAY, DAY + 6), calls: int = 60, *, rate: float = 0.8, seed: int = 1, error: str = "not_found"
-) -> Facts:
+def corrections(when: range = days(6), *, rate: float = 0.8, error: str = "not_found") -> Facts:
     """
-    *calls* a day with other arguments after *error* of `book`.
+    60 calls a day with other arguments after *error* of `book`.
     """
-    rng = random.Random(seed)
+    rng = random.Random(1)
     facts = Facts()
-    for day in days:
-        for _ in range(calls):
+    for day in when:
+        for _ in range(60):
             fold = rng.randrange(FOLDS)
             facts.add(Fact(day, fold, None), 1, 0)
             facts.add(Fact(day, fold, Correction("book", error)), 1, rng.random() < rate)
@@ -75,17 +74,12 @@ def together(*parts: Facts) -> Facts:
     return made
 
 
-@pytest.fixture
-def flipped() -> Callable[..., Facts]:
+def flipped(facts: Facts, bad: range) -> Facts:
     """
     The facts with the outcomes of some days the wrong way round.
     """
-
-    def flip(facts: Facts, *days: int) -> Facts:
-        turned = {
-            fact: Count(n, n - s) if fact.day in days and fact.what is not None else Count(n, s)
-            for fact, (n, s) in facts.items()
-        }
-        return Facts(turned)
-
-    return flip
+    turned = {
+        fact: Count(n, n - s) if fact.day in bad and fact.what is not None else Count(n, s)
+        for fact, (n, s) in facts.items()
+    }
+    return Facts(turned)

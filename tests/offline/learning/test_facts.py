@@ -1,0 +1,166 @@
+"""
+The fate of a failure, told from what its session did next, and what is told of a tool's failures (A11).
+"""
+
+from typing import Any
+
+import pytest
+
+from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.trail import Settled, Situation, extended, failure_of
+from guardrails.core.values.types import INVALID
+from guardrails.offline.learning.facts import CallRow, Correction, labelled
+from guardrails.offline.learning.profiles import Profile, profile_of, profiles
+from tests.tables import table
+
+
+BAD = "timeout"
+
+
+def row(
+    error: str | None, start: int | None = 0, *, sig: int | None = 1, tool: str = "t", changes: bool = False
+) -> CallRow:
+    return CallRow(tool, sig, error, start, start, start, None, changes)
+
+
+def fate(kind: type, *rows: CallRow) -> tuple[Any, bool | None]:
+    """
+    What became of the first, and whether that worked.
+    """
+    found = [(what, worked) for row, what, worked in labelled(rows) if row is rows[0] and isinstance(what, kind)]
+    return found[0] if found else (None, None)
+
+
+OTHER = row(None, sig=2)
+
+
+@table(
+    "rows, worked",
+    [
+        ([row(BAD), row(None, 5)], True),
+        ([row(BAD), row(BAD, 5)], False),
+        ([row(BAD)], None),
+        ([row(BAD), row(None, 5, sig=2)], None),
+        ([row(BAD, sig=None), row(None, 5, sig=None)], None),
+        ([row(BAD), row(None, 600_000)], True),
+        ([row(BAD), row(None, 600_001)], None),
+        ([row(BAD), row(BAD, 600_001), row(None, 600_002)], None),
+        ([row(BAD, 10), row(None, 9)], None),
+        ([row(BAD), row(None, None)], True),
+        ([row(BAD), *[OTHER] * 19, row(None)], True),
+        ([row(BAD), *[OTHER] * 20, row(None)], None),
+        ([row(BAD), *[row(INVALID, sig=2)] * 30, row(None)], True),
+    ],
+)
+def test_a_failure_is_labelled_by_the_same_call_that_comes_next(rows: list[CallRow], worked: bool | None) -> None:
+    assert fate(Situation, *rows)[1] is worked
+
+
+@table(
+    "meanwhile, between",
+    [
+        ([], False),
+        ([OTHER], False),
+        ([row(BAD, sig=2, changes=True)], False),
+        ([row(None, sig=2, tool="edit", changes=True)], True),
+    ],
+)
+def test_a_repair_in_between_is_told_apart_from_waiting(meanwhile: list[CallRow], between: bool) -> None:
+    assert fate(Situation, row(BAD), *meanwhile, row(None, 5, changes=True))[0].between is between
+
+
+@table(
+    "rows, corrected",
+    [
+        ([row(BAD), OTHER], True),
+        ([row(BAD), row(BAD, sig=2)], False),
+        ([row(BAD), row(None)], None),
+        ([row(INVALID), OTHER], True),
+        ([row(INVALID), row(BAD, sig=2)], True),
+        ([row(INVALID), row(INVALID, sig=2), row(None, sig=3)], False),
+        ([row(INVALID), row("validation", sig=2)], False),
+        ([row(INVALID), row(None, sig=2, tool="u")], None),
+        ([row(BAD), row(INVALID, sig=2), row(None, sig=3)], True),
+    ],
+)
+def test_a11_a_correction_is_the_next_call_of_the_tool_with_other_arguments(
+    rows: list[CallRow], corrected: bool | None
+) -> None:
+    assert fate(Correction, *rows)[1] is corrected
+
+
+Waits = dict[int | None, Count]
+WAITS: Waits = {0: Count(20, 1), 5_000: Count(40, 24), 60_000: Count(10, 6)}
+
+
+def at(wait_ms: int | None, tool: str = "search_hotels", *, between: bool = False) -> Situation:
+    failure = failure_of(extended(None, Settled(tool, 1, "timeout", 0)), 0)
+    return failure.retried(wait_ms, between=between)
+
+
+def one(waits: Waits, **others: Count) -> Profile:
+    facts: dict[str, Situation | Correction] = {
+        "repaired": at(0, between=True),
+        "corrected": Correction("search_hotels", "timeout"),
+    }
+    counts = {at(wait): count for wait, count in waits.items()}
+    (made,) = profiles({**counts, **{facts[name]: count for name, count in others.items()}})
+    return made
+
+
+def test_a11_a_profile_says_when_a_failure_resolves_and_how_often() -> None:
+    made = one(WAITS)
+    assert (made.retries, made.successes, made.wait_ms) == (70, 31, 5_000)
+    assert made.wait_rate == pytest.approx(0.57, abs=0.02)
+    assert made.sentence() == (
+        "`timeout` of `search_hotels` resolves on retry 57 % of the time after 5 s (24 of 40 retries then; 31 of 70 after "
+        "any wait, 95 % interval 33 to 56 %)"
+    )
+    more = one(WAITS, repaired=Count(10, 9), corrected=Count(20, 15))
+    assert more.retries == 70
+    assert more.sentence().endswith("; 90 % worked after something was changed in between")
+    assert more.document()["corrected"] == [20, 15]
+    again = profile_of(more.document())
+    assert (again.sentence(), again.document()) == (more.sentence(), more.document())
+
+
+@table(
+    "waits, said",
+    [
+        ({0: Count(1, 1)}, "was retried 1 time: too few to say"),
+        ({5_000: Count(21, 0.4)}, "has hardly ever resolved on retry (0 of 21 retries worked, 95 % interval 0 to"),
+        ({0: Count(200, 0)}, "has hardly ever resolved on retry (0 of 200 retries worked, 95 % interval 0 to 2 %)"),
+        ({None: Count(30, 15)}, "resolves on retry 50 % of the time (15 of 30 retries worked"),
+        ({0: Count(50, 45)}, "resolves on retry 90 % of the time at once (45 of 50 retries then; 45 of 50 after any"),
+    ],
+)
+def test_a_sentence_claims_no_more_than_was_seen(waits: Waits, said: str) -> None:
+    assert f"`timeout` of `search_hotels` {said}" in one(waits).sentence()
+
+
+def test_a11_how_often_refused_arguments_are_corrected_is_told_without_retries() -> None:
+    (made,) = profiles({Correction("book", "validation_error"): Count(20, 16)})
+    assert made.sentence() == (
+        "after `validation_error` of `book`, the model corrects it itself 4 times in 5 (16 of 20, 95 % interval 58 to 92 %)"
+    )
+
+
+@table(
+    "waits",
+    [
+        {0: Count(100, 0), 5_000: Count(100, 1)},
+        # Not sure to be hopeless, but no wait that was tried has helped much.
+        {0: Count(40, 1), 5_000: Count(20, 1)},
+        # Many retries of waits that were tried once or twice each worked more often.
+        {**dict.fromkeys((0, 2_000, 15_000, 30_000, 60_000), Count(4, 4)), 5_000: Count(10, 1)},
+    ],
+)
+def test_where_nothing_helps_no_wait_is_the_best(waits: Waits) -> None:
+    assert one(waits).wait_ms is None
+
+
+def test_few_retries_are_drawn_to_the_rate_of_their_error_type() -> None:
+    many = {at(0, f"tool{i}"): Count(100, 50 + i) for i in range(5)}
+    made = {p.tool: p for p in profiles({**many, at(0, "new"): Count(2, 2)})}
+    assert made["new"].rate < 0.62
+    assert made["new"].high == 1
