@@ -1,48 +1,23 @@
 """
-What the tests of sinks share: a file, what the log said, another process.
+What the tests of sinks share: a file, threads, another process.
 """
 
-import logging
 import subprocess
 import sys
-import tempfile
 import threading
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails.sinks import JsonLines, ReadReport, Record, read
+from guardrails.sinks import ReadReport, read
 
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30
 """Longest wait for something that is to happen; only a failing test waits that long."""
-
-
-class Heard(logging.Handler):
-    """What the library's log said."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    heard = Heard()
-    log = logging.getLogger("guardrails")
-    level = log.level
-    log.setLevel(logging.INFO)
-    log.addHandler(heard)
-    yield heard
-    log.removeHandler(heard)
-    log.setLevel(level)
 
 
 @pytest.fixture
@@ -64,10 +39,10 @@ def python(script: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
-def run(script: str, *arguments: object, code: int = 0) -> tuple[str, str]:
+def run(script: str, *arguments: object) -> tuple[str, str]:
     process = python(script, *arguments)
     said, complained = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == code, complained.decode()
+    assert process.returncode == 0, complained.decode()
     return said.decode(), complained.decode()
 
 
@@ -76,14 +51,3 @@ def numbers(path: Path, key: str = "n") -> list[Any]:
     found = [record[key] for record in read(path, report)]
     assert report.broken == []
     return found
-
-
-def written(record: Record, **settings: Any) -> Record:
-    with tempfile.TemporaryDirectory() as folder:
-        with JsonLines(Path(folder) / "one.jsonl", **settings) as sink:
-            sink.put(record, 1)
-
-        [line] = (Path(folder) / "one.jsonl").read_bytes().splitlines(keepends=True)
-        assert line.endswith(b"}\n")
-        [back] = read(Path(folder) / "one.jsonl")
-        return back
