@@ -30,7 +30,7 @@ BY_TOOL: Final = frozenset(
 )
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {
-    "core.text.short_keys.pattern": "of the library's own patterns",
+    "core.values.pattern.pattern": "of the library's own patterns",
     "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",

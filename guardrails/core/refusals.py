@@ -3,12 +3,12 @@ The answers of guards to a call, the refusals that no guard gives (their codes b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from string import Template
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.state import Question
 from guardrails.core.text.control import cleaned
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import MICRO, Denial, Nudge
 
@@ -228,5 +228,7 @@ def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
     """
     Returns *text* with *values* for its placeholders; *otherwise* if one of them has none.
     """
+    from string import Template
+
     template = Template(text)
     return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise

@@ -13,9 +13,10 @@ Promises, each with a test:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
 

@@ -5,6 +5,8 @@ The command `guardrails hook`: what the clients start for each event.
 import os
 import sys
 
+from types import ModuleType
+
 
 FAILED = "guardrails hook: "
 """The beginning of what an installation says on standard error that is broken."""
@@ -21,6 +23,8 @@ def main(argv: "list[str]") -> int:
 
         return command(argv)
     try:
+        # `dataclasses` imports it with all that reads source text, and uses it for classes without a docstring alone.
+        sys.modules.setdefault("inspect", Later("inspect"))
         from .options import Options
         from .respond import respond
 
@@ -31,6 +35,17 @@ def main(argv: "list[str]") -> int:
         answer = b"{}"
     sys.stdout.buffer.write(answer + b"\n")
     return 0
+
+
+class Later(ModuleType):
+    """
+    A module that is imported when something of it is first used.
+    """
+
+    def __getattr__(self, name: str) -> object:
+        if sys.modules[self.__name__] is self:
+            del sys.modules[self.__name__]
+        return getattr(__import__(self.__name__), name)
 
 
 def _project() -> str:

@@ -10,11 +10,9 @@ Promises, each with a test:
 """
 
 import dataclasses
-import re
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
-from string import Template
 from typing import Annotated, Any, Final, Literal, TypedDict, Union
 
 from guardrails.core.chain import Chain, Rule
@@ -26,6 +24,7 @@ from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.refusals import ERROR
 from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
+from guardrails.core.values.pattern import pattern
 from guardrails.core.values.schema import Checked, MapType, MinLen, fit, json_schema, map_type, quoted, suggestion
 from guardrails.core.values.types import Mode
 from guardrails.core.values.units import Glob
@@ -39,7 +38,7 @@ Numbers = tuple[str, ...] | None
 OnError = Literal["deny", "allow"]
 
 _MATCH: Final = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
-_SCOPE: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_SCOPE: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
 
@@ -213,6 +212,8 @@ def _code(codes: Collection[str], free: tuple[str, ...], written: str) -> str:
 
 
 def _word(codes: Mapping[str, Numbers], text: str) -> str:
+    from string import Template
+
     known = sorted({name for numbers in codes.values() for name in numbers or ()})
     for name in Template(text).get_identifiers():
         if name not in known:

@@ -8,9 +8,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
-from logging import INFO
 from os import path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -28,8 +27,9 @@ from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.logs import log, warn_once
+from guardrails.core.values.logs import log, wants_info, warn_once
 from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import MICRO, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
@@ -223,7 +223,7 @@ class Calls:
             earlier = ledger.policy.results.find(ledger.id, decision.call.sig)
             if earlier is not None:
                 envelope.give_back(earlier.payload)
-        if log.isEnabledFor(INFO):
+        if wants_info():
             from guardrails.core.text.redaction import redact
 
             faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]

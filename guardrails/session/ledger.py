@@ -7,10 +7,9 @@ import threading
 import weakref
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, field, replace
 from functools import partial, reduce
 from math import ceil
 from time import monotonic
@@ -30,6 +29,7 @@ from guardrails.core.refusals import unreachable, unreadable
 from guardrails.core.scopes import Place, progress
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.plain_json import exact
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
@@ -37,6 +37,8 @@ from guardrails.core.values.types import MICRO, NO_TIME, End, ToolCall
 
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from guardrails.policy.policy import Policy
     from guardrails.sinks import Sink
     from guardrails.sinks.base import Entry
@@ -417,6 +419,8 @@ def later(store: object, work: Callable[[], T]) -> "Future[T]":
         store = type(store)
         worker = _workers.get(store)
     if worker is None:
+        from concurrent.futures import ThreadPoolExecutor
+
         worker = _workers.setdefault(store, ThreadPoolExecutor(1, "guardrails-store"))
     return worker.submit(copy_context().run, work)
 

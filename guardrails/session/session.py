@@ -5,7 +5,6 @@ The front door: one budget for the calls of an agent, its model turns and its su
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from copy import copy
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
@@ -18,6 +17,7 @@ from guardrails.core.guards.amounts import ITERATIONS, Amounts
 from guardrails.core.scopes import Place, progress
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import Priced, price_of, public, read_usage

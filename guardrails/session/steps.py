@@ -12,11 +12,9 @@ import threading
 import time
 
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from logging import INFO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from guardrails.core.chain import Plan
@@ -25,7 +23,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.text.plain_json import collect_async
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.logs import log
+from guardrails.core.values.logs import log, wants_info
 from guardrails.core.values.types import Success
 
 from .ledger import Ledger, later
@@ -33,6 +31,8 @@ from .ledger import Ledger, later
 
 if TYPE_CHECKING:
     import asyncio
+
+    from concurrent.futures import Future
 
     from .calls import Calls
     from .session import Session
@@ -106,6 +106,8 @@ def in_thread(work: Callable[[], Any], late: Late | None = None, seconds: float 
 
     Returns the future of its result. Once that is cancelled the outcome, value or exception, goes to *late* instead.
     """
+    from concurrent.futures import Future, InvalidStateError
+
     future: Future[Any] = Future()
 
     def body() -> None:
@@ -373,7 +375,7 @@ def steps(
                 return envelope
             failure.repeat_refused(envelope)
             return failure
-        if log.isEnabledFor(INFO):
+        if wants_info():
             log.info("executing tool", extra={"tool": tool, "session": ledger.id})
         run, before = (calls, decision, plan, execute, tool), CALLER.get()
         CALLER.set(session)

@@ -188,7 +188,7 @@ class _Signature:
     The settings of a guard as parameters, for editors and `help`.
     """
 
-    def __get__(self, made: Any, cls: Any) -> inspect.Signature:
+    def __get__(self, made: Any, cls: Any) -> "inspect.Signature":
         keyword, none = inspect.Parameter.KEYWORD_ONLY, {dataclasses.MISSING: inspect.Parameter.empty}
         fields = ((one.name, none.get(one.default, one.default), one.type) for one in dataclasses.fields(cls))
         return inspect.Signature([inspect.Parameter(name, keyword, default=d, annotation=t) for name, d, t in fields])

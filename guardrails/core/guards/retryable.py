@@ -2,8 +2,6 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
-import re
-
 from itertools import islice, takewhile
 from typing import Annotated, Any, ClassVar, Final
 
@@ -14,6 +12,7 @@ from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
+from guardrails.core.values.pattern import pattern
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
@@ -79,7 +78,7 @@ def seconds(wait_ms: int) -> str:
     return f"{-(-wait_ms // 100) / 10:g}"
 
 
-_TURNED_DOWN: Final = re.compile(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
+_TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
 """Words of hosts for a call that a person did not let run."""
 
 

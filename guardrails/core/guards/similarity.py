@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest
 
+from guardrails.core.values.pattern import pattern
+
 
 NO_SKETCH: Final = 0
 """Of a call whose arguments are not known."""
@@ -24,7 +26,7 @@ STEM: Final = 5
 """Characters of a word in another alphabet than Latin, whose endings change with its role in the sentence."""
 _PARTS: Final = ((0, 12), (12, 12), (24, 10), (34, 10), (44, 10), (54, 10))
 """(first bit, bits) of the other arguments, the numbers and four words."""
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
+_TIME: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
 """A moment in an argument; a date alone names a day, and a day is a thing of its own."""
 
 

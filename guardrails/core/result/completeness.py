@@ -5,25 +5,23 @@ Names are compared in small letters without separators, at the top and one level
 tool's own names mean is declared (`Tool(more="next_cursor", total="meta.count")`). No prose is read.
 """
 
-import re
-
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.text.short_keys import pattern
+from guardrails.core.values.pattern import pattern
 
 from .content import at, brings, number_of
 from .names import About, Form, form_of
 
 
-_HOLDER: Final = re.compile("(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list")
+_HOLDER: Final = pattern("(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list")
 """Objects in which a word of many meanings speaks of the rows beside them."""
 _MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
 _MARKED: Final = ("truncated", "showing", "displaying", "too large")
 """One of them, or a number before ` more` or ` omitted`, is in every mark."""
-_NO_CURSOR: Final = re.compile("(?i) |^(?:null|none|-1)$")
-_SHOWABLE: Final = re.compile("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
+_NO_CURSOR: Final = pattern("(?i) |^(?:null|none|-1)$")
+_SHOWABLE: Final = pattern("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
 NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
 _REFUSALS: Final = ("validation_error", "denied", "duplicate_call_blocked", "limit_reached")

@@ -16,6 +16,7 @@ import orjson
 from guardrails.core.text.plain_json import Copy
 from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.text.truncation import render
+from guardrails.core.values.pattern import pattern
 from guardrails.core.values.types import Failed
 
 from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, Form, form_of
@@ -37,8 +38,8 @@ Words of a status, or of a short line. waits: its last word, the work goes on, a
 found; done: it was done, as with any word in `-ed`, unless one of undone stands there.
 """
 _WORDS: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().split("\n"))}
-_PART: Final = re.compile(r"(?:(?:progress|status|completed?)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*")
-_CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$")
+_PART: Final = pattern(r"(?:(?:progress|status|completed?)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*")
+_CLOCK: Final = pattern(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$")
 _SHARES: Final = ("progress", "percent", "percentage")
 _BASIC: Final = (str, int, float, bool, type(None))
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, Literal, NamedTuple
 
+from guardrails.core.values.pattern import pattern
 from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import Carried, at, brings, first, http_error, may_carry, short
@@ -39,8 +40,8 @@ _LINE: Final = rf"""(?ix)\W{{0,4}}(?:(?:(?:fatal|unexpected|unknown|tool|api|htt
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
 _HTTP: Final = rf"(?ix)(?:http\S{{0,10}}\ )?[45]\d\d{REASONS}\W{{0,3}}"
-_ID: Final = re.compile("(?:.*_)?(?<!request_)id")
-_MAY: Final = re.compile(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
+_ID: Final = pattern("(?:.*_)?(?<!request_)id")
+_MAY: Final = pattern(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
 
 
 class Sign(NamedTuple):

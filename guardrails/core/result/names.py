@@ -5,13 +5,12 @@ Names are known by their words, in any spelling (`nextPageToken`, `next_page_tok
 the same types, so that a form is made once, and a later result is looked at only where its form says that there is something to see.
 """
 
-import re
-
 from itertools import islice
 from typing import Any, Final
 
-from guardrails.core.text.short_keys import Cache, cached_if_short, pattern
+from guardrails.core.text.short_keys import Cache, cached_if_short
 from guardrails.core.values.names import TOKEN
+from guardrails.core.values.pattern import pattern
 
 
 _MORE: Final = """
@@ -28,7 +27,7 @@ What a name tells of completeness by its value. flag: true, there is more; cut: 
 value, there is more; left: a count of what is not shown; total: of all matches; bare: nothing is sure.
 """
 _SIGNS: Final = {name: kind for kind, *names in map(str.split, _MORE.strip().split("\n")) for name in names}
-_LOOSE: Final = re.compile("(?i)next|last|more|done|complete|continue|total|count|size|start|limit|found")
+_LOOSE: Final = pattern("(?i)next|last|more|done|complete|continue|total|count|size|start|limit|found")
 _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
 (?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
 |(?:generated|fetched|retrieved|queried|checked|requested|responded|served|searched|asked|evaluated|computed)(?:_(?:at|on|time))?|traceparent|total_matches
@@ -36,7 +35,7 @@ _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_
 |(?:remaining|used|total|num)_(?:calls|requests|searches|queries|credits)|(?:search_)?(?:query|terms?)|q|search|keywords?|pattern|filters?|page|limit|offset|per_page
 |page_size|size|start|query_summary|next_action_hint|is_complete"""
 """Names of what a result says of itself, or repeats of the request: times, durations, ids of the request, counts of progress, the query."""
-FAULTS: Final = re.compile(r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic")
+FAULTS: Final = pattern(r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic")
 STATES: Final = frozenset(("status", "state", "phase", "stage", "progress", "percent", "percentage"))
 OVER: Final = frozenset(("ready", "finished", "done", "completed"))
 """Names of a flag that says whether the work is over."""

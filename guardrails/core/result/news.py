@@ -2,13 +2,13 @@
 The news in a result, as one small number: two results with equal news bring the same.
 """
 
-import re
-
 from collections.abc import Set
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest
+
+from guardrails.core.values.pattern import pattern
 
 from . import Reading, evidence_of
 from .names import Form, form_of
@@ -16,9 +16,9 @@ from .names import Form, form_of
 
 STEADY: Final = 8_192
 """Bytes of a result of which the news is taken; longer ones are compared as they are."""
-_WORD: Final = re.compile(r"(\w+)")
-_GIVEN: Final = re.compile(r"(?:~\W*)+")
-_DIGITS: Final = re.compile(r"[0-9]")
+_WORD: Final = pattern(r"(\w+)")
+_GIVEN: Final = pattern(r"(?:~\W*)+")
+_DIGITS: Final = pattern(r"[0-9]")
 
 
 def news_hash(reading: Reading) -> int:

@@ -6,14 +6,16 @@ import re
 
 from typing import Final
 
+from guardrails.core.values.pattern import pattern
+
 
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
 _NOT_TEXT: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
-_MAY_ESCAPE: Final = re.compile(r"\\[ubf]")
-_CONTROL_CODE: Final = re.compile(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
-_ESCAPE: Final = re.compile(rf"\x7f|\\(?:{_CODES}|(.))")
-_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
+_MAY_ESCAPE: Final = pattern(r"\\[ubf]")
+_CONTROL_CODE: Final = pattern(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
+_ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODES}|(.))")
+_STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 
 
 def repaired(text: str) -> str:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from guardrails.core.values.pattern import pattern
+
 from .control import sanitise
-from .short_keys import pattern
 from .traces import untraced
 
 

@@ -2,10 +2,7 @@
 Caches whose keys strangers write: bounded in bytes, not in entries alone.
 """
 
-import re
-
 from collections.abc import Callable, Hashable
-from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 
@@ -42,11 +39,3 @@ def cached_if_short(entries: int, chars: int = KEY_CHARS) -> Callable[[Function]
         return cast("Function", Cache(function, entries, chars).__getitem__)
 
     return cached
-
-
-@cache
-def pattern(source: str) -> re.Pattern[str]:
-    """
-    Returns the regular expression *source*, a constant. It is compiled where it is first searched for: a long one takes a start 2 ms.
-    """
-    return re.compile(source)

@@ -4,7 +4,7 @@ Text without stack traces.
 
 from typing import Final
 
-from .short_keys import pattern
+from guardrails.core.values.pattern import pattern
 
 
 TRACEBACK: Final = "Traceback (most recent call last)"

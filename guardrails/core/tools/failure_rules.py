@@ -3,12 +3,12 @@ Declarations of the results of a tool that are failures: plain data that a polic
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final
 
 from guardrails.core.result.content import at, http_error, number_of, short
 from guardrails.core.result.failures import FAILED, Sign
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.schema import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
 

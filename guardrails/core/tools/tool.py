@@ -7,13 +7,14 @@ import inspect
 import re
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import InitVar, dataclass, fields, replace
+from dataclasses import InitVar, fields, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, Self
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result.failures import Source, Words
 from guardrails.core.tools.failure_rules import ResultClassifier
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.names import TOKEN, own_name
 from guardrails.core.values.schema import FromText, Ge, Gt
 from guardrails.core.values.types import micro_dollars

@@ -1,16 +1,41 @@
 """
-The messages of the library through `logging`, under the name `guardrails`.
+The messages of the library through `logging`, under the name `guardrails`. It is imported once there is one: that takes as long as a hook needs to
+decide a call.
 """
 
-import logging
+import sys
 
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 
-log: Final = logging.getLogger("guardrails")
+if TYPE_CHECKING:
+    from logging import Logger
 
 _messages: set[str] = set()
 _MOST: Final = 1_024
+
+
+@cache
+def _logger() -> "Logger":
+    import logging
+
+    return logging.getLogger("guardrails")
+
+
+class _Log:
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_logger(), name)
+
+
+log: Final = cast("Logger", _Log())
+
+
+def wants_info() -> bool:
+    """
+    Returns whether messages of the level INFO are wanted. A program that has not imported `logging` wants no more than warnings.
+    """
+    return "logging" in sys.modules and _logger().isEnabledFor(20)
 
 
 def warn_once(key: str, message: str, *values: object) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from xxhash import xxh3_128_hexdigest
 
 from .errors import SessionError
+from .pattern import pattern
 
 
 MAX_BYTES: Final = 256
@@ -79,9 +80,9 @@ def whose(key: str) -> str:
 
 MAX_CHARS: Final = 512
 _EDGE: Final = 230
-TOKEN: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
-MARKS: Final = re.compile(r"__|[/.:]")
+MARKS: Final = pattern(r"__|[/.:]")
 """Marks between a host's prefix and a tool's own name."""
 _VERBS: Final = (
     """ack acknowledge acquire add advance and append apply approval approve archive assign attach buy cancel clear click

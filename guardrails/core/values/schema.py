@@ -9,7 +9,6 @@ Promises, each with a test:
 * All faults are told at once. Of a union those of the alternative that was meant.
 """
 
-import ast
 import dataclasses
 import inspect
 import operator
@@ -18,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import pairwise
-from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
 
@@ -379,6 +377,10 @@ def _docstrings(kind: type) -> dict[str, str]:
     """
     Returns the meaning of each setting of the class *kind*: the text below it.
     """
+    import ast
+
+    from textwrap import dedent
+
     body: Any = ast.parse(dedent(inspect.getsource(kind))).body[0]
     pairs = (
         (field, below)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Annotated, Final
 
 from .names import own_name
+from .pattern import pattern
 from .schema import FromText
 
 
@@ -27,7 +28,7 @@ _BYTES: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _MAX_BYTES: Final = 1 << 50
 _SIZE_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(B|KiB|MiB|GiB)$"
 
-_SOUND_GLOB: Final = re.compile(r"(?:[^[]|\[!?+\]?+[^]]*\])+")
+_SOUND_GLOB: Final = pattern(r"(?:[^[]|\[!?+\]?+[^]]*\])+")
 
 
 def duration_ms(value: object) -> int:
