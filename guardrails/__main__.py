@@ -59,7 +59,7 @@ def _run(words: "list[str]") -> int:
     if words[:1] == ["hook"]:
         # Started for each call of an agent: nothing that it does not need is imported, and it ends before it has garbage.
         gc.disable()
-        from .hooks.door import main as hook
+        from .hooks import main as hook
 
         return hook(words[1:])
     if words[:1] == ["mcp"]:

@@ -25,7 +25,7 @@ COMMANDS: Final = (
 )
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {
-    "hook": ("guardrails.hooks.door", "Guard a coding CLI by its hooks: install, uninstall, status."),
+    "hook": ("guardrails.hooks", "Guard a coding CLI by its hooks: install, uninstall, status."),
     "mcp": ("guardrails.mcp.command", "Stand in front of an MCP server and guard its tools."),
 }
 """Commands that `guardrails.__main__` starts without this module; here they are listed, and a call is passed on."""

@@ -5,6 +5,8 @@ The clients: how each tells its events, and how it is answered.
 import re
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from guardrails.core.envelope.envelope import Envelope
@@ -12,7 +14,6 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Failed
 
 from .results import Line, at_ms, beside, blocks_of, cut, mapping, read_response, shortened
-from .tools import CLAUDE, CODEX, of_gemini
 
 
 Answer = dict[str, Any]
@@ -30,6 +31,54 @@ _EXIT: Final = r"""(?mx)^(?:Exit\ Code:\ (?!0$)-?\d{1,10}|Signal:\ (?!0$)\w{1,20
     (?=(?:\n(?:Exit\ Code|Signal|Background\ PIDs|Process\ Group\ PGID):[^\n]*){0,4}\s*+(?:</untrusted_context>\s*+)?\Z)"""
 """What stands behind the output of a command that failed; in versions of 2025 a 0 there tells that it worked."""
 _SHELL: Final = "run_shell_command"
+
+
+# The tools that the clients bring along: those that only look and that the policy `default` does not know by name, and those that take paths and
+# commands. A policy's `tools:` rules stand above these declarations, key by key. A tool that is not here changes something.
+
+_AGENT_S: Final = 86_400.0
+"""How long a sub-agent, and above it a command, may run before nobody expects that their end is told."""
+_COMMANDS: Final = {"commands": ("command",), "timeout": 7_200.0}
+_LOOKS: Final = {"read_only": True}
+_WORKS: Final = {"read_only": False}
+_TOOLS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
+    "claude": {
+        "Bash PowerShell": {**_COMMANDS, "labels": ("description",)},
+        "Read": {**_LOOKS, "paths": ("file_path",)},
+        "NotebookRead": {**_LOOKS, "paths": ("notebook_path",)},
+        "LS Glob Grep": {**_LOOKS, "paths": ("path",)},
+        "LSP ListMcpResourcesTool ReadMcpResourceTool ToolSearch TaskGet TaskList": _LOOKS,
+        "Write Edit MultiEdit": {**_WORKS, "paths": ("file_path",)},
+        "NotebookEdit": {**_WORKS, "paths": ("notebook_path",)},
+        "Agent Task": {"labels": ("description",), "timeout": _AGENT_S},
+    },
+    "codex": {
+        "Bash local_shell": _COMMANDS,
+        # As its rollouts call them.
+        "exec_command": {**_COMMANDS, "commands": ("cmd",), "labels": ("justification",)},
+        "shell shell_command": {**_COMMANDS, "labels": ("justification",)},
+        "apply_patch": _WORKS,
+        "view_image": {**_LOOKS, "paths": ("path",)},
+        "wait wait_agent multi_agent_v1wait multi_agent_v1wait_agent": {"repeats": "allow", "timeout": _AGENT_S},
+    },
+    "gemini": {
+        "run_shell_command": {**_COMMANDS, "paths": ("dir_path", "directory"), "labels": ("description",)},
+        "read_file": {**_LOOKS, "paths": ("file_path", "absolute_path", "path")},
+        "read_many_files": {**_LOOKS, "paths": ("include", "paths")},
+        "list_directory glob grep_search search_file_content": {**_LOOKS, "paths": ("dir_path", "path")},
+        "google_web_search web_fetch get_internal_docs read_mcp_resource list_mcp_resources": _LOOKS,
+        "write_file": {**_WORKS, "paths": ("file_path",)},
+        "replace": {**_WORKS, "paths": ("file_path",), "labels": ("instruction",)},
+        "invoke_agent": {"timeout": _AGENT_S},
+    },
+}
+"""Labels are arguments that only tell a person the purpose of a call, in other words each time."""
+
+
+@cache
+def _tools(client: str) -> Mapping[str, Tool]:
+    declared = _TOOLS[client].items()
+    return {name: Tool(name=name, **settings) for names, settings in declared for name in names.split()}
 
 
 class Event:
@@ -86,8 +135,7 @@ class Client:
         "Stop": "stopped",
     }
     """The events that are answered."""
-    tools: ClassVar[Mapping[str, Tool]] = CLAUDE
-    """The tools that it brings along."""
+    name: ClassVar[str] = "claude"
     marks: ClassVar[tuple[bytes, ...]] = (b'"usage"', b'"tool_result"')
     """Of the lines of its transcript that tell what responses used."""
     stops: ClassVar[bool] = True
@@ -110,7 +158,7 @@ class Client:
         """
         Returns the declaration of one of its tools; None if nothing is known of it.
         """
-        return self.tools.get(name)
+        return _tools(self.name).get(name)
 
     def outcome(self, event: Event) -> Any:
         """
@@ -196,7 +244,7 @@ class Codex(Client):
     kinds: ClassVar[Mapping[str, Kind]] = {
         name: kind for name, kind in Client.kinds.items() if kind not in ("denied", "failed")
     }
-    tools = CODEX
+    name = "codex"
     marks = (b"token_count", b'"turn_context"')
     stops = False
 
@@ -252,12 +300,15 @@ class Gemini(Client):
         "AfterTool": "after",
         "AfterAgent": "stopped",
     }
+    name = "gemini"
     marks = ()
     stops = False
     hiding = frozenset({"invoke_agent"})
 
     def tool_of(self, name: str) -> Tool:
-        return of_gemini(name)
+        known = super().tool_of(name) or Tool(name=name)
+        # It adds to the arguments of every tool when it is to run.
+        return replace(known, labels=(*known.labels, "wait_for_previous"))
 
     def outcome(self, event: Event) -> Any:
         said = mapping(event.response)

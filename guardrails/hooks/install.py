@@ -42,8 +42,8 @@ from guardrails.core.values.errors import PolicyError, os_message
 from guardrails.policy.policy import Policy
 from guardrails.stores.places import write_whole
 
+from . import FAILED
 from .clients import CLIENTS
-from .door import FAILED
 from .options import Options
 
 

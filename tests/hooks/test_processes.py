@@ -18,7 +18,7 @@ from tests.hooks.processes import Home, answer, denied, event, policy
 pytestmark = pytest.mark.system
 
 
-DOOR = "from guardrails.hooks.door import main\nmain(sys.argv[1:])\n"
+DOOR = "from guardrails.hooks import main\nmain(sys.argv[1:])\n"
 
 
 def run(home: Home, code: str, data: bytes, *options: object) -> "subprocess.CompletedProcess[bytes]":

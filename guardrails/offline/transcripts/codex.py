@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from guardrails.core.result import reading_of
 from guardrails.core.values.types import ErrorType
-from guardrails.hooks.tools import CODEX as TOOLS
+from guardrails.hooks.clients import CLIENTS
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
 from .fields import ITEM_CALLS, ITEM_OUTPUTS, amount, at, item_call, json_in, listed, mapping, objects, text, text_of
@@ -66,7 +66,7 @@ def _events(values: Values, file: str) -> Iterator[Event]:
                 running[id_] = False
             untold = step
             call = RecordedCall(session, tool, said, id=id_, model=model)
-            yield Made(call.declared(TOOLS.get(tool)), id_ or id(item), step, time)
+            yield Made(call.declared(CLIENTS["codex"].tool_of(tool)), id_ or id(item), step, time)
         elif kind == "response_item" and what in ITEM_OUTPUTS and not (id_ in running and _is_aside(output)):
             step += 1
             yield _came(session, id_, output, running.pop(id_, False), time)
@@ -143,7 +143,11 @@ def _printed(values: Values, file: str) -> Iterator[Event]:
         elif tool is not None:
             # Ids are counted anew when a thread is resumed.
             id_, response = text(item.get("id")), completed
-            yield Made(RecordedCall(session, tool, arguments, id=id_).declared(TOOLS.get(tool)), (run, id_), response)
+            yield Made(
+                RecordedCall(session, tool, arguments, id=id_).declared(CLIENTS["codex"].tool_of(tool)),
+                (run, id_),
+                response,
+            )
             if kind == "item.completed":
                 completed += 1
                 content = item.get("error") or item.get("result") or item.get("aggregated_output", item.get("status"))

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guardrails.hooks.clients import plain_text, shell_failed
-from guardrails.hooks.tools import CLAUDE, of_gemini
+from guardrails.hooks.clients import CLIENTS, plain_text, shell_failed
 
 from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
 from .fields import at, listed, mapping, objects, text, text_of
@@ -51,7 +50,7 @@ def _claude(values: Values, file: str) -> Iterator[Event]:
         for block in objects(message.get("content")):
             if block.get("type") == "tool_use" and (tool := text(block.get("name"))):
                 call = RecordedCall(session, tool, block.get("input"), id=block.get("id"), model=message.get("model"))
-                yield Made(call.declared(CLAUDE.get(tool)), text(call.id) or number, response, time)
+                yield Made(call.declared(CLIENTS["claude"].tool_of(tool)), text(call.id) or number, response, time)
             elif block.get("type") == "tool_result":
                 ms, failed = took.get("durationMs", took.get("totalDurationMs")), block.get("is_error") is True
                 yield Came(session, text(block.get("tool_use_id")), block.get("content") or "", failed, time, ms)
@@ -80,7 +79,12 @@ def _gemini(values: Values, file: str) -> Iterator[Event]:
         for place, wire in enumerate(objects(message.get("toolCalls"))):
             if tool := text(wire.get("name")):
                 call = RecordedCall(session_id, tool, wire.get("args"), id=wire.get("id"), model=message.get("model"))
-                yield Made(call.declared(of_gemini(tool)), text(call.id) or (key, place), key, message.get("timestamp"))
+                yield Made(
+                    call.declared(CLIENTS["gemini"].tool_of(tool)),
+                    text(call.id) or (key, place),
+                    key,
+                    message.get("timestamp"),
+                )
                 yield from _gemini_results(wire, call, text(call.id) or (key, place), message.get("timestamp"))
 
 
