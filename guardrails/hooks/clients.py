@@ -76,8 +76,8 @@ _TOOLS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
 
 
 @cache
-def _tools(client: str) -> Mapping[str, Tool]:
-    declared = _TOOLS[client].items()
+def _tools(client: "Client") -> Mapping[str, Tool]:
+    declared = _TOOLS[client.name].items()
     return {name: Tool(name=name, **settings) for names, settings in declared for name in names.split()}
 
 
@@ -158,7 +158,7 @@ class Client:
         """
         Returns the declaration of one of its tools; None if nothing is known of it.
         """
-        return _tools(self.name).get(name)
+        return _tools(self).get(name)
 
     def outcome(self, event: Event) -> Any:
         """

@@ -50,7 +50,7 @@ class _Init:
         parts |= {name: getattr(owner, name) for name in ("__module__", "__qualname__", "__doc__")}
         if hasattr(owner, "__post_init__"):
             parts["__post_init__"] = owner.__post_init__
-        plain = dataclasses.dataclass(type(owner.__name__, (), parts), repr=False, eq=False, frozen=self._frozen)
+        plain: Any = dataclasses.dataclass(type(owner.__name__, (), parts), repr=False, eq=False, frozen=self._frozen)
         owner.__init__ = plain.__init__
         return owner.__init__ if made is None else owner.__init__.__get__(made, kind)
 
