@@ -1,42 +1,143 @@
 """
-When a cost limit ends a session, and when it only refuses what is too dear.
+Turns, charges and extensions: when a session ends, and when a limit only refuses what is too dear.
 """
 
+from decimal import Decimal
 from typing import Any
+
+import pytest
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guardrails import Budget, MemorySink, Policy, Success, Tool
+from guardrails import Budget, Denials, Duplicates, Growth, MemorySink, Policy, SessionError, Success, Tool, Validation
+from guardrails.core.guards.amounts import internal
+from tests.core.guards import calls
+from tests.core.guards.calls import gives, ok
 from tests.replaying import replay
 from tests.tables import table
 
 
+# Turns
+
+LAST = "Tool call limit reached ({}). Stopping tool loop."
+
+
+def told(envelopes: list[Any]) -> list[bool]:
+    """
+    Whether each says the limit.
+    """
+    return [envelope.limit_message is not None for envelope in envelopes]
+
+
+@table(("most", "turns", "limited"), [
+    # Without a number of calls each result of the last turn says the limit, with one the last of them, refused or not.
+    (2, [(None, "tt"), (None, "tt")], "..!!"), (1, [(3, "ttt")], "..!"), (1, [(2, "t{")], ".!"), (1, [(None, "t=")], "!!"),
+])  # fmt: skip
+def test_b1_the_results_of_the_last_turn_say_the_limit(most: int, turns: Any, limited: str, clock: Any) -> None:
+    """
+    Calls by letters: `t` runs, `{` is no JSON, `=` is a duplicate.
+    """
+    session, envelopes = calls.make(clock, Budget(max_turns=most), Validation(), Duplicates()), []
+    for number, letters in turns:
+        session.begin_turn(number)
+        for letter in letters:
+            arguments = {"t": {"n": len(envelopes)}, "{": "{broken", "=": {"n": 0}}[letter]
+            envelopes.append(session.call("t", arguments, ok))
+    assert told(envelopes) == [sign == "!" for sign in limited]
+    assert {envelope.limit_message for envelope in envelopes} <= {None, LAST.format(most)}
+    assert session.exhausted
+    session.begin_turn()
+    assert [session.call("t", {"n": n}, ok).code for n in (8, 9)] == ["budget.max_turns"] * 2
+
+
+def test_b1_calls_that_are_decided_first_and_run_later_say_it_once(clock: Any) -> None:
+    session = calls.make(clock, Budget(max_turns=1))
+    session.begin_turn(calls=2)
+    first, second = (session.decide("t", {"n": n}, id=f"{n}") for n in (1, 2))
+    assert told([session.complete(second, "ok"), session.complete(first, "ok")]) == [True, False]
+
+
+def test_a_turn_without_calls_or_with_refused_ones_costs_none(clock: Any) -> None:
+    session = calls.make(clock, Budget(max_turns=2, max_cost_usd=1), Validation())
+    session.begin_turn()
+    session.begin_turn()
+    session.call("t", "{broken", ok)
+    assert session.ledger.progress["turns_left"] == 2
+
+
+def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -> None:
+    session = calls.make(clock, Budget(max_calls=1, max_elapsed=10))
+    assert session.tool_choice("auto") == "auto"
+    session.call("t", {}, ok)
+    clock.advance(60)
+    session.begin_turn()
+    assert (session.exhausted, session.tool_choice("required")) == ("budget.max_calls", "none")
+
+
+# Charges and extensions
+
+
+@table("cost", [-0.01, float("nan"), float("inf"), True, "ten", [1], 0.1, "0.1", Decimal("0.1")])
+def test_a_cost_is_an_amount_or_is_refused_and_charges_nothing(cost: Any, clock: Any) -> None:
+    session = calls.make(clock, Budget(max_cost_usd=1))
+    if cost in (0.1, "0.1", Decimal("0.1")):
+        session.charge(model="m", cost_usd=cost)
+        session.extend(max_cost_usd=cost)
+    else:
+        with pytest.raises(SessionError, match="amount in USD"):
+            session.charge(model="m", cost_usd=cost)
+    assert session.ledger.progress["cost_left_usd"] == 1.0
+
+
+def test_an_extension_forgives_refused_turns_and_blown_growth_caps(clock: Any) -> None:
+    refused = calls.make(clock, Denials(max_turns_in_a_row=1), Validation())
+    for _ in range(2):
+        refused.begin_turn()
+        refused.call("t", "{broken", ok)
+    fast = calls.make(clock, Growth(max_requests_per_second=1))
+    fast.request()
+    fast.request()
+    ends = ("denials.max_turns_in_a_row", "growth.max_requests_per_second")
+    assert (refused.exhausted, fast.exhausted) == ends
+    for session in (refused, fast):
+        session.extend()
+        assert not session.exhausted
+        assert session.call("t", {}, ok).ok
+
+
+@table("count", ["2", -1, 1.5, True])
+def test_a_number_of_calls_that_is_none_is_refused_and_leaves_no_trace(count: Any, clock: Any) -> None:
+    session = calls.make(clock, Budget(max_turns=1))
+    with pytest.raises(SessionError, match="`calls` takes"):
+        session.begin_turn(count)
+    with pytest.raises(SessionError, match="`calls` takes"):
+        session.charge(model="m", cost_usd=0.1, calls=count)
+    with pytest.raises(SessionError, match="sets no limit"):
+        session.extend(max_calls=1)
+    assert session.ledger.cost_usd == 0
+    assert session.call("t", {}, ok).ok
+
+
+@table(("amounts", "message"), [
+    ({"max_cals": 1}, "`max_cals` is no limit"), ({"max_calls": -1}, "at least 0"), ({"max_calls": True}, "at least 0"),
+    ({"max_calls": 1.5}, "whole number"), ({"max_calls": "3"}, "at least 0"),
+    ({"max_cost_usd": float("nan")}, "in USD of at least 0"), ({"max_elapsed": float("inf")}, "at least 0"),
+])  # fmt: skip
+def test_amounts_that_make_no_sense_are_refused(amounts: Any, message: str) -> None:
+    with pytest.raises(SessionError, match=message):
+        internal(amounts)
+
+
+# Money that is nearly spent
+
+
 CODE = "budget.max_cost_usd"
-DEAR = Tool(name="dear", cost_usd=0.6)
-CHEAP = Tool(name="cheap", cost_usd=0.1)
+DEAR, CHEAP, FREE = Tool(name="dear", cost_usd=0.6), Tool(name="cheap", cost_usd=0.1), Tool(name="free")
 
 
-def ok(*_: Any) -> str:
-    return "ok"
-
-
-def make(clock: Any, *tools: Tool, reserve: float = 0.0, **settings: Any) -> Any:
-    guard = Budget(max_cost_usd=1.0, final_answer_reserve_usd=reserve)
-    return Policy([guard], tools=tools, **settings).session("s", clock=clock)
-
-
-def turns(session: Any, cost: float, tool: str = "dear", most: int = 21) -> int:
-    """
-    Model requests of a loop whose model asks for *tool* each time, until the session is exhausted.
-    """
-    for n in range(most):
-        session.request()
-        if session.exhausted:
-            return n
-        session.charge(model="m", cost_usd=cost, calls=1)
-        session.call(tool, {"n": n}, ok)
-    return most
+def make(clock: Any, *tools: Tool, reserve: float = 0.0) -> Any:
+    return calls.make(clock, Budget(max_cost_usd=1.0, final_answer_reserve_usd=reserve), tools=tools)
 
 
 def test_a5_a_session_ends_once_no_tool_fits(clock: Any) -> None:
@@ -47,43 +148,32 @@ def test_a5_a_session_ends_once_no_tool_fits(clock: Any) -> None:
     assert session.ledger.limit_message == (
         "$0.15 of the cost limit ($1.00) is left, less than a tool or a usual model turn costs. Stopping tool loop."
     )
-    assert session.tool_choice("auto") == "none"
-    session.begin_turn(1)
-    assert session.call("dear", {"n": 1}, ok).code == CODE
+    session.extend()
+    assert session.exhausted
+    session.extend(max_cost_usd=0.5)
+    assert session.call("dear", {"n": 1}, ok).ok
 
 
-@table(
-    ("tools", "turn", "spent", "goes_on"),
-    [
-        # A cheaper tool, a free one, one that nobody listed fits, and so does a turn.
-        ((DEAR, CHEAP), 0.25, 0.4, True),
-        ((DEAR, Tool(name="free")), 0.25, 0.5, True),
-        ((), 0.25, 0.5, True),
-        ((), None, 0.9, True),
-        # No tool fits, however cheap the turns are.
-        ((DEAR,), 0.05, 0.6, False),
-        ((DEAR,), 0.0, 0.6, False),
-        ((DEAR,), None, 0.9, False),
-        ((DEAR, CHEAP), 0.02, 0.9, False),
-        # No usual turn fits, even if a tool does.
-        ((DEAR, CHEAP), 0.25, 0.6, False),
-        ((DEAR, Tool(name="free")), 0.25, 0.6, False),
-        ((), 0.25, 0.6, False),
-    ],
-)
+@table(("tools", "turn", "spent", "goes_on"), [
+    # A cheaper tool, a free one, one that nobody listed fits, and so does a turn.
+    ((DEAR, CHEAP), 0.25, 0.4, True), ((DEAR, FREE), 0.25, 0.5, True), ((), 0.25, 0.5, True), ((), None, 0.9, True),
+    # No tool fits, however cheap the turns are.
+    *(((DEAR,), turn, spent, False) for turn, spent in ((0.05, 0.6), (0.0, 0.6), (None, 0.9))), ((DEAR, CHEAP), 0.02, 0.9, False),
+    # No usual turn fits, even if a tool does.
+    *((tools, 0.25, 0.6, False) for tools in ((DEAR, CHEAP), (DEAR, FREE), ())),
+])  # fmt: skip
 def test_a5_money_nearly_spent_ends_the_tools(
     tools: tuple[Tool, ...], turn: float | None, spent: float, goes_on: bool, clock: Any
 ) -> None:
     session = make(clock, *tools)
     if turn is not None:
         session.charge(model="m", cost_usd=turn, calls=1)
-    session.call("dear", {}, lambda *_: Success("ok", cost_usd=spent))
-    assert (session.exhausted is None) is goes_on
-    assert session.tool_choice("auto") == ("auto" if goes_on else "none")
+    session.call("dear", {}, gives(Success("ok", cost_usd=spent)))
+    assert (session.exhausted is None, session.tool_choice("auto") == "auto") == (goes_on, goes_on)
 
 
 def test_the_calls_of_a_response_run_although_no_other_response_fits(clock: Any) -> None:
-    session = make(clock, Tool(name="free"))
+    session = make(clock, FREE)
     session.charge(model="m", cost_usd=0.6, calls=2)
     assert session.exhausted
     assert [session.call("free", {"n": n}, ok).ok for n in range(2)] == [True, True]
@@ -91,76 +181,39 @@ def test_the_calls_of_a_response_run_although_no_other_response_fits(clock: Any)
     assert session.exhausted == CODE
 
 
-def test_a_usual_turn_is_the_average_one(clock: Any) -> None:
-    session = make(clock)
-    for cost in (0.05, 0.4, 0.15):
+def test_a_usual_turn_is_the_average_one_and_what_is_held_back_for_the_answer_is_not_left(clock: Any) -> None:
+    session, ends = make(clock), []
+    for cost in (0.05, 0.4, 0.15, 0.25):
         session.charge(model="m", cost_usd=cost)
-    assert not session.exhausted
-    session.charge(model="m", cost_usd=0.25)
-    assert session.exhausted == CODE
-
-
-def test_what_is_held_back_for_the_final_answer_is_not_left(clock: Any) -> None:
-    session, other = make(clock, DEAR, reserve=0.1), make(clock, DEAR)
-    for each in (session, other):
-        each.charge(model="m", cost_usd=0.05)
-        each.call("dear", {}, lambda *_: Success("ok", cost_usd=0.3))
-    assert (session.exhausted, other.exhausted) == (CODE, None)
-
-
-def test_the_requests_after_the_money_is_as_good_as_spent_are_none(clock: Any) -> None:
-    # 0.3 a turn: after 0.3 + 0.6 a tenth is left.
-    assert turns(make(clock, DEAR), 0.3) == 1
-    assert turns(make(clock, DEAR), 0.01) == 1
+        ends.append(session.exhausted)
+    assert ends == [None, None, None, CODE]
+    for reserve, end in ((0.1, CODE), (0.0, None)):
+        held = make(clock, DEAR, reserve=reserve)
+        held.charge(model="m", cost_usd=0.05)
+        held.call("dear", {}, gives(Success("ok", cost_usd=0.3)))
+        assert held.exhausted == end
 
 
 def test_a_hold_that_may_be_given_back_exhausts_nothing(clock: Any) -> None:
-    session = make(clock, DEAR, CHEAP)
+    session = make(clock, DEAR, CHEAP, FREE)
     session.charge(model="m", cost_usd=0.2, calls=3)
-    held = [
-        session.decide("dear", {}, id="a"),
-        session.decide("cheap", {}, id="b"),
-        session.decide("cheap", {}, id="c"),
-    ]
-    assert all(decision.allowed for decision in held)
+    held = [session.decide(tool, {"id": n}, id=f"{n}") for n, tool in enumerate(("dear", "cheap", "cheap"))]
     refused = session.call("cheap", {"n": 1}, ok)
     assert (refused.code, refused.limit_message) == (CODE, "This call is estimated at $0.10, $0.00 is left.")
-    assert not session.exhausted
+    assert session.call("free", {}, ok).ok
     for decision in held:
         session.complete(decision, Success("ok", cost_usd=0))
     assert not session.exhausted
     assert session.call("dear", {"n": 2}, ok).ok
 
 
-def test_what_is_free_runs_beside_what_holds_all_the_money(clock: Any) -> None:
-    session = make(clock, Tool(name="all", cost_usd=1.0), Tool(name="free"))
-    held = session.decide("all", {}, id="a")
-    assert session.call("free", {}, ok).ok
-    assert session.call("all", {"n": 1}, ok).code == CODE
-    session.complete(held, "ok")
-    assert session.call("free", {"n": 1}, ok).code == CODE
-
-
 def test_what_a_child_holds_exhausts_nothing_and_what_it_used_does(clock: Any) -> None:
     parent = make(clock, DEAR)
     parent.charge(model="m", cost_usd=0.3, calls=1)
     with parent.child("c") as child:
-        assert not parent.exhausted
         assert child.call("dear", {}, ok).ok
-        assert child.exhausted == CODE
-        assert not parent.exhausted
+        assert (child.exhausted, parent.exhausted) == (CODE, None)
     assert parent.exhausted == CODE
-
-
-def test_more_money_lets_it_go_on(clock: Any) -> None:
-    session = make(clock, DEAR)
-    session.charge(model="m", cost_usd=0.3, calls=1)
-    session.call("dear", {}, ok)
-    session.request()
-    session.extend()
-    assert session.exhausted
-    session.extend(max_cost_usd=0.5)
-    assert session.call("dear", {"n": 1}, ok).ok
 
 
 events = st.lists(
@@ -176,9 +229,8 @@ events = st.lists(
 @example(story=[("call", "dear"), ("charge", 0.3), ("call", "dear")], tools=[DEAR])
 @given(story=events, tools=st.lists(st.sampled_from([DEAR, CHEAP]), unique_by=lambda tool: tool.name))
 def test_a_replay_decides_alike_whatever_code_had_declared(story: list[Any], tools: list[Tool]) -> None:
-    policy, sink = Policy([Budget(max_cost_usd=1.0)]), MemorySink()
+    policy, sink, codes = Policy([Budget(max_cost_usd=1.0)]), MemorySink(), []
     session = policy.session("s", tools=tools, records=sink, clock=lambda: 1_800_000_000.0)
-    codes: list[str | None] = []
     for n, (event, value) in enumerate(story):
         if event == "charge":
             session.request()

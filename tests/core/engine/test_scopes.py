@@ -1,43 +1,49 @@
 """
-Limits that sessions share.
+Limits that sessions share, in memory and in a file.
 """
 
 import threading
 
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from guardrails import (
     Approve,
     Budget,
-    Denial,
     Duplicates,
     Edge,
-    Facts,
     Growth,
-    Guard,
     MemorySink,
     MemoryStore,
     Policy,
     PolicyError,
     Rate,
     SessionError,
-    SessionState,
     SqliteStore,
     Success,
     Tool,
-    ToolCall,
-    guard,
 )
-from guardrails.core.refusals import FINISH
+from guardrails.core.guards.base import Facts, Guard, guard
+from guardrails.core.state import SessionState
+from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.session import Session
+from guardrails.stores import Store
+from tests.conftest import FakeClock
+from tests.core.guards.calls import ok
 from tests.tables import table
 
 
-def ok(*_: Any) -> str:
-    return "ok"
+Make = Callable[..., Session]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -50,7 +56,7 @@ def store(request: Any, tmp_path: Any) -> Any:
 
 
 @pytest.fixture
-def make(store: Any, clock: Any) -> Callable[..., Session]:
+def make(store: Any, clock: Any) -> Make:
     def session(policy: Policy, name: str, user: str = "u1", **options: Any) -> Session:
         return policy.session(name, scopes={"user": user}, store=store, clock=clock, **options)
 
@@ -59,18 +65,6 @@ def make(store: Any, clock: Any) -> Callable[..., Session]:
 
 def shared(*guards: Guard, own: tuple[Guard, ...] = (), **options: Any) -> Policy:
     return Policy(own, scopes={"user": guards}, **options)
-
-
-def test_the_sessions_of_a_user_share_its_calls_and_no_other_users(make: Callable[..., Session]) -> None:
-    policy = shared(Budget(max_calls=3))
-    codes = [make(policy, f"s{n}").call("t", {"n": n}, ok).code for n in range(5)]
-    assert codes == [None, None, None, "user.budget.max_calls", "user.budget.max_calls"]
-    assert make(policy, "s0", "u2").call("t", {}, ok).ok
-
-
-def test_the_call_that_uses_up_the_money_of_a_scope_is_told_to_finish(make: Callable[..., Session]) -> None:
-    last = make(shared(Budget(max_cost_usd=1)), "s1").call("t", {}, lambda *_: Success("ok", cost_usd=1))
-    assert (last.ok, last.next_action_hint) == (True, FINISH)
 
 
 def test_a_call_is_charged_to_its_session_and_all_its_scopes_or_to_none(store: Any, clock: Any) -> None:
@@ -94,7 +88,7 @@ def test_a_call_is_charged_to_its_session_and_all_its_scopes_or_to_none(store: A
     assert [used(key) for key in ("t1", "/user/v1", "/tenant/acme")] == [0, 0, 5]
 
 
-def test_what_a_call_really_cost_reaches_the_scope(make: Callable[..., Session]) -> None:
+def test_what_a_call_really_cost_reaches_the_scope(make: Make) -> None:
     policy = shared(Budget(max_cost_usd=1.0), tools=[Tool(name="pay", cost_usd=0.4)])
     one, two = make(policy, "s1"), make(policy, "s2")
     assert one.call("pay", {}, lambda *_: Success("ok", cost_usd=0.1)).ok
@@ -112,7 +106,7 @@ def test_what_a_call_really_cost_reaches_the_scope(make: Callable[..., Session])
     assert two.exhausted == one.exhausted == "user.budget.max_cost_usd"
 
 
-def test_a_model_response_is_charged_to_the_scope_too(make: Callable[..., Session]) -> None:
+def test_a_model_response_is_charged_to_the_scope_too(make: Make) -> None:
     policy = shared(Budget(max_cost_usd=1.0, max_tokens=100))
     make(policy, "s1").charge(model="m", usage={"prompt_tokens": 60}, cost_usd=0.25)
     other = make(policy, "s2")
@@ -122,18 +116,8 @@ def test_a_model_response_is_charged_to_the_scope_too(make: Callable[..., Sessio
     assert make(policy, "s3").tool_choice("auto") == "none"
 
 
-def test_progress_is_that_of_the_nearest_limit(make: Callable[..., Session]) -> None:
-    policy = shared(Budget(max_calls=10), own=(Budget(max_calls=8, max_turns=3),))
-    make(policy, "s1").call("t", {}, ok)
-    for n in range(4):
-        make(policy, "s2").call("t", {"n": n}, ok)
-    assert make(policy, "s2").ledger.progress == {"calls_used": 4, "calls_left": 4, "turns_left": 2}
-    assert make(policy, "s3").ledger.progress == {"calls_used": 0, "calls_left": 5, "turns_left": 3}
-    assert make(policy, "s3").call("t", {}, ok).progress == {"calls_used": 1, "calls_left": 4, "turns_left": 2}
-
-
 def test_a_session_is_exhausted_while_its_scope_is_and_goes_on_when_that_is_extended(
-    make: Callable[..., Session],
+    make: Make,
 ) -> None:
     policy = shared(Budget(max_calls=1), own=(Budget(max_calls=5),))
     one, two = make(policy, "s1"), make(policy, "s2")
@@ -154,7 +138,7 @@ def test_a_session_is_exhausted_while_its_scope_is_and_goes_on_when_that_is_exte
     assert one.ledger.progress["calls_left"] == 0
 
 
-def test_a_rate_and_a_growth_cap_hold_for_all_sessions_of_a_scope(make: Callable[..., Session], clock: Any) -> None:
+def test_a_rate_and_a_growth_cap_hold_for_all_sessions_of_a_scope(make: Make, clock: Any) -> None:
     policy = shared(Rate(max_calls_per_second=2), Growth(max_requests_per_second=3))
     sessions = [make(policy, f"s{n}") for n in range(4)]
     refused = [session.call("t", {}, ok) for session in sessions]
@@ -170,16 +154,7 @@ def test_a_rate_and_a_growth_cap_hold_for_all_sessions_of_a_scope(make: Callable
     assert not sessions[1].exhausted
 
 
-def test_closing_or_forgetting_a_session_loses_nothing_of_its_scopes(make: Callable[..., Session]) -> None:
-    policy = shared(Budget(max_calls=2))
-    for name in ("s1", "s2"):
-        with make(policy, name) as session:
-            session.call("t", {}, ok)
-        session.ledger.forget()
-    assert make(policy, "s1").call("t", {}, ok).code == "user.budget.max_calls"
-
-
-def test_a_child_counts_in_its_parents_scopes_once(make: Callable[..., Session]) -> None:
+def test_a_child_counts_in_its_parents_scopes_once(make: Make) -> None:
     policy = shared(Budget(max_calls=4), own=(Budget(max_calls=10),))
     parent = make(policy, "p")
     with parent.child("c", max_calls=3) as child:
@@ -190,9 +165,7 @@ def test_a_child_counts_in_its_parents_scopes_once(make: Callable[..., Session])
     assert [parent.call("t", {"n": n}, ok).code for n in range(2)] == [None, "user.budget.max_calls"]
 
 
-def test_the_estimate_of_a_session_that_is_never_heard_of_again_stays_held_in_its_scope(
-    make: Callable[..., Session], clock: Any
-) -> None:
+def test_the_estimate_of_a_session_that_is_never_heard_of_again_stays_held_in_its_scope(make: Make, clock: Any) -> None:
     policy = shared(Budget(max_cost_usd=1.0), tools=[Tool(name="pay", cost_usd=0.6, timeout=5)])
     gone = make(policy, "gone")
     lost = gone.decide("pay", {}, id="a")
@@ -204,26 +177,7 @@ def test_the_estimate_of_a_session_that_is_never_heard_of_again_stays_held_in_it
     assert other.ledger.progress["cost_left_usd"] == 0.3
 
 
-def test_a_name_that_lives_again_takes_nothing_from_the_scope(make: Callable[..., Session]) -> None:
-    policy = shared(Budget(max_cost_usd=1.0), tools=[Tool(name="pay", cost_usd=0.4)])
-    first = make(policy, "s1")
-    first.decide("pay", {}, id="a")
-    first.ledger.forget()
-    again = make(policy, "s1")
-    assert again.call("pay", {}, lambda *_: Success("ok", cost_usd=0.1)).ok
-    assert again.ledger.progress["cost_left_usd"] == 0.5
-
-
-def test_what_was_asked_twice_is_charged_once_in_the_scope(make: Callable[..., Session]) -> None:
-    policy = shared(Budget(max_calls=5))
-    session = make(policy, "s1")
-    for _ in range(3):
-        assert session.decide("t", {"n": 1}, id="a").allowed
-    assert session.call("t", {"n": 1}, ok, id="a").ok
-    assert session.ledger.progress["calls_left"] == 4
-
-
-def test_a_scope_that_only_observes_denies_nothing_and_says_what_it_would_have(make: Callable[..., Session]) -> None:
+def test_a_scope_that_only_observes_denies_nothing_and_says_what_it_would_have(make: Make) -> None:
     policy = shared(Budget(max_calls=1, mode="observe"))
     session = make(policy, "s1")
     assert session.decide("t", {"n": 1}).observed == ()
@@ -232,67 +186,8 @@ def test_a_scope_that_only_observes_denies_nothing_and_says_what_it_would_have(m
     assert not session.exhausted
 
 
-@guard
-class Careful(Guard):
-    """
-    Refuses what it cannot look at.
-    """
-
-    limit: int = 1
-
-    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        if call.tool == "bad":
-            raise ZeroDivisionError
-        if mine is None or mine["calls"] < self.limit:
-            return None
-        return Denial(code="careful.limit", message="Too often.")
-
-    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> dict[str, int]:
-        return {"calls": 1 if mine is None else mine["calls"] + 1}
-
-    def edges(self, state: SessionState, mine: Any, now_ms: int) -> list[Edge]:
-        return [Edge(("calls",), self.limit)]
-
-
-def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> None:
-    policy = shared(Careful(limit=2))
-    sessions = [make(policy, f"s{n}") for n in range(3)]
-    assert sessions[0].call("bad", {}, ok).code == "call.error"
-    codes = [session.call("t", {}, ok).code for session in sessions]
-    assert codes == [None, None, "user.careful.limit"]
-
-
-@table("where", ["check", "spent"])
-def test_a_guard_of_a_scope_that_fails_has_the_code_and_the_words_of_any_that_fails(
-    make: Callable[..., Session], where: str
-) -> None:
-    def fails(self: Any, *_: Any) -> Any:
-        raise RuntimeError("broken")
-
-    broken: Any = guard(type("Broken", (Guard,), {"__annotations__": {}, where: fails, "edges": lambda *_: []}))
-    session = make(shared(broken(), messages={"call.error": {"message": "$guard broke."}}), where)
-    envelope = session.call("t", {}, ok)
-    assert (envelope.code or session.exhausted) == "call.error"
-    assert (envelope.message or session.ledger.limit_message) == "user.broken broke."
-
-
-def test_own_objections_stand_before_those_of_scopes(make: Callable[..., Session]) -> None:
-    policy = shared(Budget(max_calls=1), own=(Duplicates(window=5), Budget(max_calls=1)))
-    session = make(policy, "s1")
-    session.call("t", {}, ok)
-    codes = [denial.code for denial in session.decide("t", {}).denials]
-    assert codes == ["budget.max_calls", "budget.max_calls", "user.budget.max_calls", "duplicates.window"]
-
-
-@guard
-class Forgetful(Guard):
-    """
-    Says nothing of what it goes by.
-    """
-
-
 @pytest.mark.usefixtures("quick_switches")
-def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: Callable[..., Session]) -> None:
+def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: Make) -> None:
     policy, ran = shared(Budget(max_calls=20)), list[int]()
 
     def work(index: int) -> None:
@@ -307,153 +202,49 @@ def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: 
     assert len(ran) == 20
 
 
-@table(
-    ("given", "said"),
-    [
-        (
-            None,
-            'are `global`, `tenant`, `user`, and the session says global: write .*scopes={"tenant": ..., "user": ...}',
-        ),
-        ({"user": "u1"}, "and the session says global, user: write"),
-        ({"user": "u1", "tenant": "t", "usr": "u"}, "and the session says global, tenant, user, usr: write"),
-        ({"user": "", "tenant": "t"}, "the id of the scope `user` must not be empty"),
-        ({"user": "../x", "tenant": "t"}, "the id of the scope `user` must not hold"),
-        ({"user": 7, "tenant": "t"}, "the id of the scope `user` is text, not int"),
-        (
-            {"user": "x" * 300, "tenant": "t"},
-            "the id of the scope `user` must not be empty; it has at most 256 bytes, not 300",
-        ),
-    ],
-)
-def test_a_session_must_say_whose_it_is(given: Any, said: str) -> None:
+TWO = {"user": "u1", "tenant": "t"}
+
+
+@table(("given", "said"), [
+    (None, r'are `global`, `tenant`, `user`, and the session says global: write .*scopes={"tenant": \.\.\., "user": \.\.\.}'),
+    ({"user": "u1"}, "and the session says global, user: write"),
+    ({**TWO, "usr": "u"}, "and the session says global, tenant, user, usr: write"),
+    ({**TWO, "user": ""}, "the id of the scope `user` must not be empty"),
+    ({**TWO, "user": "../x"}, "the id of the scope `user` must not hold"),
+    ({**TWO, "user": 7}, "the id of the scope `user` is text, not int"),
+    ({**TWO, "user": "x" * 300}, "the id of the scope `user` must not be empty; it has at most 256 bytes, not 300"),
+])  # fmt: skip
+def test_a_session_must_say_whose_it_is_but_for_the_scope_of_everyone(given: Any, said: str, clock: Any) -> None:
     budget = [Budget(max_calls=1)]
-    policy = Policy(scopes={"user": budget, "tenant": budget, "global": budget})
-    with pytest.raises(SessionError, match=said.replace("...", r"\.\.\.").replace("?", r"\?").replace(".*", ".*")):
-        policy.session("s", scopes=given)
-
-
-def test_the_scope_of_everyone_needs_no_id(clock: Any) -> None:
-    policy = Policy(scopes={"global": [Budget(max_calls=1)]})
-    codes = [policy.session(name, clock=clock).call("t", {}, ok).code for name in ("a", "b")]
+    with pytest.raises(SessionError, match=said):
+        Policy(scopes={"user": budget, "tenant": budget, "global": budget}).session("s", scopes=given)
+    everyone = Policy(scopes={"global": budget})
+    codes = [everyone.session(name, clock=clock).call("t", {}, ok).code for name in ("a", "b")]
     assert codes == [None, "global.budget.max_calls"]
-    assert policy.session("c", clock=clock).ledger.limit_message == (
+    assert everyone.session("c", clock=clock).ledger.limit_message == (
         "Tool call limit reached (1). Stopping tool loop. The limit is shared by all sessions."
     )
+    with pytest.raises(SessionError):
+        everyone.session("/user/u1")
 
 
-def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
-    policy = Policy()
-    for name in ("/user/u1", "user/u1"):
-        with pytest.raises(SessionError):
-            policy.session(name, store=store, clock=clock)
+KNOWN = "known here: `budget`, `growth`, `rate`, `retry_budget`. A scope holds amounts alone"
 
 
-@table(
-    ("scopes", "said"),
-    [
-        ({"User": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
-        ({"budget": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
-        ({"user": []}, "scopes.user: a scope without guards limits nothing"),
-        (
-            {"user": [Duplicates()]},
-            "scopes.user: unknown key `duplicates`, known here: `budget`, `growth`, `rate`, `retry_budget`. A scope holds amounts alone",
-        ),
-        ({"user": [Budget(max_turns=1)]}, "scopes.user.budget: unknown key `max_turns`"),
-        ({"user": [Budget(max_calls=-1)]}, "scopes.user.budget.max_calls: "),
-        ({"user": [Budget]}, "scopes.user: `<class 'guardrails.core.guards.budget.Budget'>` is no guard: write one"),
-        ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),
-        (
-            {"user": [Forgetful()]},
-            "scopes.user: unknown key `forgetful`, known here: ",
-        ),
-    ],
-)
+@table(("scopes", "said"), [
+    ({"User": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
+    ({"budget": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
+    ({"user": []}, "scopes.user: a scope without guards limits nothing"),
+    ({"user": [Duplicates()]}, f"scopes.user: unknown key `duplicates`, {KNOWN}"),
+    ({"user": [Budget(max_turns=1)]}, "scopes.user.budget: unknown key `max_turns`"),
+    ({"user": [Budget(max_calls=-1)]}, "scopes.user.budget.max_calls: "),
+    ({"user": [Budget]}, "scopes.user: `<class 'guardrails.core.guards.budget.Budget'>` is no guard: write one"),
+    ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),
+])  # fmt: skip
 def test_what_is_wrong_with_a_scope_is_told(scopes: Any, said: str) -> None:
     with pytest.raises(PolicyError) as raised:
         Policy(scopes=scopes)
     assert [mistake for mistake in raised.value.mistakes if mistake.startswith(said)]
-
-
-@guard
-class Fragile(Guard):
-    """
-    Cannot look at a failure.
-    """
-
-    scope_settings = ("mode",)
-
-    def shape(self, envelope: Any, call: ToolCall, outcome: Any, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if call.tool == "bad":
-            raise ZeroDivisionError
-        return "no envelope"
-
-    def edges(self, state: SessionState, mine: Any, now_ms: int) -> list[Edge]:
-        return []
-
-
-@table("tool, said", [("bad", "ZeroDivisionError"), ("t", "TypeError")])
-def test_a_call_is_settled_though_a_guard_of_a_scope_cannot_shape_its_failure(tool: str, said: str, clock: Any) -> None:
-    records = MemorySink()
-    policy = shared(Fragile(), own=(Budget(max_calls=5),))
-    session = policy.session("s", scopes={"user": "u1"}, clock=clock, records=records)
-    failed = session.call(tool, {}, lambda *_: 1 / 0)
-    assert (failed.status, (failed.progress or {})["calls_used"]) == ("error", 1)
-    settled = records.records[-1]
-    assert (settled["event"], settled["guard_errors"][0][0]) == ("settle", "user.fragile")
-    assert settled["guard_errors"][0][1].startswith(said)
-
-
-@guard
-class Late(Guard):
-    """
-    Says of each result that there is more.
-    """
-
-    scope_settings = ("mode",)
-
-    def shape(self, envelope: Any, call: ToolCall, outcome: Any, state: SessionState, mine: Any, facts: Facts) -> Any:
-        envelope.is_complete = False
-        return envelope
-
-    def edges(self, state: SessionState, mine: Any, now_ms: int) -> list[Edge]:
-        return []
-
-
-def test_a_guard_of_a_scope_shapes_what_works_too(make: Callable[..., Session]) -> None:
-    assert make(shared(Late()), "s").call("t", {}, ok).is_complete is False
-
-
-@guard
-class Ending(Guard):
-    """
-    Is used up by one call, until it is extended.
-    """
-
-    events = ("extend",)
-
-    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> int:
-        return 1
-
-    def event(self, event: Any, state: SessionState, mine: Any, facts: Facts) -> None:
-        return None
-
-    def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        return Denial(code="ending.used_up", message="Used up.", ends_session=True) if mine else None
-
-    def edges(self, state: SessionState, mine: Any, now_ms: int) -> list[Edge]:
-        return []
-
-
-def test_a_limit_of_a_scope_is_found_when_a_call_that_waited_is_made(make: Callable[..., Session]) -> None:
-    policy = shared(Ending(), Budget(max_calls=9), own=(Approve(tools=("t",)),))
-    for extended, limit in ((False, True), (True, None)):
-        session = make(policy, "s", f"u{extended}")
-        session.call("t", {}, ok, id="c1")
-        session.approve("c1")
-        if extended:
-            session.extend(max_calls=1, scope="user")
-        assert session.call("t", {}, ok, id="c1").limit_reached is limit
-        session.ledger.forget()
 
 
 def test_a_scope_that_was_forgotten_gives_nothing_back(clock: Any) -> None:
@@ -464,3 +255,158 @@ def test_a_scope_that_was_forgotten_gives_nothing_back(clock: Any) -> None:
     store.forget("/user/u1")
     session.calls.release("c1")
     assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].cost)) == (0, 0)
+
+
+# Guards of one's own
+
+
+@guard
+class Own(Guard):
+    """
+    Calls a tool by its name: `bad` and `odd` make it fail where it looks or shapes. It is used up by *limit* calls, until it is extended.
+    """
+
+    scope_settings = ("mode", "limit")
+    events = ("extend",)
+    limit: int = 9
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        if call.tool == "bad":
+            raise ZeroDivisionError
+        return Denial(code="own.limit", message="Too often.") if (mine or 0) >= self.limit else None
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> int:
+        return (mine or 0) + 1
+
+    def event(self, event: Any, state: SessionState, mine: Any, facts: Facts) -> None:
+        return None
+
+    def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        if (mine or 0) < self.limit:
+            return None
+        return Denial(code="own.used_up", message="Used up.", ends_session=True)
+
+    def shape(self, envelope: Any, call: ToolCall, outcome: Any, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if call.tool == "odd":
+            raise ZeroDivisionError
+        envelope.is_complete = False
+        return envelope
+
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> list[Edge]:
+        return [Edge((), self.limit)]
+
+
+def test_a_guard_of_ones_own_can_be_a_scopes_looks_shapes_and_fails_as_any(make: Make) -> None:
+    records = MemorySink()
+    policy = shared(Own(limit=3), own=(Budget(max_calls=9),), messages={"call.error": {"message": "$guard broke."}})
+    sessions = [make(policy, f"s{n}", records=records) for n in range(2)]
+    failed = sessions[0].call("bad", {}, ok)
+    assert (failed.code, failed.message) == ("call.error", "user.own broke.")
+    assert sessions[0].call("t", {}, ok).is_complete is False
+    # What it cannot shape is settled all the same.
+    odd = sessions[1].call("odd", {}, lambda *_: 1 / 0)
+    assert (odd.status, odd.progress) == ("error", {"calls_used": 1, "calls_left": 8})
+    [(name, said)] = records.records[-1]["guard_errors"]
+    assert (name, said.startswith("ZeroDivisionError")) == ("user.own", True)
+    assert [sessions[1].call("t", {"n": n}, ok).code for n in range(2)] == [None, "user.own.limit"]
+    assert sessions[0].exhausted == "user.own.used_up"
+    sessions[0].extend(scope="user")
+    assert sessions[1].call("t", {"n": 9}, ok).ok
+
+
+@table(("extended", "limit"), [(False, True), (True, None)])
+def test_a_limit_of_a_scope_is_found_when_a_call_that_waited_is_made(extended: bool, limit: Any, make: Make) -> None:
+    policy = shared(Own(limit=1), Budget(max_calls=9), own=(Approve(tools=("t",)),))
+    session = make(policy, f"s{extended}", f"u{extended}")
+    session.call("t", {}, ok, id="c1")
+    session.approve("c1")
+    if extended:
+        session.extend(max_calls=1, scope="user")
+    assert session.call("t", {}, ok, id="c1").limit_reached is limit
+
+
+# Laws, for every store
+
+
+CALLS, USERS = 6, ("u0", "u1")
+POLICY = Policy(
+    [Budget(max_calls=5)],
+    tools=[Tool(name="pay", cost_usd=0.3, timeout=60)],
+    scopes={
+        "user": [Budget(max_calls=CALLS, max_cost_usd=1.0), Rate(max_calls_per_second=3)],
+        "tenant": [Budget(max_calls=9)],
+    },
+)
+KINDS = ["call", "call", "fail", "decide", "settle", "wait", "forget", "child", "interrupt"]
+EVENTS = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(KINDS), st.integers(0, 3)), max_size=40)
+
+
+class World:
+    """
+    Five sessions of two users of one tenant, and what really ran.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.clock, self.ids = store, FakeClock(), count()
+        self.admitted: Counter[str] = Counter()
+        self.open: list[tuple[Session, Any]] = []
+
+    def totals(self) -> list[tuple[Any, ...]]:
+        def look(states: list[SessionState]) -> list[tuple[Any, ...]]:
+            return [(s.calls, s.cost + s.held_cost, s.tokens, s.own.get("rate"), s.exhausted) for s in states]
+
+        return self.store.update([*(f"/user/{user}" for user in USERS), "/tenant/acme"], look)
+
+    def happen(self, who: int, what: str, n: int) -> None:
+        user = USERS[who % 2]
+        session = POLICY.session(f"s{who}", scopes={"user": user, "tenant": "acme"}, store=self.store, clock=self.clock)
+        match what:
+            case "call" | "fail" | "interrupt":
+                self.call(session, user, what, n)
+            case "decide":
+                decision = session.decide("pay", {"n": n}, id=f"open {next(self.ids)}")
+                self.admitted[user] += decision.allowed
+                self.open.append((session, decision))
+            case "settle" if self.open:
+                settled, decision = self.open.pop(n % len(self.open))
+                settled.complete(decision, Success("ok", cost_usd=0.1 * n))
+            case "wait":
+                self.clock.advance((0.1, 1.0, 30.0, 120.0)[n])
+            case "forget":
+                session.ledger.forget()
+            case "child":
+                with suppress(SessionError), session.child(f"kid {self.clock.now} {n}", max_calls=2) as child:
+                    self.call(child, user, "call", n)
+
+    def call(self, session: Session, user: str, what: str, n: int) -> None:
+        before, ran = self.totals(), []
+
+        def execute(*_: Any) -> Success:
+            ran.append(n)
+            if what != "call":
+                raise TimeoutError if what == "fail" else KeyboardInterrupt
+            return Success("ok", cost_usd=0.1 * n)
+
+        with suppress(KeyboardInterrupt):
+            session.call("pay", {"n": n}, execute)
+        self.admitted[user] += len(ran)
+        if not ran:
+            assert self.totals() == before
+
+
+@table("in_a_file", [False, True])
+@settings(max_examples=40)
+@given(EVENTS)
+def test_a_scope_never_overshoots_counts_each_call_once_and_a_denial_charges_none(
+    in_a_file: bool, events: list[tuple[int, str, int]]
+) -> None:
+    with TemporaryDirectory() as folder, SqliteStore(Path(folder, "state.db")) as file:
+        world = World(file if in_a_file else MemoryStore(live=1))
+        for event in events:
+            world.happen(*event)
+        *users, tenant = world.totals()
+    assert [calls for calls, *_ in users] == [world.admitted[user] for user in USERS]
+    assert all(calls <= CALLS for calls, *_ in users)
+    assert tenant[0] == sum(world.admitted.values()) <= 9
+    # A call may cost more than was thought; no more is admitted then.
+    assert all(money <= 1_000_000 + calls * 300_000 for calls, money, *_ in users)
