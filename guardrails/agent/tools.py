@@ -7,13 +7,13 @@ import inspect
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
-from guardrails.policy.own_file import run_file
-from guardrails.policy.tools import Registered, Registry
+from guardrails.policy.tools import Registered, Registry, run_file
 
 from .settings import AgentError
 
@@ -36,8 +36,9 @@ def load_tools(file: str) -> Registry:
         raise AgentError(f"`{file}`: {error}") from None
     if not registry.entries:
         raise AgentError(f"`{file}` defines no tools: write functions, a list `tools` or a `Registry` named `registry`")
-    for name, entry in registry.entries.items():
-        registry.replace_run(name, partial(_to_its_end, entry))
+    entries = registry.entries.items()
+    ended = {name: replace(entry, run=partial(_to_its_end, entry), asynchronous=False) for name, entry in entries}
+    registry.entries = ended
     return registry
 
 

@@ -73,7 +73,7 @@ def test_a_file_that_fails_is_named_with_its_error(tmp_path: Path) -> None:
 def test_a_later_file_replaces_the_tools_of_an_earlier_one(tmp_path: Path) -> None:
     codes = {"one": "def a(): return 1\ndef b(): return 1\n", "two": "def b(): return 2\n"}
     first, second = replaced([load_tools(own(tmp_path, code, name)) for name, code in codes.items()])
-    assert (list(first), list(second)) == (["a"], ["b"])
+    assert (list(first.entries), list(second.entries)) == (["a"], ["b"])
 
 
 def test_what_is_given_now_stands_above_what_was_kept() -> None:
