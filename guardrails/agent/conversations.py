@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.types import End, Outcome

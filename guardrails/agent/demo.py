@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.text.plain_json import to_json
 from guardrails.core.values.errors import LoopLimitExceeded, needs
 from guardrails.core.values.usage import Price

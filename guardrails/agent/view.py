@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final, TextIO
 
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.text import MARK
+from guardrails.core.envelope import MARK
 from guardrails.core.values.types import STATUSES
 from guardrails.offline.figures import plural
 from guardrails.session.calls import ParkedCall

@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, TypedDict, Union
 
 from guardrails.core.chain import Chain, Rule
-from guardrails.core.envelope.envelope import FORMS, OPTIONAL
+from guardrails.core.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
 from guardrails.core.guards.base import Guard, overrides, respelt
 from guardrails.core.guards.tool_filter import Held

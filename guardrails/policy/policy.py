@@ -18,7 +18,7 @@ from .reload import LOOK_S, Contents, PolicyFiles, is_name
 if TYPE_CHECKING:
     from guardrails.core.chain import Chain, Rule
     from guardrails.core.decision import Decision
-    from guardrails.core.envelope.envelope import Form
+    from guardrails.core.envelope import Form
     from guardrails.core.guards.base import Guard
     from guardrails.core.tools.tool import Tool
     from guardrails.core.values.types import Mode

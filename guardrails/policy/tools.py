@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from guardrails.core.arguments import Arguments
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation

@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.text.path_text import path_of, readings, system, within
 from guardrails.stores.places import write_whole
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.stores.places import make_private
 
 from .failure import ToolFailure, ToolSet, encoded, page

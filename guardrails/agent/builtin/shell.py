@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
 from guardrails.processes.run import Ended, Started, Step, run

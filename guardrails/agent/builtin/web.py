@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.result.kinds import kind_of
 from guardrails.core.result.waits import wait_ms
 from guardrails.core.values.errors import needs

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from guardrails.core.envelope.envelope import FIELDS
+from guardrails.core.envelope import FIELDS
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import Fault, MapType, fit, quoted, suggestion, unknown

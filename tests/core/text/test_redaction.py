@@ -12,8 +12,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.text.redaction import REDACTED, SCAN_CHARS, redact, secrets_out, without_secrets
-from guardrails.core.text.traces import untraced
+from guardrails.core.text.redaction import REDACTED, SCAN_CHARS, redact, secrets_out, untraced, without_secrets
 from tests.tables import table
 
 
