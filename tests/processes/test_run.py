@@ -6,8 +6,7 @@ import os
 
 import pytest
 
-from guardrails.agent.builtin.shell import Bounded, run
-from guardrails.processes.sandbox import Started
+from guardrails.processes.run import Bounded, Started, run
 from tests.tables import table
 
 

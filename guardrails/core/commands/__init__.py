@@ -2,8 +2,7 @@
 The commands that a shell command would run, found by reading it. No command is run and no file is touched.
 """
 
-from guardrails.core.commands.syntax import UNKNOWN, Command, Fault, Found, Step
-
+from .found import UNKNOWN, Command, Fault, Found, Step
 from .reader import read
 from .rules import Rule, allows, broken, rule
 

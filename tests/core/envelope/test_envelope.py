@@ -20,7 +20,8 @@ from guardrails import (
     Tool,
     Truncate,
 )
-from guardrails.core.envelope import FIELDS, MARK, OPTIONAL
+from guardrails.core.envelope.envelope import FIELDS, OPTIONAL
+from guardrails.core.envelope.text import MARK
 from guardrails.core.values.types import STATUSES, Denial
 from tests.tables import table
 

@@ -1,0 +1,3 @@
+"""
+The envelope: the text that the model reads.
+"""
