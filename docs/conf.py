@@ -66,7 +66,9 @@ def codes() -> str:
     """
     All codes, kinds of failures and statuses, as `guardrails explain` has them.
     """
-    rows = "".join(f"| `{one.code}` | {one.means} | [page](../{one.page}) |\n" for one in explanations().values())
+    rows = ""
+    for one in explanations().values():
+        rows += f"| `{one['code']}` | {one['means']} | [page](..{one['docs'].removeprefix('docs')}) |\n"
     return f"# Codes\n\n`guardrails explain CODE` says more.\n\n| code | meaning | more |\n|---|---|---|\n{rows}"
 
 

@@ -6,10 +6,10 @@ A guard declares its codes in its own class. Their meaning stands in `codes.yaml
 it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -19,31 +19,15 @@ from .policy import Own, own_guards
 from .printing import Json, fail, print_json, show, table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
-    """
-    One code in plain words, for a person who has met it. `codes.yaml` says what each part is.
-    """
-
-    code: str
-    kind: Literal["denial", "nudge", "end", "failure", "status"] = "denial"
-    status: str = "denied"
-    when: str
-    means: str
-    settings: Sequence[str] = ()
-    told: str
-    retry: str
-    loosen: str = ""
-    off: str = ""
-    instead: str = ""
-    page: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Returns the same for another program.
-        """
-        parts = asdict(self)
-        return parts | {"docs": f"docs/{parts.pop('page')}"}
+Explained = dict[str, Any]
+"""One code in plain words, for a person who has met it. `codes.yaml` says what each part is."""
+_EMPTY: Final[Explained] = {
+    **dict.fromkeys(("code", "kind", "status", "when", "means", "settings"), ""),
+    **dict.fromkeys(("told", "retry", "loosen", "off", "instead", "docs"), ""),
+    "kind": "denial",
+    "status": "denied",
+    "settings": (),
+}
 
 
 def explanations() -> Mapping[str, Explained]:
@@ -57,7 +41,8 @@ def explanations() -> Mapping[str, Explained]:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for group in yaml.load(Path(__file__).with_name("codes.yaml").read_text(encoding="utf-8"), Loader=loader):  # noqa: S506
         for code, own in group["codes"].items():
-            found[code] = Explained(**{**group.get("shared", {}), **own, "code": code})
+            parts = {**_EMPTY, **group.get("shared", {}), **own, "code": code}
+            found[code] = parts | {"docs": f"docs/{parts.pop('page')}"}
     return found
 
 
@@ -79,15 +64,13 @@ def explain(
       guardrails explain duplicates.evidence --json
       guardrails explain recipients.limit --guards recipients.py
     """
-    known = {**explanations(), **{one.code: one for one in _own(own_guards(own))}}
-    if code is None:
-        listed = [{"code": one.code, "kind": one.kind, "when": one.when} for one in known.values()]
-        if as_json:
-            print_json(listed)
-        else:
-            table([("code", "said when"), *((each["code"], each["when"]) for each in listed)])
-        return
-    show(_found(code.strip().strip("`"), known).to_dict(), as_json=as_json)
+    known = {**explanations(), **{one["code"]: one for one in _own(own_guards(own))}}
+    if code is not None:
+        show(_found(code.strip().strip("`"), known), as_json=as_json)
+    elif as_json:
+        print_json([{name: one[name] for name in ("code", "kind", "when")} for one in known.values()])
+    else:
+        table([("code", "said when"), *((one["code"], one["when"]) for one in known.values())])
 
 
 def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
@@ -95,16 +78,16 @@ def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
     The codes that guards of one's own declare; their docstrings say what they mean.
     """
     for cls in guards:
-        rest: dict[str, Any] = {
+        rest = {
             "means": " ".join((cls.__doc__ or "A guard of your own.").split()),
             "settings": [f"{cls.name}.{each.name}" for each in fields(cls)],
             "told": "the message that the guard gives it",
             "retry": "That depends on the guard.",
             "off": f"{cls.name}: {{mode: off}}",
-            "page": "extend.md",
+            "docs": "docs/extend.md",
         }
         for code in cls.codes or ():
-            yield Explained(code=code, when=f"the guard `{cls.name}` of your own says so", **rest)
+            yield {**_EMPTY, "code": code, "when": f"the guard `{cls.name}` of your own says so", **rest}
 
 
 def _found(code: str, known: Mapping[str, Explained]) -> Explained:
@@ -125,7 +108,12 @@ def _found(code: str, known: Mapping[str, Explained]) -> Explained:
 
 
 def _in_scope(one: Explained, scope: str) -> Explained:
-    loosen, off = (f"scopes: {{{scope}: {{{lines}}}}}" if lines else "" for lines in (one.loosen, one.off))
-    means = f"{one.means} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
-    settings = [f"scopes.{scope}.{name}" for name in one.settings]
-    return replace(one, code=f"{scope}.{one.code}", means=means, loosen=loosen, off=off, settings=settings)
+    found = {
+        **one,
+        "code": f"{scope}.{one['code']}",
+        "settings": [f"scopes.{scope}.{name}" for name in one["settings"]],
+    }
+    found |= {name: f"scopes: {{{scope}: {{{one[name]}}}}}" for name in ("loosen", "off") if one[name]}
+    return found | {
+        "means": f"{one['means']} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
+    }
