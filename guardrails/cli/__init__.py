@@ -25,10 +25,10 @@ COMMANDS: Final = (
 )
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {
-    "hook": ("guardrails.hooks", "Guard a coding CLI by its hooks: install, uninstall, status."),
-    "mcp": ("guardrails.mcp.command", "Stand in front of an MCP server and guard its tools."),
+    "hook": "Guard a coding CLI by its hooks: install, uninstall, status.",
+    "mcp": "Stand in front of an MCP server and guard its tools.",
 }
-"""Commands that `guardrails.__main__` starts without this module; here they are listed, and a call is passed on."""
+"""Commands that `guardrails.__main__` starts without this module: here they are listed."""
 
 
 class Group(typer.core.TyperGroup):
@@ -85,7 +85,8 @@ class Guardrails(Group):
         known = self.list_commands(ctx)
         for name in (cmd_name,) if cmd_name in known else known:
             if name not in self.commands:
-                self.add_command(_door(name) if name in DOORS else _command(name), name)
+                listed = typer.core.TyperCommand(name, help=DOORS[name]) if name in DOORS else _command(name)
+                self.add_command(listed, name)
         return super().get_command(ctx, cmd_name)
 
 
@@ -96,18 +97,6 @@ def _command(name: str) -> Any:
     alone = commands()
     alone.command(name)(command)
     return get_command(alone)
-
-
-def _door(name: str) -> Any:
-    module, summary = DOORS[name]
-
-    def start(ctx: typer.Context) -> None:
-        raise typer.Exit(import_module(module).main(ctx.args))
-
-    door = commands()
-    context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    door.command(name, help=summary, context_settings=context)(start)
-    return get_command(door)
 
 
 def _version(wanted: bool) -> None:
