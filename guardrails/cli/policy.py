@@ -5,10 +5,9 @@ The commands about policy files: check, schema, show, test. Other commands load 
 import json
 import re
 
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -22,21 +21,7 @@ from .printing import FOUND, Json, fail, print_json, printable
 from .printing import show as document
 
 
-if TYPE_CHECKING:
-    from guardrails.policy.file import Node
-
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
-OF_MODELS: Final = (
-    *("budget.max_turns", "budget.max_tokens", "budget.max_cost_usd"),
-    *("growth.max_requests_per_second", "growth.max_tokens_per_minute"),
-)
-HOSTS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
-    **dict.fromkeys(("agent-framework", "crewai", "google-adk", "langchain", "openai-agents"), ("", ())),
-    **dict.fromkeys(("pydantic-ai", "strands"), ("", ())),
-    **dict.fromkeys(("mcp", "fastmcp", "proxy"), ("tells of no model response", OF_MODELS)),
-    "claude-agent-sdk": ("ends no tool that runs", ("timeout",)),
-}
-"""Hosts that an adapter is for, and the MCP proxy: what each does not do, and the settings that limit nothing there."""
 Own = Annotated[list[str] | None, typer.Option("--guards", metavar="FILE", help="Python of your guards; it is run.")]
 
 policy = commands()
@@ -59,7 +44,6 @@ def _about() -> None:
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
-    host: Annotated[str | None, typer.Option(metavar="NAME", help="Refuse limits that it cannot hold.")] = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -75,12 +59,10 @@ def check(
     """
     from guardrails.policy.file import find
 
-    if host not in (None, *HOSTS):
-        raise typer.BadParameter(f"`--host` takes one of {', '.join(HOSTS)}, not `{host}`")
     guards = own_guards(own)
     for file in files:
         find(file)
-    checked = [check_file(file, guards, host) for file in files]
+    checked = [check_file(file, guards) for file in files]
     ok = all(one["ok"] for one in checked)
     if as_json:
         placed = [{name: [*map(_placed, one[name])] for name in ("mistakes", "hints")} for one in checked]
@@ -193,10 +175,10 @@ def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ..
     return tuple(guards)
 
 
-def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: str | None = None) -> dict[str, Any]:
+def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = ()) -> dict[str, Any]:
     """
-    All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards. The hints are
-    older words, and the values of other files that it overrides.
+    All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards. The hints are older words, and
+    the values of other files that it overrides.
     """
     from guardrails.policy.document import Document
     from guardrails.policy.file import find, shipped
@@ -210,30 +192,7 @@ def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = (), host: 
         return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
     # What a shipped policy says is not written by whoever checks it.
     hints = [] if find(file).parent == shipped() else document.hints()
-    mistakes = [*_not_held(document.root, host)]
-    return found | {"mistakes": mistakes, "hints": hints, "ok": not mistakes}
-
-
-def _not_held(root: "Node", host: str | None) -> Iterator[str]:
-    """
-    Settings of a person's own that limit nothing in *host*: what a limit counts is told by nobody there, or declared by no tool.
-    """
-    from guardrails.policy.file import Mistake, Node, inner, items, plain, shipped
-
-    lacks, limits = HOSTS.get(host or "", ("", ()))
-    scopes: Any = inner(root, "scopes") or Node(root.position, {})
-    places = {"": root, **{f"scopes.{name}.": scope for name, scope in scopes.value.items()}}
-    places |= {f"tools.{number}.": rule for number, rule in enumerate(items(root, "tools"))}
-    declared = {key for rule in items(root, "tools") for key in plain(rule)}
-    for (where, place), limit in product(places.items(), limits):
-        found = inner(place, *limit.split("."))
-        # By such a declaration of a tool it counts too.
-        by = next((name for name in ("tokens", "cost_usd") if name in limit), None)
-        # A shipped policy is for all hosts; the limits that a person wrote are wanted.
-        if found is None or found.value is None or by in declared or Path(found.named.source.name).parent == shipped():
-            continue
-        hint = f", and no tool declares `{by}`" if by else ""
-        yield str(Mistake(found.named, f"{where}{limit}: `{host}` {lacks}, so that this limits nothing there{hint}"))
+    return found | {"hints": hints, "ok": True}
 
 
 def _placed(mistake: str) -> dict[str, Any]:
