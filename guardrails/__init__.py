@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from guardrails.core.chain import Chain as Chain
     from guardrails.core.chain import Rule as Rule
     from guardrails.core.decision import Decision as Decision
-    from guardrails.core.envelope.envelope import CallDenied as CallDenied
-    from guardrails.core.envelope.envelope import CallFailed as CallFailed
-    from guardrails.core.envelope.envelope import Envelope as Envelope
-    from guardrails.core.envelope.text import limit_fields as limit_fields
+    from guardrails.core.envelope import CallDenied as CallDenied
+    from guardrails.core.envelope import CallFailed as CallFailed
+    from guardrails.core.envelope import Envelope as Envelope
+    from guardrails.core.envelope import limit_fields as limit_fields
     from guardrails.core.guards.approve import Approve as Approve
     from guardrails.core.guards.base import Edge as Edge
     from guardrails.core.guards.base import Facts as Facts
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from guardrails.core.guards.rate import Rate as Rate
     from guardrails.core.guards.retry_budget import RetryBudget as RetryBudget
     from guardrails.core.guards.retryable import Retryable as Retryable
-    from guardrails.core.guards.rules import Rules as Rules
     from guardrails.core.guards.shell import Shell as Shell
     from guardrails.core.guards.streak import Streak as Streak
     from guardrails.core.guards.summary import Summary as Summary
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
     from guardrails.core.guards.validation import Validation as Validation
     from guardrails.core.guards.workspace import Workspace as Workspace
     from guardrails.core.state import SessionState as SessionState
-    from guardrails.core.tools.failure_rules import FailureRule as FailureRule
-    from guardrails.core.tools.failure_rules import ResultClassifier as ResultClassifier
+    from guardrails.core.tools.tool import FailureRule as FailureRule
+    from guardrails.core.tools.tool import ResultClassifier as ResultClassifier
     from guardrails.core.tools.tool import Tool as Tool
     from guardrails.core.values.errors import GuardrailsError as GuardrailsError
     from guardrails.core.values.errors import LoopLimitExceeded as LoopLimitExceeded
@@ -89,8 +88,7 @@ _NAMES = {
     "core.arguments": "Arguments arguments_of",
     "core.chain": "Chain Rule",
     "core.decision": "Decision",
-    "core.envelope.envelope": "CallDenied CallFailed Envelope",
-    "core.envelope.text": "limit_fields",
+    "core.envelope": "CallDenied CallFailed Envelope limit_fields",
     "core.guards.approve": "Approve",
     "core.guards.shell": "Shell",
     "core.guards.tool_filter": "ToolFilter",
@@ -107,12 +105,10 @@ _NAMES = {
     "core.guards.loops": "Loops",
     "core.guards.retry_budget": "RetryBudget",
     "core.guards.retryable": "Retryable",
-    "core.guards.rules": "Rules",
     "core.guards.summary": "Summary",
     "core.guards.truncate": "Truncate",
-    "core.tools.failure_rules": "FailureRule ResultClassifier",
     "core.state": "SessionState",
-    "core.tools.tool": "Tool",
+    "core.tools.tool": "FailureRule ResultClassifier Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
     "core.values.names": "session_name",
     "core.values.types": "Denial Failed Nudge Outcome Success ToolCall",

@@ -36,7 +36,7 @@ def main() -> None:
             # The exit code 2 of a hook blocks a call.
             raise
         from .core.values.errors import os_message
-        from .processes.streams import let_go_of_stdout
+        from .processes import let_go_of_stdout
 
         let_go_of_stdout()
         sys.stderr.write(f"{os_message(error)}\n")
@@ -53,7 +53,7 @@ def _is_read(words: "list[str]") -> bool:
 
 def _run(words: "list[str]") -> int:
     if _is_read(words):
-        from .processes.streams import leave_quietly
+        from .processes import leave_quietly
 
         leave_quietly()
     if words[:1] == ["hook"]:

@@ -34,7 +34,7 @@ BOUNDED: Final = {
     "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",
-    "core.tools.failure_rules.finder": "of a policy's own patterns",
+    "core.tools.tool.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
 }
 

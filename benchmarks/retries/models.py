@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from guardrails.core.retries.model import RetryModel
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count, RetryModel
 from guardrails.core.retries.trail import Situation
 from guardrails.offline.learning.beliefs import ALONE, RETRIES, believed
 from guardrails.offline.learning.fit import fit, known_tools

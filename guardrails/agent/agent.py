@@ -8,9 +8,8 @@ import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import log
@@ -21,11 +20,11 @@ from guardrails.offline.figures import plural
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
+from guardrails.session.steps import current_session
 
 from .builtin import Root, Shell, Spawn, Web, builtin_tools
 from .conversations import Conversation, Conversations, Repaired
-from .settings import AgentError, Settings
-from .tools import load_tools, replaced
+from .settings import AgentError, Settings, load_tools, together
 from .view import View, status_line
 
 
@@ -48,7 +47,8 @@ class Prepared(NamedTuple):
 
     settings: Settings
     policy: Policy
-    tools: tuple[Registry, ...]
+    tools: Registry
+    """A person's own."""
 
 
 def prepare(settings: Settings) -> Prepared:
@@ -61,7 +61,7 @@ def prepare(settings: Settings) -> Prepared:
     if policy.files is not None and policy.files.within(settings.workspace):
         # The agent could write it: what it is held to is what was there when it began.
         policy.files = None
-    return Prepared(settings, policy, tuple(load_tools(file) for file in settings.tools))
+    return Prepared(settings, policy, together(map(load_tools, settings.tools)))
 
 
 class Agent:
@@ -72,16 +72,12 @@ class Agent:
     def __init__(
         self, chats: Conversations, chat: Conversation, prepared: Prepared, view: View, client: "OpenAI", records: str
     ) -> None:
-        self.chat = chat
-        self.settings = prepared.settings
+        self.settings, policy, tools = prepared
+        self.chat, self.view, self._client = chat, view, client
         self.repaired: list[Repaired] = []
-        self.view = view
-        self._given = prepared.tools
-        # The notes about each workspace by itself, beside the conversations.
-        workspace = hashlib.sha256(self.settings.workspace.encode(errors="surrogateescape")).hexdigest()[:12]
-        self._memory = Path(chats.path).with_suffix(f".memory-{workspace}.db")
+        self._over = False
         self._telemetry = of_process()
-        self.session = prepared.policy.session(
+        self.session = policy.session(
             chat.id,
             store=chats.store,
             records=records,
@@ -90,20 +86,35 @@ class Agent:
             approver=view.approves,
             telemetry=self._telemetry,
         )
-        self._tools = self._tools_of(self.session)
-        self._client = client
-        self.requests = 0
-        """The number of requests that the model was sent by now, but for those of sub-agents."""
-        self._over = False
+        self._shell = None
+        if self.settings.builtins:
+            if "exec_shell" not in tools.entries:
+                root, settings = Root(self.settings.workspace), self.settings
+                self._shell = Shell(root, sandbox=settings.sandbox, network=settings.network)
+            tools = together((self._builtin(chats), tools))
+        self._tools = tools
         view.status = self.status
         chat.watch = view.message
+
+    def _builtin(self, chats: Conversations) -> Registry:
+        settings = self.settings
+        # The notes about each workspace by itself, beside the conversations.
+        workspace = hashlib.sha256(settings.workspace.encode(errors="surrogateescape")).hexdigest()[:12]
+        return builtin_tools(
+            settings.workspace,
+            memory=Path(chats.path).with_suffix(f".memory-{workspace}.db"),
+            shell=self._shell or False,
+            web=Web(allow=settings.allow_hosts, search=settings.search),
+            spawn=Spawn(lambda: cast("Session", current_session()), self._sub_agent),
+            message=lambda text: self.view.say(f"   message: {text}"),
+        )
 
     def begin(self) -> None:
         """
         Say what is run, with what, and what of it cannot be had.
         """
         settings, commands = self.settings, ""
-        if settings.builtins and not any("exec_shell" in registry for registry in self._given):
+        if self._shell is not None:
             try:
                 commands = f", commands in {self._shell.sandbox or 'no sandbox'}"
             except SandboxUnavailable as error:
@@ -111,15 +122,15 @@ class Agent:
                 self.view.say(f"   note: exec_shell is refused, {error.code}: {error}; {hint}")
         if Path(settings.policy).is_relative_to(settings.workspace):
             self.view.say("   note: the policy lies in the workspace: the agent can change it for the next `--resume`")
-        tools = plural(len({name for registry in self._tools for name in registry}), "tool")
+        tools = plural(len(self._tools.entries), "tool")
         self.view.say(f"conversation {self.chat.id}: {settings.model}, policy {settings.policy}, {tools}{commands}")
 
     def status(self) -> str:
         """
         Returns the used part of the budget, and the part that is left.
         """
-        session = self.session
-        return status_line(session.ledger.progress, session.ledger.cost_usd, session.ledger.unpriced, self.view.denied)
+        ledger = self.session.ledger
+        return status_line(ledger.progress, ledger.cost_usd, ledger.unpriced, self.view.denied)
 
     def extend(self, amounts: Mapping[str, Any]) -> None:
         """
@@ -169,44 +180,18 @@ class Agent:
             return LoopResult(answer, "forced" if code else "answered", code, None, 0, 0, self.chat, self.session)
         telemetry, around = self._telemetry, {name.lower(): value for name, value in os.environ.items()}
         with nullcontext() if telemetry is None else telemetry.running(self.session.id, around), self.session:
-            return self._ask(self.session, self.chat, self._tools, compact=self._counted, on_text=self.view.text)
+            return self._ask(self.session, self.chat, on_text=self.view.text)
 
-    def _counted(self, messages: list[Any]) -> list[Any]:
-        self.requests += 1
-        return messages
-
-    def _ask(self, session: Session, messages: list[Any], tools: tuple[Registry, ...], **more: Any) -> LoopResult:
+    def _ask(self, session: Session, messages: list[Any], **more: Any) -> LoopResult:
         settings = self.settings
         more |= {"wire": self.chat.wire, "stream": settings.stream, "max_tool_iterations": settings.max_iterations}
-        return run(self._client, session, model=settings.model, messages=messages, tools=tools, **more)
-
-    @cached_property
-    def _shell(self) -> Shell:
-        """
-        One for sub-agents too: what confines commands is found before any of them runs.
-        """
-        settings = self.settings
-        return Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network)
-
-    def _tools_of(self, session: Session) -> tuple[Registry, ...]:
-        settings, given = self.settings, self._given
-        if settings.builtins:
-            built_in = builtin_tools(
-                settings.workspace,
-                memory=self._memory,
-                shell=self._shell,
-                web=Web(allow=settings.allow_hosts, search=settings.search),
-                spawn=Spawn(session, self._sub_agent),
-                message=lambda text: self.view.say(f"   message: {text}"),
-            )
-            given = (built_in, *given)
-        return replaced(given)
+        return run(self._client, session, model=settings.model, messages=messages, tools=self._tools, **more)
 
     def _sub_agent(self, task: str, session: Session) -> str:
         """
         Work on *task* within *session*, in a conversation of its own that is not kept.
         """
-        return self._ask(session, opening(self.settings, task), self._tools_of(session)).answer
+        return self._ask(session, opening(self.settings, task)).answer
 
 
 def started(chats: Conversations, settings: Settings, task: str) -> Conversation:
@@ -221,10 +206,8 @@ def opening(settings: Settings, task: str) -> list[dict[str, Any]]:
     """
     The first messages of a conversation about *task*.
     """
-    return [
-        {"role": "system", "content": INSTRUCTIONS.format(workspace=settings.workspace)},
-        {"role": "user", "content": task},
-    ]
+    instructions = {"role": "system", "content": INSTRUCTIONS.format(workspace=settings.workspace)}
+    return [instructions, {"role": "user", "content": task}]
 
 
 def text_in(message: Mapping[str, Any]) -> str:
@@ -232,8 +215,8 @@ def text_in(message: Mapping[str, Any]) -> str:
     The text of a message of either wire.
     """
     content = message.get("content")
-    parts = content if isinstance(content, list) else [content]
-    return "".join(str(part.get("text") or "") if isinstance(part, dict) else str(part or "") for part in parts)
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "".join(str(part.get("text") or "") for part in parts)
 
 
 def how_to_go_on(cause: str | None) -> str:

@@ -10,18 +10,18 @@ the disk before its list has it.
 """
 
 import json
-import os
 import secrets
 import sqlite3
 import threading
 import time
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.types import End, Outcome
@@ -38,9 +38,7 @@ MAKE: Final = "CREATE TABLE kept (name TEXT, n INTEGER, at_ms INTEGER, item TEXT
 TAKE_OVER: Final = (
     "INSERT INTO kept SELECT name, 0, made_ms, json_object('wire', wire, 'settings', json(settings)) FROM conversations",
     "INSERT INTO kept SELECT name, n, at_ms, item FROM messages m JOIN conversations c ON c.id = m.conversation",
-    "DROP TABLE messages",
-    "DROP TABLE conversations",
-    "DROP TABLE conversation_tables",
+    *(f"DROP TABLE {name}" for name in ("messages", "conversations", "conversation_tables")),
 )
 """The tables of 0.2.0."""
 LIST: Final = """
@@ -96,7 +94,7 @@ class Conversation(list[dict[str, Any]]):
         self.wire: Wire = head["wire"]
         self.settings: dict[str, Any] = dict(head["settings"])
         """What its maker kept beside it: model, policy, and so on."""
-        self.watch: Callable[[dict[str, Any]], object] | None = None
+        self.watch: Callable[[dict[str, Any]], object] = lambda message: None
         """Told of each message once it is kept."""
         self._all = all_chats
         super().__init__(items)
@@ -115,12 +113,10 @@ class Conversation(list[dict[str, Any]]):
         Keep *items* in one transaction. Raises as `append` does, and keeps none then.
         """
         texts = [text_of(item) for item in items]
-        if texts:
-            self._all.add(self.id, len(self), texts)
+        self._all.add(self.id, len(self), texts)
         for message in map(json.loads, texts):
             super().append(message)
-            if self.watch is not None:
-                self.watch(message)
+            self.watch(message)
 
     def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[override,misc]
         self.extend(items)
@@ -138,11 +134,11 @@ class Conversation(list[dict[str, Any]]):
         wire = WIRES[self.wire]
         waiting: list[RequestedCall] = []
         for message in self:
+            waiting += wire.calls_of(message)
             answered = wire.answers(message)
             # The latest one of its id: some servers use ids again.
             found = next((call for call in reversed(waiting) if call.id == answered), None)
             waiting = [call for call in waiting if call is not found]
-            waiting += wire.calls_of(message) if answered is None else ()
         _close_children(session)
         answers, repaired = [], []
         for call in waiting:
@@ -162,7 +158,7 @@ class Conversation(list[dict[str, Any]]):
     __setitem__ = __delitem__ = __imul__ = insert = pop = remove = clear = sort = reverse = _refuse
 
 
-class Conversations:
+class Conversations(AbstractContextManager["Conversations"]):
     """
     The conversations in the file *path*, which is made if it is missing; only its owner can read it.
 
@@ -176,11 +172,9 @@ class Conversations:
     def __init__(
         self, path: str | PathLike[str], *, timeout: float = 5.0, clock: Callable[[], float] = time.time
     ) -> None:
-        self.path = os.path.abspath(path)  # noqa: PTH100
-        self._clock = clock
-        self._timeout = timeout
-        self._lock = threading.Lock()
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        self.path = str(Path(path).absolute())
+        self._clock, self._timeout, self._lock = clock, timeout, threading.Lock()
+        Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.store = SqliteStore(self.path, timeout=timeout, synchronous="full")
         self._database = connect(self.path, timeout, "full")
         self._database.execute("PRAGMA secure_delete = ON")
@@ -266,9 +260,6 @@ class Conversations:
         """
         self._database.close()
         self.store.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.text.plain_json import to_json
 from guardrails.core.values.errors import LoopLimitExceeded, needs
 from guardrails.core.values.usage import Price
@@ -66,10 +66,10 @@ class Figures:
     tokens: int
     cost_usd: float
     """Of model and tools."""
-    ended: Literal["answered", "forced", "digest", "stopped"]
+    ended: Literal["answered", "forced", "digest", "stopped"] = "stopped"
     """As in `LoopResult`; `stopped`: by the demo, without an answer."""
-    code: str | None
-    answer: str | None
+    code: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,8 @@ def compare(policy: Policy, *, max_requests: int = MAX_REQUESTS, records: Sink |
         import openai
     priced = copy(policy)
     priced.prices = {**policy.prices, MODEL: Price(input_mtok=USD_PER_MTOK[0], output_mtok=USD_PER_MTOK[1])}
-    bare = copy(priced)
-    bare.chain = policy.chain.with_guards((), [replace(rule, guards={}) for rule in policy.chain.rules])
-    bare.chain.form = "quiet"
+    rules = [replace(rule, guards={}) for rule in policy.chain.rules]
+    bare = Policy(rules=rules, prices=priced.prices, envelope="quiet")
     http = openai.DefaultHttpxClient(transport=ScriptedOpenAI(stuck).transport)
     with openai.OpenAI(base_url="http://scripted/v1", api_key="-", max_retries=0, http_client=http) as client:
         unguarded, _ = _run(client, bare, None, max_tool_iterations=max_requests, on_limit="raise")
@@ -127,7 +126,7 @@ def _run(client: "OpenAI", policy: Policy, records: Sink | None, **limit: Any) -
         if records is not None:
             records.put(record, 500)
 
-    end: tuple[Any, ...] = ("stopped", None, None)
+    end: tuple[Any, ...] = ()
     with policy.session("demo", store=MemoryStore(), records=OnRecord(see)) as session:
         try:
             done = run(client, session, model=MODEL, messages=chat, tools=[search_hotels], **limit)
@@ -149,64 +148,39 @@ STEP_S: Final = 3_600.0
 LACKING: Final = "the recording has no result for this call"
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+def play(policy: Policy, file: str, report: Report, records: Sink | None = None) -> list[dict[str, Any]]:
     """
-    A recorded chat, played.
-    """
-
-    name: str
-    recorded_calls: int
-    calls: tuple[dict[str, Any], ...]
-    """Those that were come to: `tool`, `arguments`, `decision` (`ran` or `denied`), the `code` and `reason` of a denial,
-    the codes that guards in observe mode would have denied it with, what was `recorded`, and what the model would have `read`."""
-    code: str | None
-    """Of what exhausted the session, so that the final answer is asked for; None: nothing did."""
-
-
-def play(policy: Policy, file: str, report: Report, records: Sink | None = None) -> list[Played]:
-    """
-    Play the chats of *file* through *policy*, each in a session of its own: each call is decided as if it were made now, and
-    one that may run gets its recorded result. Remarks go into *report*.
+    Play the chats of *file* through *policy*, each in a session of its own until that is exhausted by its `code`: each call
+    is decided as if it were made now, and one that may run gets its recorded result. Remarks go into *report*.
 
     Raises OSError if it cannot be read, ReaderError if its format is broken.
     """
     chats: dict[str, list[RecordedCall]] = defaultdict(list)
     for made in open_calls(file, report):
         chats[made.session_id].append(made)
-    return [_played(policy, name, calls, records) for name, calls in chats.items()]
+    return [_played(policy, Path(name).name, calls, records) for name, calls in chats.items()]
 
 
-def _played(policy: Policy, name: str, calls: list[RecordedCall], records: Sink | None) -> Played:
+def _played(policy: Policy, name: str, calls: list[RecordedCall], records: Sink | None) -> dict[str, Any]:
+    rows: list[dict[str, Any]] = []
     decisions: list[Decision] = []
-    played: list[dict[str, Any]] = []
     now_s = 1_800_000_000.0
     given: dict[str, Any] = {"store": MemoryStore(), "records": records, "on_decision": decisions.append}
     with policy.session("chat", clock=lambda: now_s, **given) as session:
         session.ledger.lay(lambda chain: without(chain, TIMED))
         for _, made in groupby(calls, lambda call: call.turn):
+            if session.exhausted:
+                break
             turn, now_s = list(made), now_s + STEP_S
-            if session.exhausted is None:
-                session.begin_turn(calls=len(turn))
-                for one in turn:
-                    result = one.result if one.has_result else Envelope.error("other", LACKING)
-                    envelope = session.call(one.tool, one.arguments, lambda *_, result=result: result, id=one.id)
-                    played.append(_shown(one, decisions[-1], envelope))
-        code = session.exhausted
-    return Played(Path(name).name, len(calls), tuple(played), code)
-
-
-def _shown(call: RecordedCall, decision: Decision, envelope: Envelope) -> dict[str, Any]:
-    denial = decision.denial
-    problems = [] if denial is None else denial.details.get("errors") or []
-    reasons = [] if denial is None else [denial.message, *(f"{one['field']}: {one['message']}" for one in problems)]
-    return {
-        "tool": call.tool,
-        "arguments": call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode(),
-        "decision": "ran" if denial is None else "denied",
-        "code": decision.code,
-        "reason": " ".join(reasons) or None,
-        "observed": [one.code for one in decision.observed],
-        "recorded": call.result if call.has_result else None,
-        "read": envelope.to_json(),
-    }
+            session.begin_turn(calls=len(turn))
+            for one in turn:
+                result = one.result if one.has_result else Envelope.error("other", LACKING)
+                envelope = session.call(one.tool, one.arguments, lambda *_, result=result: result, id=one.id)
+                denial, row = (
+                    decisions[-1].denial,
+                    dict[str, Any](tool=one.tool, arguments=to_json(one.arguments).decode()),
+                )
+                row |= {"recorded": one.result if one.has_result else None, "read": envelope.to_json()}
+                refusal = {} if denial is None else {"code": denial.code, "reason": denial.message}
+                rows.append({**row, "decision": "denied" if refusal else "ran", **refusal})
+        return {"name": name, "recorded_calls": len(calls), "calls": rows, "code": session.exhausted}

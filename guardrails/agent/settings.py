@@ -1,19 +1,25 @@
 """
-The settings that an agent is run with, the way a resumed one finds them again, and the client of its endpoint.
+What an agent is run with: settings that a resumed one finds again, the client of its endpoint, and the tools that a person
+gives it, those of a Python file and those of MCP servers.
 """
 
+import asyncio
+import inspect
 import os
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from guardrails.core.values.errors import GuardrailsError, ResponseFailed, needs
+from guardrails.core.values.errors import GuardrailsError, PolicyError, ResponseFailed, needs
 from guardrails.core.values.usage import public
 from guardrails.integrations.openai.body import NO_STREAM, in_one_line
 from guardrails.integrations.openai.loop import MAX_TOOL_ITERATIONS
+from guardrails.policy.tools import Registered, Registry, Run, run_file
 from guardrails.processes.sandbox import Name
 
 
@@ -67,13 +73,17 @@ class Settings:
     @classmethod
     def merged(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
         """
-        Returns the settings that were kept; those *given* now replace them. Raises AgentError if no model is named.
+        Returns the settings that were kept; those *given* now replace them. Paths are absolute, so that they can be resumed
+        from another folder. Raises AgentError if no model is named.
         """
-        both = {**settings, **{name: value for name, value in given.items() if value is not None}}
+        both = {"workspace": ".", **settings, **{name: value for name, value in given.items() if value is not None}}
         if not both.get("model"):
             raise AgentError("name a model with `--model`")
+        for name in ("workspace", "mcp", *(("policy",) if Path(both.get("policy", "")).is_file() else ())):
+            both[name] = both.get(name) and os.path.realpath(both[name])
+        both["tools"] = map(os.path.realpath, both.get("tools", ()))
         # JSON has no tuples.
-        both = {name: tuple(value) if isinstance(value, list) else value for name, value in both.items()}
+        both |= {name: tuple(both.get(name, ())) for name in ("tools", "allow_hosts", "scopes")}
         return cls(**{name: value for name, value in both.items() if name in cls.__dataclass_fields__})
 
     def scope_ids(self) -> dict[str, str]:
@@ -84,19 +94,6 @@ class Settings:
             if "=" not in given:
                 raise AgentError(f"`--scope` takes NAME=ID, such as `user=me`, not `{given}`")
         return {name.strip(): own.strip() for name, _, own in (given.partition("=") for given in self.scopes)}
-
-    def anywhere(self) -> Self:
-        """
-        The same with absolute paths, so that it can be resumed from another folder.
-        """
-        whole = os.path.realpath
-        return replace(
-            self,
-            policy=whole(self.policy) if Path(self.policy).is_file() else self.policy,
-            workspace=whole(self.workspace),
-            mcp=self.mcp and whole(self.mcp),
-            tools=tuple(map(whole, self.tools)),
-        )
 
 
 @contextmanager
@@ -130,3 +127,85 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     except (openai.OpenAIError, ResponseFailed) as error:
         hint = "; if it cannot stream: `--no-stream`" if getattr(error, "code", None) == NO_STREAM else ""
         raise AgentError(f"the endpoint failed: {in_one_line(str(error), key)}{hint}", "endpoint.failed") from error
+
+
+# Tools of a person
+
+
+def load_tools(file: str) -> Registry:
+    """
+    The tools of a Python *file*: its `registry`, else the functions in its list `tools`, else its public functions.
+
+    Raises AgentError if it cannot be run or defines no tools.
+    """
+    try:
+        module = run_file(file, "tools")
+        public = [one for name, one in inspect.getmembers(module, inspect.isfunction) if not name.startswith("_")]
+        functions = getattr(module, "tools", None) or [one for one in public if one.__module__ == module.__name__]
+        registry = getattr(module, "registry", None) or Registry(functions)
+    except (ImportError, TypeError, PolicyError) as error:
+        raise AgentError(f"`{file}`: {error}") from error
+    if not registry.entries:
+        raise AgentError(f"`{file}` defines no tools: write functions, a list `tools` or a `Registry` named `registry`")
+    return synchronous(registry, lambda entry: partial(_to_its_end, entry))
+
+
+def synchronous(registry: Registry, run: Callable[[Registered], Run]) -> Registry:
+    """
+    The same *registry*, each tool of which runs by `run(tool)`, that waits.
+    """
+    entries = registry.entries.items()
+    registry.entries = {name: replace(entry, run=run(entry), asynchronous=False) for name, entry in entries}
+    return registry
+
+
+def _to_its_end(entry: Registered, tool: str, arguments: Any) -> Any:
+    """
+    Returns the result of a tool, an asynchronous one's too, in a loop of its own: the agent is synchronous. A tool that
+    would end the process, or cancel itself, has failed.
+    """
+    try:
+        made = entry.run(tool, arguments)
+        return asyncio.run(made) if entry.asynchronous else made
+    except (SystemExit, asyncio.CancelledError) as error:
+        raise RuntimeError(f"`{tool}` ended itself: {error!r}") from None
+
+
+def together(registries: Iterable[Registry]) -> Registry:
+    """
+    The tools of all *registries*: one of a later one takes the place of one of its name in those before it.
+    """
+    made = Registry()
+    entries = [entry for registry in registries for entry in registry.entries.items()]
+    made.entries = dict(sorted(entries, key=itemgetter(0)))
+    return made
+
+
+@contextmanager
+def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[Registry]:
+    """
+    The tools of the MCP servers that *file* (TOML or JSON) configures, while the block runs; none without a file. Their
+    connections live in a thread of their own, where each call is waited for.
+
+    A server that cannot be reached is told to *say*, and tried again when it is called. Raises AgentError if the file
+    cannot be read, MissingExtra without the extra, PolicyError for mistakes in it.
+    """
+    if file is None:
+        yield Registry()
+        return
+    with needs("mcp", "`guardrails run --mcp`"):
+        from anyio.from_thread import start_blocking_portal
+
+        from guardrails.mcp import McpTools, read_servers
+        from guardrails.mcp.pins import pins_file
+
+    try:
+        tools = McpTools(read_servers(file), pins=pins_file())
+    except OSError as error:
+        raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(tools) as connected:
+        for name, problem in connected.problems.items():
+            say(f"   note: the MCP server `{name}` cannot be used: {problem}")
+        for name, reason in connected.held.items():
+            say(f"   note: `{name}` is held: {reason}; see `guardrails mcp pins`")
+        yield synchronous(connected.registry, lambda entry: partial(portal.call, entry.run))

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final, TextIO
 
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.text import MARK
+from guardrails.core.envelope import MARK
 from guardrails.core.values.types import STATUSES
 from guardrails.offline.figures import plural
 from guardrails.session.calls import ParkedCall
@@ -27,7 +27,7 @@ class View:
     """
     Lines as things happen, on *stream*, with what is used and left after each turn; *answers* is where a person types.
 
-    The model's text is shown as it comes on *words*, a terminal, if that is given. A stderr that is gone stops nothing.
+    The model's text is shown as it comes on *words*, a terminal, if that is given. *quiet*: nothing is shown.
     """
 
     def __init__(
@@ -39,15 +39,12 @@ class View:
         words: TextIO | None = None,
     ) -> None:
         self._stream = None if quiet else stream or sys.stderr
+        self._words = None if quiet else words
         self._answers = answers or sys.stdin
         self._asking = Lock()
-        self._words = None if quiet else words
         self._text = ""
         """Shown since the latest line."""
-        self._begun = False
         self.denied = 0
-        self.iterations = 0
-        """Responses whose calls were kept."""
         self.status: Callable[[], str] = str
         """The line of what is used and left."""
 
@@ -62,17 +59,15 @@ class View:
         """
         The model says *piece*, which goes on where the last one ended.
         """
-        if piece and _write(self._words, _clean(piece, "\n\t")):
+        if self._words is not None:
             self._text += piece
-        elif piece:
-            # Whoever prints the answer finds out that it was not shown.
-            self._words = None
+            _write(self._words, _clean(piece, "\n\t"))
 
     def showed(self, answer: str) -> bool:
         """
         Returns whether *answer* stands where answers go, since it was shown as it came.
         """
-        return self._words is not None and bool(answer.strip()) and self._text.strip() == answer.strip()
+        return bool(answer.strip()) and self._text.strip() == answer.strip()
 
     def end(self) -> None:
         """
@@ -118,17 +113,27 @@ class View:
         A message was kept: a result, or what the model said beside its calls.
         """
         if item.get("role") == "tool" or item.get("type") == "function_call_output":
-            self._begun = False
-            if outcome := _outcome(str(item.get("content") or item.get("output"))):
-                self.say(f"   {outcome}")
+            self._outcome(str(item.get("content") or item.get("output")))
         elif item.get("tool_calls") or item.get("type") == "function_call":
-            self.iterations += not self._begun
-            self._begun = True
             text = str(item.get("content") or "")
             is_there = not text or self.showed(text)
             self.say(f"   [{self.status()}]")
             if not is_there:
                 self.say(f"   {_short(text, 2 * _SHOWN)}")
+
+    def _outcome(self, content: str) -> None:
+        own, _, below = content.rpartition(MARK)
+        envelope: Any = None
+        with suppress(ValueError):
+            envelope = json.loads(below)
+        if own or not isinstance(envelope, dict):
+            envelope = {}
+        status, limit = envelope.get("status"), envelope.get("limit_message")
+        if status == "error":
+            self.say(f"   error, {envelope.get('error_type')}: {_short(str(envelope.get('error_message', '')))}")
+        elif status not in STATUSES[2:]:
+            # A refusal was told when it was decided.
+            self.say(f"   ok, {_short(str(limit))}" if limit else "   ok")
 
 
 def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied: int) -> str:
@@ -144,29 +149,10 @@ def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied
     return ", ".join([*parts, f"{denied} denied"])
 
 
-def _outcome(content: str) -> str:
-    own, _, below = content.rpartition(MARK)
-    envelope: Any = None
-    with suppress(ValueError):
-        envelope = json.loads(below)
-    if own or not isinstance(envelope, dict):
-        return "ok"
-    status, limit = envelope.get("status"), envelope.get("limit_message")
-    if status == "error":
-        return f"error, {envelope.get('error_type')}: {_short(str(envelope.get('error_message', '')))}"
-    # A refusal was told when it was decided.
-    return "" if status in STATUSES[2:] else f"ok, {_short(str(limit))}" if limit else "ok"
-
-
-def _write(stream: TextIO | None, text: str) -> bool:
-    """
-    Returns whether *text* is on *stream*, which may be gone.
-    """
-    with suppress(OSError, ValueError, AttributeError):
-        stream.write(text)  # type: ignore[union-attr]
-        stream.flush()  # type: ignore[union-attr]
-        return True
-    return False
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is not None:
+        stream.write(text)
+        stream.flush()
 
 
 def _json(value: object) -> str:

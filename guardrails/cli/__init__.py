@@ -65,7 +65,7 @@ class Guardrails(Group):
         Run a command. Ctrl-C, an error of this library and a file that fails end it in one line.
         """
         from guardrails.core.values.errors import GuardrailsError, NothingFoundError, os_message
-        from guardrails.processes.streams import let_go_of_stdout
+        from guardrails.processes import let_go_of_stdout
 
         try:
             return super().invoke(ctx)

@@ -58,7 +58,7 @@ def _played(chain: "guardrails.Policy", files: list[str], sink: "guardrails.Json
     from guardrails.offline.transcripts import Report
 
     report = Report()
-    played = [asdict(one) for file in files for one in play(chain, file, report, sink)]
+    played = [one for file in files for one in play(chain, file, report, sink)]
     return {"policy": chain.name, "not_judged": NOT_JUDGED, "transcripts": played, "notes": report.notices}
 
 
@@ -67,9 +67,7 @@ def _show_played(found: dict[str, Any]) -> None:
         denied = sum(call["decision"] == "denied" for call in one["calls"])
         say(f"{one['name']}: {plural(one['recorded_calls'], 'call')}, {denied} denied")
         rows = [("tool", "decision", "code", "reason")]
-        for call in one["calls"]:
-            code = call["code"] or " ".join(call["observed"])
-            rows.append((call["tool"], call["decision"], code, call["reason"] or ""))
+        rows += [tuple(call.get(name, "") for name in rows[0]) for call in one["calls"]]
         table(rows)
     points("Not judged", [*found["notes"], found["not_judged"]])
 

@@ -159,7 +159,7 @@ def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ..
     Returns the guards that Python *files* define, in their order; ends the command if one cannot be used. A file is run: it is to be one that
     is trusted.
     """
-    from guardrails.policy.own_file import run_file
+    from guardrails.policy.tools import run_file
 
     guards: list[type[guardrails.Guard]] = []
     for file in files or ():
@@ -180,8 +180,7 @@ def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = ()) -> dic
     All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards. The hints are older words, and
     the values of other files that it overrides.
     """
-    from guardrails.policy.document import Document
-    from guardrails.policy.file import find, shipped
+    from guardrails.policy.file import Document, find, shipped
 
     found: dict[str, Any] = {"file": file, "guards": None, "hints": [], "mistakes": [], "ok": False}
     try:

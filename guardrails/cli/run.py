@@ -93,8 +93,8 @@ def run(
     given = {field.name: ctx.params[field.name] for field in fields(Settings) if ctx.params[field.name] != ()}
     lines = str((records or file.with_suffix(".jsonl")).absolute())
     words = sys.stdout if not as_json and sys.stdout.isatty() else None
-    end: dict[str, Any] = dict.fromkeys(("session", "id", "answer", "finish_reason", "resume", "error"))
-    end |= {"event": "end", "requests": 0, "iterations": 0, "cost_usd": 0.0}
+    unknown = ("session", "id", "answer", "finish_reason", "requests", "iterations", "resume", "error")
+    end: dict[str, Any] = {**dict.fromkeys(unknown), "event": "end", "cost_usd": 0.0}
     shown, before = False, signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with redirect_stdout(sys.stderr), _agent(file, given, task, resume, lines, words, quiet=quiet) as agent:
@@ -149,8 +149,7 @@ def _agent(
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
     from guardrails.agent.agent import Agent, prepare, started
-    from guardrails.agent.settings import Settings, client_of
-    from guardrails.agent.tools import mcp_tools
+    from guardrails.agent.settings import Settings, client_of, mcp_tools, together
     from guardrails.agent.view import View
     from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log
@@ -163,14 +162,14 @@ def _agent(
         if resume is not None:
             kept = opened.enter_context(_conversations(file))
             chat = kept.resume(resume)
-        settings = Settings.merged({} if chat is None else chat.settings, given).anywhere()
+        settings = Settings.merged({} if chat is None else chat.settings, given)
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
         prepared = prepare(settings)
         opened.enter_context(chdir(settings.workspace))
         client = opened.enter_context(client_of(settings.base_url))
         servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
-        prepared = prepared._replace(tools=(*servers, *prepared.tools))
+        prepared = prepared._replace(tools=together((servers, prepared.tools)))
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
@@ -225,7 +224,6 @@ def _figures(agent: "Agent") -> dict[str, Any]:
     The figures of *agent*, while its session can be read.
     """
     found: dict[str, Any] = {"session": agent.chat.id, "id": agent.chat.id}
-    found |= {"requests": agent.requests, "iterations": agent.view.iterations}
     # A store that fails has ended the run: its figures are those of nobody.
     with suppress(Exception):
         found |= {name: getattr(agent.session.ledger, name) for name in ("cost_usd", "unpriced", "progress")}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from guardrails.core.envelope.envelope import Form
+from guardrails.core.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED, LIMITING
 from guardrails.core.guards.base import Guard, laid, overrides
 from guardrails.core.refusals import ALIASES, filled

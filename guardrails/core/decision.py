@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import field
 from typing import Any, Final, NamedTuple, Self
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.refusals import waiting
 from guardrails.core.retries.serving import Judged
 from guardrails.core.state import Pending

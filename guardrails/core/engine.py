@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from guardrails.core.chain import Chain, Hook, Hooks, Plan
 from guardrails.core.decision import Completion, Decision, Expired
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.refusals import (
     UNCERTAIN,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Failed
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards.denials import Denials, refused_turns
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import SessionError

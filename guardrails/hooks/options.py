@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
 
+from xxhash import xxh3_128_hexdigest as digest
+
 from guardrails.core.guards import kinds_of
 from guardrails.core.text.path_text import within
 from guardrails.core.values.errors import PolicyError
@@ -16,7 +18,7 @@ from guardrails.core.values.schema import fit
 from guardrails.core.values.version import __version__
 from guardrails.policy.check import policy_type
 from guardrails.policy.policy import Policy
-from guardrails.policy.reload import digest, stamp_of, whole
+from guardrails.policy.reload import is_name, stamp_of
 from guardrails.stores.places import is_url, shown_place, state_folder, whole_place, write_whole
 
 from .clients import CLIENTS
@@ -64,9 +66,9 @@ class Options(NamedTuple):
                 made[name] = value
             else:
                 made["wrong"] = f"unknown option, or one without a value that it may have: `{word}`"
-        for name, complete in (("policy", whole), ("store", whole_place), ("records", whole_place)):
-            if name in made:
-                made[name] = complete(made[name])
+        for name in made.keys() & {"policy", "store", "records"}:
+            if name != "policy" or not is_name(made[name]):
+                made[name] = whole_place(made[name])
         return cls(**made)
 
     def words(self) -> list[str]:
@@ -162,15 +164,13 @@ class Rules(NamedTuple):
 
 
 def _read(options: Options) -> Settings:
-    from guardrails.policy.document import Document
-    from guardrails.policy.file import plain
+    from guardrails.policy.file import Document, plain
 
     if options.wrong:
         raise PolicyError([options.wrong])
     document = Document(options.policy)
     Policy(**document.arguments())
-    stamps = {path: content.stamp for path, content in document.contents().items()}
-    return {"version": __version__, "files": stamps, "settings": plain(document.root)}
+    return {"version": __version__, "files": document.contents()[0], "settings": plain(document.root)}
 
 
 def _kept(place: str) -> Settings:

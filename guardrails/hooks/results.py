@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from xxhash import xxh3_64_hexdigest
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.result.content import read_mcp
 from guardrails.core.text.plain_json import dumps
 from guardrails.core.text.truncation import MIN_LIMIT, render

@@ -133,7 +133,7 @@ class GuardrailsHooks:
         """
         events = (event for event in EVENTS if event not in UNHOOKED)
         made = {event: [host.HookMatcher(hooks=[self._hook], timeout=self._timeout)] for event in events}
-        if self._sessions.denies_on_error:
+        if self._sessions.policy.chain.on_error == "deny":
             made["PreToolUse"][0].on_failure = "block"
         return made
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed

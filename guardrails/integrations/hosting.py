@@ -17,9 +17,8 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel
 
 from guardrails.core.arguments import foreign_arguments
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
@@ -27,7 +26,7 @@ from guardrails.core.values.types import Failed
 from guardrails.core.values.usage import read_usage
 from guardrails.hooks.results import beside, mark_of
 from guardrails.policy.sessions import tried
-from guardrails.session.final_answer import FinalAnswer, Meaning
+from guardrails.session.final_answer import FinalAnswer, Meaning, Strategy, ToolChoice
 from guardrails.session.ledger import SHARE
 from guardrails.session.session import NO_DIGEST, scoped
 from guardrails.session.steps import current_session

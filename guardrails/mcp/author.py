@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_type_hints, over
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy

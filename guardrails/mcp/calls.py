@@ -23,8 +23,7 @@ from jsonschema_rs import validator_for
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.arguments.json_schema import SchemaArguments, refuse
 from guardrails.core.arguments.problems import Checked
-from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.envelope.text import block_of
+from guardrails.core.envelope import Envelope, block_of
 from guardrails.core.result.content import read_mcp
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.tools.tool import Tool, from_annotations

@@ -10,17 +10,15 @@ Promises, each with a test:
 """
 
 import dataclasses
-import re
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, TypedDict, Union
 
 from guardrails.core.chain import Chain, Rule
-from guardrails.core.envelope.envelope import FORMS, OPTIONAL
+from guardrails.core.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
 from guardrails.core.guards.base import Guard, overrides, respelt
-from guardrails.core.guards.rules import SESSION, Rules
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.refusals import ERROR
@@ -89,15 +87,17 @@ def policy_type(kinds: Kinds, *, code: bool = False) -> MapType:
     """
     doc = "Guards of all the sessions of one user, tenant or the like together."
     only = ". A scope holds amounts alone, and guards that go by more have no place in it"
-    guards, declared, ruled = _guards(kinds, ""), _declared(), _guards(kinds, "Tool")
+    guards, ruled = _guards(kinds, ""), _guards(kinds, "Tool")
+    declared = map_type(Tool).types | {"annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
+    declared = {name: kind for name, kind in declared.items() if name not in ("name", "description")}
     scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=_scope, only=only)
     scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
     types = {**SETTINGS, "messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes, **guards}
-    make = partial(_arguments, guards)
     if code:
         parts = {"declared": MapType("Declared", declared), "guards": MapType("Ruled", ruled)}
         rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
-        return MapType("Policy", {**types, "tools": list[MapType("Rule", rule, make=Rule, of=Rule)]}, make=make)  # type: ignore[misc]
+        types |= {"rules": list[MapType("Rule", rule, make=Rule, of=Rule)], "tools": dict[str, Tool]}  # type: ignore[misc]
+        return MapType("Policy", types, make=partial(_arguments, guards, "rules"))
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
     rule = {"match": _MATCH, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
@@ -105,11 +105,9 @@ def policy_type(kinds: Kinds, *, code: bool = False) -> MapType:
     only = "; `guardrails policy schema` shows all keys"
     tool = MapType("ToolRule", rule, frozenset({"match"}), doc, make=partial(_rule, ruled), only=only)
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
-    only = (
-        ": a guard is a key by its own name, `budget: {max_calls: 20}`, and `guardrails policy schema` shows all keys"
-    )
+    only = ": a guard is a key by its own name, `budget: {max_calls: 20}`, and `guardrails policy schema` shows all"
     types = {**map_type(Head).types, **types, "tools": list[tool]}  # type: ignore[valid-type]
-    return MapType("Policy", types, doc=doc, make=make, of=Head, only=only)
+    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards, "tools"), of=Head, only=only)
 
 
 def _messages(own: list[type[Guard]]) -> Any:
@@ -130,11 +128,6 @@ def file_schema(own: Iterable[type[Guard]]) -> dict[str, Any]:
     json_schema(policy_type(kinds_of(own)), named)
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
-
-
-def _declared() -> dict[str, Any]:
-    types = {**map_type(Tool).types, "annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
-    return {name: kind for name, kind in types.items() if name not in ("name", "description")}
 
 
 def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"]) -> dict[str, Any]:
@@ -200,10 +193,10 @@ def _rule(ruled: Iterable[str], *, match: Any, mode: Any = None, on_error: Any =
     return Rule(match=match, declared=entry, guards=guards, mode=mode, on_error=on_error)
 
 
-def _arguments(names: Iterable[str], **settings: Any) -> dict[str, Any]:
-    guards = [settings.pop(name) for name in names if name in settings]
+def _arguments(names: Iterable[str], key: str, **settings: Any) -> dict[str, Any]:
     # What a file calls tools is rules in code.
-    return {"guards": guards, "rules": settings.pop("tools", []), **settings}
+    guards, ruled = [settings.pop(name) for name in names if name in settings], settings.pop(key, [])
+    return {"guards": guards, "rules": ruled, **settings}
 
 
 def _code(codes: Collection[str], free: tuple[str, ...], written: str) -> str:
@@ -230,7 +223,7 @@ def checked_settings(
     guards: Iterable[Guard],
     kinds: Iterable[type[Guard]],
     scopes: Mapping[str, Iterable[Guard]],
-    rules: Iterable[Rule],
+    tools: Iterable[Tool | Callable[..., Any]],
     **settings: Any,
 ) -> dict[str, Any]:
     """
@@ -242,18 +235,11 @@ def checked_settings(
     shared = {scope: _named(each, Guard, f"scopes.{scope}: ", mistakes) for scope, each in scopes.items()}
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
-    tools = settings.pop("tools")
     written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written |= {"scopes": {scope: _settings_of(named) for scope, named in shared.items()}, "tools": [*rules]}
+    written |= {"scopes": {at: _settings_of(one) for at, one in shared.items()}, "tools": _tools(tools, mistakes)}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
-    made = _fitted(policy_type(types, code=True), written, (), mistakes)
-    # What a file has under `tools` is `rules` in code.
-    mistakes = [re.sub("^tools[.]", "rules.", one) for one in mistakes]
-    checked = _tools(tools, mistakes)
-    if mistakes:
-        raise PolicyError(mistakes)
-    return {**made, "tools": checked, "kinds": known}
+    return {**_fitted(policy_type(types, code=True), written, (), mistakes), "kinds": known}
 
 
 def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
@@ -262,25 +248,19 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     name cannot be read.
     """
     modes = {name: settings[name] for name in ("mode", "on_error")}
-    of_tools = {key: settings[key] for key in ("rules", "kinds", "by_name")}
-    of_tools["tools"] = {tool.name: tool for tool in settings["tools"]}
+    given = modes | {key: settings[key] for key in ("rules", "kinds", "by_name", "tools")}
     words, left_out = settings.get("messages", {}), OPTIONAL - set(settings.get("fields", OPTIONAL))
     order, form = sorted(settings["guards"], key=place_of), settings.get("envelope")
-    scopes = {scope: [*own] for scope, own in settings["scopes"].items()}
-    for rules in [guard for guard in order if isinstance(guard, Rules)]:
-        order[order.index(rules)] = rules.within(SESSION)
-        for scope in rules.scopes:
-            scopes.setdefault(scope, []).append(rules.within(scope))
-    chain = Chain(order, form=form, left_out=left_out, messages=words, **of_tools, **modes)
+    chain = Chain(order, form=form, left_out=left_out, messages=words, **given)
     # Only those rules hold in a scope that set the mode in which a tool is guarded.
-    ruled = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
+    rules = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
     shared = {}
-    for scope, own in sorted(scopes.items()):
+    for scope, own in sorted(settings["scopes"].items()):
         ours = {at.removeprefix(f"{scope}."): one for at, one in words.items() if at.startswith((f"{scope}.", ERROR))}
-        shared[scope] = Chain(own, rules=ruled, messages=ours, **modes)
+        shared[scope] = Chain(own, rules=rules, messages=ours, **modes)
     guards = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
-    if mistakes := unusable(guards):
-        raise PolicyError(mistakes)
+    if mistakes := dict.fromkeys(unusable(guards)):
+        raise PolicyError([*mistakes])
     return chain, shared
 
 
@@ -289,15 +269,12 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
     Returns the tools as their type makes them. Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
-    checked = _tools(tools, mistakes)
-    if mistakes:
-        raise PolicyError(mistakes)
-    return checked
+    return [*_fitted(dict[str, Tool], _tools(tools, mistakes), ("tools",), mistakes).values()]
 
 
-def _tools(tools: Iterable[Any], mistakes: list[str]) -> list[Tool]:
+def _tools(tools: Iterable[Any], mistakes: list[str]) -> dict[str, Tool]:
     made = (Tool.of(each) if callable(each) and hasattr(each, "__name__") else each for each in tools)
-    return [*_fitted(dict[str, Tool], _named(made, Tool, "tools: ", mistakes), ("tools",), mistakes).values()]
+    return _named(made, Tool, "tools: ", mistakes)
 
 
 def _named(given: Iterable[Any], kind: type[Any], where: str, mistakes: list[str]) -> dict[str, Any]:
@@ -322,25 +299,25 @@ def _settings_of(guards: Mapping[str, Guard]) -> dict[str, Any]:
 
 def _fitted(kind: Any, value: Any, path: tuple[str, ...], mistakes: list[str]) -> Any:
     """
-    Returns *value* as its type makes it, or as it is if it has *mistakes*.
+    Returns *value* as its type makes it. Raises PolicyError with its mistakes, and those that there are.
     """
     made, faults = fit(kind, value, path)
     for fault in faults:
         place = fault.path[:-1] if fault.kind == "key" else fault.path
         mistakes.append(f"{'.'.join(map(str, place))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
+    if mistakes:
+        raise PolicyError(mistakes)
     return made
 
 
-def unusable(guards: Iterable[Guard]) -> list[str]:
+def unusable(guards: Iterable[Guard]) -> Iterator[str]:
     """
     Returns the mistakes in settings of *guards* that are each valid by themselves, and a problem for each file that they name and could not
     read.
     """
-    found = {}
     for guard in guards:
         try:
             guard.check_settings(_values(guard))
             guard.prepare()
         except (ValueError, GuardrailsError) as error:
-            found[f"{guard.name}: {error}"] = guard
-    return list(found)
+            yield f"{guard.name}: {error}"

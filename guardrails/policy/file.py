@@ -1,5 +1,5 @@
 """
-Policy files: YAML read strictly, and every mistake told at its place.
+Policy files: YAML read strictly, all that a file extends, every mistake at its place, and the arguments of `Policy` that it stands for.
 
 Promises, each with a test:
 
@@ -9,26 +9,38 @@ Promises, each with a test:
 * A mistake is `file:line:column: message`, the line and a caret, on three lines that any terminal can show. It names the value as it was
   written, how to write it if that is plain, and the key or the word that was probably meant.
 * A policy is found by its name among the library's own, or at a path; the working directory is never searched for a name.
+* Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a file
+  stand before those of the policies it extends, and each once; `tools: !replace` drops those. A cap that a file writes is not softened by what another file said of the cap it replaces.
+* All mistakes of what holds come at once, each in its own file. A value that another file replaces is not looked at.
+* Settings that are each valid and do not go together are told where they stand, also those of a rule with those of the policy.
+* Of a file that another one extends and that is no policy nothing is shown, and nothing below `/proc`, `/sys` and `/dev` is opened.
 """
 
 import json
 import math
+import os
 import re
 
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import yaml
 
-from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.schema import Fault, quoted, suggestion
+from xxhash import xxh3_128_hexdigest as digest
 
-from .reload import is_name
+from guardrails.core.guards import kinds_of
+from guardrails.core.guards.base import Guard
+from guardrails.core.tools.tool import REPEATS
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
+
+from .check import VERSION, Head, policy_type, unusable
+from .reload import Contents, Stamp, is_name, stamp_of
 
 
 MAX_DEPTH: Final = 32
@@ -42,17 +54,12 @@ _MAX_INTEGER: Final = (1 << 63) - 1
 # Beside control characters: breaks that are one in YAML 1.1 but not in 1.2, the byte order mark, surrogates.
 _FORBIDDEN: Final = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
 _BREAK: Final = r"\r\n|\r|\n"
-_CONSTANTS: Final = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
+_NULLS, _TRUE, _FALSE = ("", "~", "null", "Null", "NULL"), ("true", "True", "TRUE"), ("false", "False", "FALSE")
+_CONSTANTS: Final = dict.fromkeys(_NULLS) | dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
 _INTEGER: Final = r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+"
 _FLOAT: Final = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-_TRUTHS: Final = {
-    **dict.fromkeys(("yes", "on", "y", "true", "1"), "true"),
-    **dict.fromkeys(("no", "off", "n", "false", "0"), "false"),
-}
+_TRUTHS: Final = {"yes": "true", "on": "true", "y": "true", "true": "true", "1": "true"}
+_UNTRUTHS: Final = {"no": "false", "off": "false", "n": "false", "false": "false", "0": "false"}
 
 
 # Values and their places
@@ -143,11 +150,9 @@ def inner(node: Node | None, *path: str | int) -> Node | None:
     Returns the value at *path* below *node*; None if there is none.
     """
     for part in path:
-        value: Any = None if node is None else node.value
-        try:
-            node = None if isinstance(value, str) else value[part]
-        except (KeyError, IndexError, TypeError):
-            return None
+        value: Any = node.value if node is not None else None
+        below = dict(enumerate(value)) if isinstance(value, list) else value
+        node = below.get(part) if isinstance(below, dict) else None
     return node
 
 
@@ -157,20 +162,6 @@ def items(node: Node | None, key: str) -> list[Node]:
     """
     found = inner(node, key)
     return found.value if found is not None and isinstance(found.value, list) else []
-
-
-def inside(node: Node, line: int, column: int) -> Position:
-    """
-    Returns the place of a line and column of the text that *node* is: of one on its own line, or of a block with `|`.
-    """
-    at = node.position
-    mark = at.source.lines[at.line - 1][at.column - 1]
-    if line == 1 and mark not in "|>":
-        return at._replace(column=at.column + column - 1 + (mark in "\"'"))
-    if mark != "|" or at.line + line > len(at.source.lines):
-        return at
-    text = at.source.lines[at.line + line - 1]
-    return Position(at.source, at.line + line, len(text) - len(text.lstrip()) + column)
 
 
 def got(node: Node) -> str:
@@ -185,32 +176,22 @@ def got(node: Node) -> str:
 # YAML
 
 
-class Parsed(NamedTuple):
-    """
-    A text that was read. Its *root* is None if it could not be read to its end.
-    """
-
-    source: Source
-    root: Node | None
-    mistakes: list[Mistake]
-
-
 class _UnreadableError(Exception):
     """
     The place from which a text is not read any further, and why.
     """
 
 
-def parse(text: bytes | str, name: str) -> Parsed:
+def parse(text: bytes | str, name: str) -> tuple[Source, Node | None, list[Mistake]]:
     """
-    Read *text* (bytes: UTF-8), called *name* in messages. Raises nothing: mistakes are data.
+    Read *text* (bytes: UTF-8), called *name* in messages. Returns its value, None if it could not be read to its end, and its mistakes.
     """
     decoded = text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode(errors="surrogateescape")
     source, mistakes = Source(name, tuple(re.split(_BREAK, decoded))), list[Mistake]()
     try:
-        return Parsed(source, _root(decoded, source, mistakes), mistakes)
+        return source, _root(decoded, source, mistakes), mistakes
     except _UnreadableError as error:
-        return Parsed(source, None, [Mistake(*error.args)])
+        return source, None, [Mistake(*error.args)]
 
 
 def _root(text: str, source: Source, mistakes: list[Mistake]) -> Node:
@@ -286,7 +267,7 @@ def _refusal(event: Any, depth: int) -> str:
     if event.anchor:
         return "anchors and aliases are not allowed, write the value out"
     if tag == "!replace" and not (depth == LIST_DEPTH and isinstance(event, yaml.SequenceStartEvent)):
-        return "`!replace` stands before the list of `tools:` or `rules:` only"
+        return "`!replace` stands before the list of `tools:` only"
     if tag not in (None, "!", "!replace"):
         return f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
     return ""
@@ -340,29 +321,18 @@ def _fix(kind: str, node: Node) -> str:
     """
     Returns how the value of *node* would have to be written to be of *kind*, "" if that is not plain.
     """
-    value, written, text = node.value, node.written, ""
-    number = resolve(re.sub(r'[",_]', "", written))
+    value, written = node.value, node.written
     if not written or value is None:
         return ""
-    if kind == "true or false":
-        text = _TRUTHS.get(str(value).casefold(), "")
-    elif kind == "text":
-        text = json.dumps(written, ensure_ascii=False)
-    elif kind == "a list":
-        text = f"[{json.dumps(value, ensure_ascii=False)}]"
-    elif type(number) is int or (type(number) is float and (kind == "a number" or number.is_integer())):
-        text = f"{number}".removesuffix(".0")
-    return f"write {text}, " if text not in ("", written) else ""
+    number, quote = resolve(re.sub(r'[",_]', "", written)), partial(json.dumps, ensure_ascii=False)
+    texts = {"true or false": (_TRUTHS | _UNTRUTHS).get(str(value).casefold()), "text": quote(written)}
+    texts["a list"] = f"[{quote(value)}]"
+    if type(number) is int or (isinstance(number, float) and (kind == "a number" or number.is_integer())):
+        texts["a number"] = texts["a whole number"] = f"{number}".removesuffix(".0")
+    return f"write {texts[kind]}, " if texts.get(kind) not in (None, written) else ""
 
 
 # Files
-
-
-def names() -> list[str]:
-    """
-    Returns the policies that are found by name, sorted.
-    """
-    return sorted(path.stem for path in shipped().glob("*.yaml"))
 
 
 def shipped(package: Path = Path(__file__).parents[1]) -> Path:
@@ -382,15 +352,170 @@ def find(name_or_path: str | PathLike[str]) -> Path:
     Raises PolicyError if there is no such file, naming the policies there are.
     """
     if isinstance(name_or_path, str) and is_name(name_or_path):
-        known = names()
+        known = sorted(path.stem for path in shipped().glob("*.yaml"))
         if name_or_path in known:
             return shipped() / f"{name_or_path}.yaml"
         there = f"{suggestion(name_or_path, known)}; there are {', '.join(map(quoted, known))}"
-        raise PolicyError(
-            [f"no policy named {quoted(name_or_path)}{there}; a file is written as a path, `./{name_or_path}.yaml`"]
-        )
-    path = Path(name_or_path)
-    with suppress(OSError, ValueError):
-        if path.is_file():
-            return path
-    raise PolicyError([f"no policy file {quoted(str(path), PATH)}"])
+        fix = f"a file is written as a path, `./{name_or_path}.yaml`"
+        raise PolicyError([f"no policy named {quoted(name_or_path)}{there}; {fix}"])
+    if os.path.isfile(name_or_path):
+        return Path(name_or_path)
+    raise PolicyError([f"no policy file {quoted(str(Path(name_or_path)), PATH)}"])
+
+
+# A file with all that it extends
+
+
+class Document:
+    """
+    A policy file, or a shipped policy, and all it extends, read but not yet held to types. The *guards* are a person's own: instances are
+    added, and for classes the file says whether and how they stand. Raises PolicyError only if there is no such file.
+    """
+
+    def __init__(self, source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> None:
+        self._given = [*guards]
+        own = (each if isinstance(each, type) else type(each) for each in self._given)
+        self.name, self.kinds = str(source), kinds_of(cls for cls in own if issubclass(cls, Guard))
+        self.sources: dict[Source, tuple[Stamp | None, str]] = {}
+        """The files that were read, the named one first."""
+        self.mistakes: list[Mistake] = []
+        self._hints: list[Mistake] = []
+        self._done: dict[Path, Node] = {}
+        path = find(source)
+        try:
+            self.root = self._file(path, ())
+            """The settings of all files."""
+        except OSError as error:
+            raise PolicyError([_unreadable(path, error)]) from None
+
+    def arguments(self) -> dict[str, Any]:
+        """
+        Returns the arguments for `Policy` that it stands for. Raises PolicyError with every mistake, file by file.
+        """
+        arguments, faults = fit(policy_type(self.kinds), plain(self.root))
+        self.mistakes += mistakes_at(faults, self.root)
+        if not self.mistakes:
+            arguments["guards"] += [each for each in self._given if each not in self.kinds]
+            self.mistakes += self._of_rules(arguments)
+        if self.mistakes:
+            raise PolicyError(lines_of(self.mistakes, [*self.sources]))
+        return {"name": self.name, "kinds": self.kinds, **arguments}
+
+    def contents(self) -> Contents:
+        """
+        Returns the stamps of the files that were read, and what stands for all that they hold.
+        """
+        stamps = {os.path.abspath(source.name): stamp for source, (stamp, _) in self.sources.items()}
+        return stamps, digest("\0".join(one for _, one in self.sources.values()).encode())
+
+    def hints(self) -> list[str]:
+        """
+        Returns, of the named file, its older words with those that stand for them now, and its values that stand in place of others, of files
+        that it extends. Rules of `tools:` are not compared.
+        """
+        named = next(iter(self.sources))
+        return [str(one).partition("\n")[0] for one in self._hints if one.position.source is named]
+
+    def _of_rules(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
+        """
+        Returns the settings of rules that do not go together with those of the policy.
+        """
+        kinds = {cls.name: cls for cls in self.kinds}
+        guards = {guard.name: guard for guard in arguments["guards"] if isinstance(guard, Guard)}
+        for number, (rule, node) in enumerate(zip(arguments["rules"], items(self.root, "tools"), strict=True)):
+            for name, own in rule.guards.items():
+                for wrong in unusable(kinds[name].ruled(guards.get(name), own)):
+                    yield Mistake((inner(node, name) or node).position, f"tools.{number}.{wrong}")
+
+    def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
+        """
+        Returns the settings of a file, which those of *chain* extend, with those that it extends. Raises PolicyError if it is extended and is
+        no policy: the content of another file may be a secret, and is not shown in a mistake.
+        """
+        real = path.resolve()
+        if real not in self._done:
+            # Before it is read: what is written meanwhile is found by the next look.
+            stamp, text = stamp_of(str(path)), path.read_bytes()
+            source, root, mistakes = parse(text, str(path))
+            version = inner(root, "version")
+            if chain and (version is None or type(version.value) is not int):
+                raise PolicyError([f"{quoted(str(path), PATH)} is no policy that can be read: check it by itself"])
+            self.sources[source] = stamp, digest(text)
+            self.mistakes += mistakes
+            self._done[real] = self._whole(root, (*chain, path)) if root else Node(Position(source, 1, 1), {})
+        return self._done[real]
+
+    def _whole(self, root: Node, chain: tuple[Path, ...]) -> Node:
+        version, extends = inner(root, "version"), inner(root, "extends")
+        if not isinstance(root.value, dict):
+            self.mistakes.append(Mistake(root.position, f"not a map of keys: got {got(root)}"))
+            return replace(root, value={})
+        if version is None or got(version) != f"`{VERSION}`":
+            fix = f"write `version: {VERSION}`, the format that this release reads, or upgrade toolcall-guardrails"
+            written = f"{fix}, got {got(version) if version else 'no version'}"
+            self.mistakes.append(Mistake((version or root).position, written))
+        if extends is not None:
+            self.mistakes += mistakes_at(fit(map_type(Head).types["extends"], plain(extends), ("extends",))[1], root)
+        named = (*items(root, "extends"), extends)
+        parents = [self._parent(one, chain) for one in named if one is not None and isinstance(one.value, str)]
+        own = {key: node for key, node in root.value.items() if key not in map_type(Head).types}
+        if "tools" in own and got(own["tools"]) == "nothing":
+            # All of its rules are comments.
+            del own["tools"]
+        for rule in items(root, "tools"):
+            older = [(inner(rule, old), f"`{old}` is now `repeats: {now}`") for old, now in REPEATS.items()]
+            self._hints += [Mistake(node.named, hint) for node, hint in older if node and node.value is True]
+        self._anchor(root, chain[-1].parent)
+        return reduce(self._merged, (*parents, replace(root, value=own)))
+
+    def _parent(self, item: Node, chain: tuple[Path, ...]) -> Node:
+        written = str(item.value)
+        path = chain[-1].parent / written
+        try:
+            path = find(written if is_name(written) else path)
+            # There to read is to ask: it may wait for ever, and tell what no file tells.
+            if path.resolve().parts[1:2] in (("proc",), ("sys",), ("dev",)):
+                raise PolicyError([f"no policy file {quoted(str(path), PATH)}"])
+            if path.resolve() in [above.resolve() for above in chain]:
+                links = " -> ".join(quoted(str(link), PATH) for link in [*chain, path])
+                raise PolicyError([f"goes in a circle, {links}"])
+            return self._file(path, chain)
+        except (PolicyError, OSError) as error:
+            reason = _unreadable(path, error) if isinstance(error, OSError) else str(error)
+        self.mistakes.append(Mistake(item.position, f"extends: {reason}"))
+        return replace(item, value={})
+
+    def _anchor(self, root: Node, folder: Path) -> None:
+        """
+        Have each file that a setting of *root* names stand beside the policy in *folder* that names it.
+        """
+        names = [(kind.name, key) for kind in self.kinds for key in kind.files]
+        for place in (root, *items(root, "tools")):
+            for named in (inner(place, *name) for name in names):
+                if named is not None and isinstance(named.value, str) and named.value:
+                    named.value = str(folder.absolute() / named.value)
+
+    def _merged(self, base: Node, over: Node, path: tuple[str, ...] = ()) -> Node:
+        """
+        Returns the value *over* at *path* laid upon *base*: a setting replaces what was said of it by another name.
+        """
+        if path == ("tools",) and isinstance(base.value, list) and isinstance(over.value, list) and not over.replaces:
+            # Two files may extend the same one: its rules stand once, below those of both.
+            return replace(over, value=[*(rule for rule in over.value if rule not in base.value), *base.value])
+        if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+            if plain(base) != plain(over):
+                below = f"{got(base)} of {Path(base.named.source.name).name}:{base.named.line}"
+                self._hints.append(Mistake(over.named, f"{'.'.join(path)}: {got(over)} overrides {below}"))
+            return over
+        aliases = next((cls.aliases for cls in self.kinds if path[-1:] == (cls.name,)), {})
+        now = {aliases.get(name, name) for name in over.value}
+        merged = {name: n for name, n in base.value.items() if name in over.value or aliases.get(name, name) not in now}
+        if "max_cost_usd" in now.intersection(aliases.get(name, name) for name in base.value):
+            merged.pop("on_unpriced", None)
+        for name, node in over.value.items():
+            merged[name] = self._merged(merged[name], node, (*path, name)) if name in merged else node
+        return replace(over, value=merged)
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"

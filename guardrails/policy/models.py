@@ -49,29 +49,25 @@ class ModelFiles(Models):
     being written is never served in part.
     """
 
-    __slots__ = ("_checked_ms", "_kinds", "_stamps")
-
     def __init__(self, kinds: Mapping[str, str]) -> None:
         super().__init__()
         self._kinds = kinds
         self._stamps: dict[str, Stamp | None] = {}
-        self._checked_ms = 0
-        self._look()
+        self._checked_ms = -CHECK_MS
+        self.refresh(0)
 
     def refresh(self, now_ms: int) -> None:
         """
         Look whether a file has changed, at most every `CHECK_MS` of the caller's time.
         """
         # Two sessions may have clocks of their own.
-        if not 0 <= now_ms - self._checked_ms < CHECK_MS:
-            self._checked_ms = now_ms
-            self._look()
-
-    def _look(self) -> None:
+        if 0 <= now_ms - self._checked_ms < CHECK_MS:
+            return
+        self._checked_ms = now_ms
         for path, kind in self._kinds.items():
             # Before it is read: what is written meanwhile is found by the next look.
             stamped, model = stamp_of(path), self.loaded.get(path)
-            if path in self._stamps and self._stamps[path] == stamped:
+            if self._stamps.get(path, ()) == stamped:
                 continue
             self._stamps[path] = stamped
             try:

@@ -8,25 +8,44 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from os import PathLike
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
-from .reload import LOOK_S, PolicyFiles, Sources, is_name
+from .reload import LOOK_S, Contents, PolicyFiles, is_name
 
 
 # All else is imported when a policy is made: `from guardrails import Policy` is what starts of programs wait for.
 if TYPE_CHECKING:
     from guardrails.core.chain import Chain, Rule
-    from guardrails.core.envelope.envelope import Form
+    from guardrails.core.decision import Decision
+    from guardrails.core.envelope import Form
     from guardrails.core.guards.base import Guard
     from guardrails.core.tools.tool import Tool
     from guardrails.core.values.types import Mode
     from guardrails.core.values.usage import Price
+    from guardrails.integrations.otel import Telemetry
+    from guardrails.session.calls import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
+    from guardrails.stores import Store
 
     from .models import ModelFiles
-    from .sessions import SessionOptions
+
+
+class SessionOptions(TypedDict, total=False):
+    """
+    The options of `Policy.session`, beside a name.
+    """
+
+    tools: "Iterable[Tool | Callable[..., Any]]"
+    store: "Store | None"
+    records: "Sink | str | PathLike[str] | None"
+    clock: Callable[[], float]
+    on_decision: "Callable[[Decision], object] | None"
+    scopes: Mapping[str, str] | None
+    approver: "Approver | None"
+    sleep: Callable[[float], object] | None
+    telemetry: "Telemetry | None"
 
 
 class Covered(NamedTuple):
@@ -89,10 +108,9 @@ class Policy:
 
         from .check import chains_of, checked_settings
 
-        given: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name, "tools": tools}
-        given |= {"envelope": envelope, "prices": prices, "messages": messages}
-        given["fields"] = None if fields is None else sorted(fields)
-        checked = checked_settings(guards, kinds, scopes or {}, rules, **given)
+        given: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name, "prices": prices}
+        given |= {"envelope": envelope, "messages": messages, "fields": None if fields is None else sorted(fields)}
+        checked = checked_settings(guards, kinds, scopes or {}, tools, rules=[*rules], **given)
         self.name = name
         self.chain, self.scopes = chains_of(checked)
         """The guards of sessions; and those of each scope, by its name."""
@@ -126,19 +144,19 @@ class Policy:
         the file changes, or one that it extends, its sessions go by it from their next call on. It is looked at every
         *reload* seconds at most, never if that is None. If it names no form of the envelope, that is *envelope*. Raises PolicyError with every mistake as file:line:column.
         """
-        from .document import Document
+        from .file import Document
 
-        own, known, path = list(guards), list(tools), os.path.abspath(source)  # noqa: PTH100
+        own, known, path = list(guards), list(tools), os.path.abspath(source)
 
-        def load(source: str | PathLike[str]) -> tuple[Self, Sources]:
+        def load(source: str | PathLike[str]) -> tuple[Self, Contents]:
             document = Document(source, own)
             return cls(tools=known, **{"envelope": envelope, **document.arguments()}), document.contents()
 
         made: Self
-        made, sources = load(source)
+        made, contents = load(source)
         if reload is not None and not is_name(os.fspath(source)):
             # A name is a file of the library, which no one edits.
-            made.files = PolicyFiles(sources, lambda: load(path), every_s=reload)
+            made.files = PolicyFiles(contents, lambda: load(path), every_s=reload)
             made.digest = made.files.digest
         return made
 
@@ -161,7 +179,7 @@ class Policy:
 
         return file_schema(guards)
 
-    def session(self, name: str, **options: "Unpack[SessionOptions]") -> "Session":
+    def session(self, name: str, **options: Unpack[SessionOptions]) -> "Session":
         """
         Returns the session *name*: the calls that share a budget.
 
@@ -202,7 +220,7 @@ class Policy:
             return records
         from guardrails.sinks import JsonLines
 
-        path = os.path.abspath(records)  # noqa: PTH100
+        path = os.path.abspath(records)
         return self._sinks.get(path) or self._sinks.setdefault(path, JsonLines(path))
 
     def coverage(self, tools: "Iterable[Tool | Callable[..., Any] | str]") -> list[Covered]:
@@ -212,9 +230,7 @@ class Policy:
         """
         from guardrails.core.tools.tool import Tool
 
-        named = (
-            tool if isinstance(tool, str) else Tool.of(tool).name if callable(tool) else tool.name for tool in tools
-        )
+        named = [Tool.of(tool).name if callable(tool) else getattr(tool, "name", str(tool)) for tool in tools]
         plans = [(name, self.chain.plan(name)) for name in named]
         return [
             Covered(name, name in self.chain.tools or plan.tool != Tool(name=name), plan.tool.cost > 0, plan.enforced)
@@ -241,12 +257,8 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
 
     owners = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
     if owners.keys() != chains.keys():
-        known = ", ".join(f"`{name}`" for name in chains)
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
-        raise SessionError(
-            f"the scopes of the policy are {known or 'none'}, and the session says {', '.join(sorted(owners)) or 'none'}: "
-            f"write whose it is, `policy.session(name, scopes={{{shown}}})`"
-        )
-    return tuple(
-        (name, checked_id(owners[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()
-    )
+        fix = f"write whose the session is, `policy.session(name, scopes={{{shown}}})`"
+        raise SessionError(f"the scopes of the policy are {', '.join(chains) or 'none'}: {fix}")
+    ids = {name: checked_id(owners[name], f"the id of the scope `{name}`") for name in chains}
+    return tuple((name, ids[name], chain) for name, chain in chains.items())

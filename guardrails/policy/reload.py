@@ -15,7 +15,7 @@ import threading
 
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
@@ -31,17 +31,8 @@ _LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 Stamp = tuple[int, int, int, int]
 
 
-class Content(NamedTuple):
-    """
-    A file as it was read.
-    """
-
-    stamp: Stamp
-    digest: str
-
-
-Sources = Mapping[str, Content]
-"""The files of a policy, by whole path."""
+Contents = tuple[Mapping[str, Stamp | None], str]
+"""Of the files of a policy the stamps, by whole path, and what stands for all that they hold."""
 
 
 def is_name(text: str) -> bool:
@@ -51,55 +42,29 @@ def is_name(text: str) -> bool:
     return bool(text) and _LETTERS.issuperset(text)
 
 
-def whole(source: str) -> str:
+def stamp_of(path: str) -> Stamp | None:
     """
-    Returns *source* as it means the same in every working directory: a name, or a whole path.
+    Returns the stamp that tells one version of the file *path* from another; None if no file can be seen.
     """
-    return source if is_name(source) else os.path.abspath(source)
-
-
-def digest(content: bytes) -> str:
-    """
-    Returns the digest of *content*: 32 hexadecimal digits.
-    """
-    from xxhash import xxh3_128_hexdigest
-
-    return xxh3_128_hexdigest(content)
-
-
-def stamp(status: os.stat_result) -> Stamp:
-    """
-    Returns the stamp that tells one version of a file from another.
-    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
     # Who copies with the times of the original keeps all but the time of the change.
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def stamp_of(path: str) -> Stamp | None:
-    """
-    Returns the stamp of the file *path*; None if no file can be seen.
-    """
-    try:
-        return stamp(os.stat(path))
-    except OSError:
-        return None
-
-
 class PolicyFiles:
     """
-    The *sources* of a policy, which *load* reads again.
+    The files of a policy, with their *contents*, which *load* reads again.
     """
 
-    def __init__(
-        self, sources: Sources, load: Callable[[], "tuple[Policy, Sources]"], *, every_s: float = LOOK_S
-    ) -> None:
+    def __init__(self, contents: Contents, load: "Callable[[], tuple[Policy, Contents]]", every_s: float) -> None:
         self.every_s = every_s
         """Seconds between two looks."""
-        self.digest = digest_of(sources)
-        """What stands for their contents, in order."""
         self._load, self._lock = load, threading.Lock()
         self._wrong, self._again_s = "", 0.0
-        self._stamps: dict[str, Stamp | None] = {path: content.stamp for path, content in sources.items()}
+        self._stamps, self.digest = contents
 
     def look(self, policy: "Policy") -> None:
         """
@@ -109,16 +74,16 @@ class PolicyFiles:
         again = self._wrong and monotonic() >= self._again_s
         if (stamps != self._stamps or again) and self._lock.acquire(blocking=False):
             try:
-                self._take(policy, stamps)
+                self._renew(policy, stamps)
             finally:
                 self._lock.release()
 
-    def _take(self, policy: "Policy", stamps: dict[str, Stamp | None]) -> None:
+    def _renew(self, policy: "Policy", stamps: Mapping[str, Stamp | None]) -> None:
         from guardrails.core.values.errors import PolicyError
         from guardrails.core.values.logs import log
 
         try:
-            made, sources = self._load()
+            made, contents = self._load()
             if made.scopes.keys() != policy.scopes.keys():
                 both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
                 raise PolicyError([f"the scopes are {both}: that needs a start of the process"])
@@ -128,17 +93,15 @@ class PolicyFiles:
                 log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, reason)
             self._wrong, self._again_s, self._stamps = reason, monotonic() + AGAIN_S, stamps
             return
-        after = digest_of(sources)
+        after = contents[1]
         if after != self.digest:
             policy.changed, policy.digest, made.chain.source = True, after, after
             policy.scopes, policy.prices, policy.model_files = made.scopes, made.prices, made.model_files
-            policy.stop = made.stop
-            # The last of them: it is by the chain that a session knows.
-            policy.chain = made.chain
+            # The last of them is the chain: it is by that that a session knows.
+            policy.stop, policy.chain = made.stop, made.chain
             log.warning("the policy `%s` has changed, and holds from the next call on: %s", policy.name, after)
         # Last: what breaks off before is done again.
-        self._wrong, self.digest = "", after
-        self._stamps = {path: content.stamp for path, content in sources.items()}
+        self._wrong, (self._stamps, self.digest) = "", contents
 
     def within(self, folder: str) -> bool:
         """
@@ -147,10 +110,3 @@ class PolicyFiles:
         roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")
         ends = (end(path) for path in self._stamps for end in (os.path.abspath, os.path.realpath))
         return any(place.startswith(roots) for place in ends)
-
-
-def digest_of(sources: Sources) -> str:
-    """
-    Returns what stands for the contents of *sources*, in order.
-    """
-    return digest("\0".join(content.digest for content in sources.values()).encode())

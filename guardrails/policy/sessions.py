@@ -6,46 +6,26 @@ import threading
 import weakref
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 
+from .policy import Policy, SessionOptions
+
 
 if TYPE_CHECKING:
-    from guardrails.core.decision import Decision
-    from guardrails.core.tools.tool import Tool
-    from guardrails.integrations.otel import Telemetry
-    from guardrails.session.calls import Approver
     from guardrails.session.session import Session
-    from guardrails.sinks import Sink
-    from guardrails.stores import Store
 
-    from .policy import Policy
 
+__all__ = ["MAX_OPEN", "SessionOptions", "Sessions", "tried"]
 
 T = TypeVar("T")
 MAX_OPEN: Final = 1_000
 """Sessions whose object is kept; the state of one that is not stays in its store."""
-
-
-class SessionOptions(TypedDict, total=False):
-    """
-    The options of `Policy.session` beside a name, for hosts that name sessions by themselves.
-    """
-
-    tools: "Iterable[Tool | Callable[..., Any]]"
-    store: "Store | None"
-    records: "Sink | str | PathLike[str] | None"
-    clock: Callable[[], float]
-    on_decision: "Callable[[Decision], object] | None"
-    scopes: Mapping[str, str] | None
-    approver: "Approver | None"
-    sleep: Callable[[float], object] | None
-    telemetry: "Telemetry | None"
 
 
 class Sessions:
@@ -106,13 +86,6 @@ class Sessions:
         running = current_session()
         return running if running is not None and running.ledger.policy is self.policy else None
 
-    @property
-    def denies_on_error(self) -> bool:
-        """
-        Whether a guard that fails refuses its call, by the policy's `on_error`.
-        """
-        return bool(self.policy.chain.on_error == "deny")
-
     def end(self, session: "Session") -> None:
         """
         Forget *session*, which nobody can name again, if it was made here. The answers of the session are not lost if
@@ -140,10 +113,8 @@ def _forget(session: "Session") -> None:
     """
     from guardrails.session.ledger import later
 
-    if session.ledger.blocks:
-        later(session.ledger.store, lambda: tried(session, session.ledger.forget, None))
-    else:
-        tried(session, session.ledger.forget, None)
+    forget = partial(tried, session, session.ledger.forget, None)
+    later(session.ledger.store, forget) if session.ledger.blocks else forget()
 
 
 def tried(session: "Session", step: Callable[[], T], otherwise: T) -> T:

@@ -2,16 +2,20 @@
 The tools of an agent by name: the schema that the model is told of each, and the function that a call runs.
 """
 
+import importlib.util
 import inspect
 import re
+import sys
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from guardrails.core.arguments import Arguments
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
@@ -112,13 +116,6 @@ class Registry:
             raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
         self._put(tool, tool.arguments(), execute, asynchronous=is_async(execute), fits=False)
 
-    def replace_run(self, name: str, run: Callable[[str, Any], Any]) -> None:
-        """
-        Run the tool *name* by `run(name, arguments)`, which is synchronous, on arguments that passed the same check.
-        """
-        with self._lock:
-            self.entries = {**self.entries, name: replace(self.entries[name], run=run, asynchronous=False)}
-
     def remove(self, name: str) -> bool:
         """
         Offer *name* no longer. Returns whether it was there.
@@ -160,21 +157,14 @@ class Registry:
         made = self._started(tool, arguments)
         return await made if inspect.isawaitable(made) else made
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.entries
-
     def __iter__(self) -> Iterator[str]:
         return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
     def _put(self, tool: Tool, spec: Arguments | None, run: Run, *, asynchronous: bool, fits: bool) -> None:
         if _NAME.fullmatch(tool.name) is None:
             rule = "a model calls it by 1 to 64 letters, digits, `_` or `-`. Define it with `def`, or give it a `name`"
             raise TypeError(f"`{tool.name}` is no name of a tool: {rule}")
-        tool = replace(tool, parameters=spec)
-        checked_tools([tool])
+        [tool] = checked_tools([replace(tool, parameters=spec)])
         entry = Registered(tool, run, asynchronous, fits)
         with self._lock:
             self.entries = dict(sorted({**self.entries, tool.name: entry}.items()))
@@ -210,17 +200,34 @@ def _bound(function: Callable[..., Any], spec: Any, model: Any) -> Run:
     Returns *function* as it takes arguments that fit *spec*: as an instance of the *model* if its one parameter is annotated with
     that, else as its own signature says, or by keyword.
     """
-    bind = getattr(spec, "bind", None)
     if inspect.isclass(model):
         taken = [one.annotation for one in inspect.signature(function).parameters.values()]
         if taken in ([model], [model.__name__]):
             validate: Any = model.model_validate  # type: ignore[attr-defined]
             return lambda _, arguments: function(validate(arguments, by_name=True))
-    if bind is None:
-        return lambda _, arguments: function(**arguments)
+    bind = getattr(spec, "bind", lambda arguments: ((), arguments))
 
     def run(_: str, arguments: Any) -> Any:
         positional, keywords = bind(arguments)
         return function(*positional, **keywords)
 
     return run
+
+
+def run_file(file: str, holds: str) -> ModuleType:
+    """
+    Returns the module of a Python *file*, which *holds* `tools` or `guards`. It is run: it is to be one that is trusted.
+
+    Raises ImportError if there is none, or it cannot be run.
+    """
+    name = f"guardrails_own_{holds}_{Path(file).stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not Path(file).is_file():
+        raise ImportError(f"`{file}` is no Python file with {holds}")
+    # Types that it names are looked up there.
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise ImportError(f"`{file}` cannot be run: {type(error).__name__}: {error}") from error
+    return module

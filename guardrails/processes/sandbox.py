@@ -15,11 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from guardrails.core.values.errors import SandboxUnavailable
-
-from .run import Started
 
 
 Name = Literal["auto", "bwrap", "read-only", "none"]
@@ -33,27 +31,23 @@ SYSTEM: Final = (
 )
 """What programs consist of. All else of the file system is not there."""
 LISTED: Final = frozenset(
-    {"PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ"}
-    | {"CI", "FORCE_COLOR", "NO_COLOR", "EDITOR", "PAGER", "MANPATH", "XDG_DATA_DIRS", "SOURCE_DATE_EPOCH"}
-    | {"AR", "AS", "CC", "CFLAGS", "CMAKE_PREFIX_PATH", "CPATH", "CPP", "CPPFLAGS", "CUDA_HOME", "CXX", "CXXFLAGS"}
-    | {"LD", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH", "MAKEFLAGS", "OMP_NUM_THREADS", "PKG_CONFIG_PATH"}
-    | {"CONDA_DEFAULT_ENV", "CONDA_PREFIX", "PYENV_VERSION", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}
-    | {"PYTHONIOENCODING", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONWARNINGS", "VIRTUAL_ENV"}
-    | {"CARGO_TERM_COLOR", "DOTNET_ROOT", "GEM_PATH", "GOFLAGS", "GOROOT", "GOTOOLCHAIN", "JAVA_HOME", "NODE_ENV"}
-    | {"NODE_OPTIONS", "NODE_PATH", "NVM_DIR", "PERL5LIB", "RUBYLIB", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE"}
-    | {"LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "LC_ADDRESS"}
-    | {"LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"}
+    {"PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ", "LC_ALL"}
+    | {"LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "CI", "FORCE_COLOR", "NO_COLOR"}
+    | {"EDITOR", "PAGER", "MANPATH", "XDG_DATA_DIRS", "SOURCE_DATE_EPOCH", "AR", "AS", "CC", "CFLAGS", "CPATH", "CPP"}
+    | {"CMAKE_PREFIX_PATH", "CPPFLAGS", "CUDA_HOME", "CXX", "CXXFLAGS", "LD", "LDFLAGS", "LD_LIBRARY_PATH"}
+    | {"LIBRARY_PATH", "MAKEFLAGS", "OMP_NUM_THREADS", "PKG_CONFIG_PATH", "CONDA_DEFAULT_ENV", "CONDA_PREFIX"}
+    | {"PYENV_VERSION", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONPATH"}
+    | {"PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONWARNINGS", "VIRTUAL_ENV", "CARGO_TERM_COLOR", "DOTNET_ROOT"}
+    | {"GEM_PATH", "GOFLAGS", "GOROOT", "GOTOOLCHAIN", "JAVA_HOME", "NODE_ENV", "NODE_OPTIONS", "NODE_PATH", "NVM_DIR"}
+    | {"PERL5LIB", "RUBYLIB", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE"}
     | {"CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"}
-)
-"""
-What programs are told of the machine: of languages, compilers and terminals. No name of these is that of a key; what else
-begins with `LC_` may be one, since ssh sends such variables.
-"""
-OF_NETWORK: Final = frozenset(
-    {"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "GOPROXY", "NPM_CONFIG_REGISTRY", "PIP_EXTRA_INDEX_URL"}
+    | {"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "GOPROXY", "NPM_CONFIG_REGISTRY", "PIP_EXTRA_INDEX_URL"}
     | {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"}
 )
-"""What they are told of the network if they may use it, in either case, unless a password stands in it."""
+"""
+What programs are told of the machine and its network, in either case. No name of these is that of a key; what else begins with
+`LC_` may be one, since ssh sends such variables.
+"""
 MANAGERS: Final = (
     *(".asdf", ".bun", ".deno", ".goenv", ".jenv", ".linuxbrew", ".local/lib", ".local/pipx/venvs", ".nodenv"),
     *(".local/share/mise/installs", ".local/share/pipx/venvs", ".local/share/pnpm", ".local/share/rtx/installs"),
@@ -69,6 +63,17 @@ _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-s
 _TMP: Final = "/tmp"  # noqa: S108  the sandbox's own
 _LIMITED: Final = '{ ulimit -c 0; ulimit -d 4194304; ulimit -f 8388608; ulimit -t 3600; } 2>/dev/null; exec "$@"'
 """The start of each program in it: it may have 4 GiB of memory, files of 4 GiB and an hour of CPU time."""
+
+
+class Started(NamedTuple):
+    """
+    A program, ready to be started with these arguments, environment and folder.
+    """
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    """All of it: nothing else of this process's own may be added."""
+    folder: str
 
 
 class Sandbox:
@@ -88,11 +93,10 @@ class Sandbox:
         read_only: bool = False,
     ) -> None:
         self._workspace, self._network, self._read_only = workspace, network, read_only
-        author = _author(workspace) if environment is None else {}
         if environment is None:
-            environment = {"PATH": os.defpath, **listed(os.environ, network=network)}
+            environment = {"PATH": os.defpath, **listed(os.environ), **_author(workspace)}
         search = list(dict.fromkeys(map(os.path.realpath, filter(os.path.isabs, os.get_exec_path(environment)))))
-        self.environment = {**environment, **author, "PATH": os.pathsep.join(search)}
+        self.environment = {**environment, "PATH": os.pathsep.join(search)}
         self.readable = tuple(dict.fromkeys(filter(may_be_shown, _shown(workspace, search, environment))))
         """Folders and files that they may read, beside those of the system."""
 
@@ -101,10 +105,8 @@ class Sandbox:
         Returns *words* as a program in it, in *folder*; *git*: it may write the workspace's `.git`, but for its hooks and
         settings. Raises SandboxUnavailable if none works here, or not in this workspace.
         """
-        environment = {**self.environment, "HOME": _home(), "TMPDIR": _TMP}
-        if os.geteuid() == 0:
-            # Other owners cannot be given there, and as root tar would fail by that.
-            environment.setdefault("TAR_OPTIONS", "--no-same-owner")
+        # As root tar would give files to their owners, and there are none there.
+        environment = {"TAR_OPTIONS": "--no-same-owner", **self.environment, "HOME": _home(), "TMPDIR": _TMP}
         workspace = _workspace_of(self._workspace)
         program = ("--chdir", os.path.realpath(folder), "--", "/bin/sh", "-c", _LIMITED, "sh", *words)
         return Started((bubblewrap(_search(workspace)), *self._options(workspace, git=git), *program), environment, "/")
@@ -143,8 +145,7 @@ def bubblewrap(search: str | None = None) -> str:
     Raises SandboxUnavailable with what blocked it.
     """
     if not sys.platform.startswith("linux"):
-        system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
-        raise _unavailable(f"it needs Linux, and this is {system}")
+        raise _unavailable(f"it needs Linux, and this is {sys.platform}")
     path = shutil.which("bwrap", path=search)
     if path is None:
         raise _unavailable("the program is not installed (package bubblewrap)")
@@ -161,10 +162,8 @@ def _search(workspace: str) -> str:
 
 
 def _unavailable(reason: str) -> SandboxUnavailable:
-    signs = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
-    contained = "container" in os.environ or any(map(os.path.exists, signs))
-    known = "; this is a container, which is a sandbox of its own" if contained else ""
-    return SandboxUnavailable(f"bwrap: {reason}; `--sandbox none` runs programs without one{known}")
+    contained = "in a container, which is a sandbox of its own, too"
+    return SandboxUnavailable(f"bwrap: {reason}; `--sandbox none` runs programs without one, {contained}")
 
 
 @lru_cache(maxsize=1)
@@ -199,12 +198,9 @@ def _workspace_of(given: str) -> str:
     folder = os.path.realpath(given)
     if not os.path.isdir(folder):
         raise SandboxUnavailable(f"the folder {given!r} does not exist")
-    held = [f"holds the home {home!r}" for home in sorted(homes()) if inside(home, folder)]
-    parts = (*SYSTEM, *_KERNEL, _TMP, "/run", "/var")
-    held += [f"holds {part!r}, a part of the system" for part in parts if inside(os.path.realpath(part), folder)]
-    held += [f"lies in {part!r}" for part in _KERNEL if inside(folder, part) and not inside(folder, "/dev/shm")]  # noqa: S108
-    if held:
-        raise SandboxUnavailable(f"{given!r} {held[0]}: name a folder that holds no more than the work")
+    for part in (*sorted(homes()), *SYSTEM, *_KERNEL, _TMP, "/run", "/var"):
+        if inside(os.path.realpath(part), folder):
+            raise SandboxUnavailable(f"{given!r} holds {part!r}: name a folder that holds no more than the work")
     return folder
 
 
@@ -216,8 +212,7 @@ def _hidden() -> Iterator[str]:
     service = ("bin", "sbin")
     yield from (h for h in homes() if any(inside(h, one) for one in SYSTEM) and os.path.basename(h) not in service)
     for folder, below, files in os.walk("/etc") if os.geteuid() == 0 else ():
-        modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in (*below, *files)}
-        secret = {name for name, mode in modes.items() if not mode & 0o004}
+        secret = {name for name in (*below, *files) if not os.lstat(os.path.join(folder, name)).st_mode & 0o004}
         yield from (os.path.join(folder, name) for name in secret)
         below[:] = [name for name in below if name not in secret]
 
@@ -270,13 +265,15 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in environment.items() if name in _HARMLESS or not _SECRET.search(name)}
 
 
-def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str, str]:
+def listed(environment: Mapping[str, str]) -> dict[str, str]:
     """
-    Returns the variables of *environment* that a confined process sees: the names of `LISTED`, and with *network*
-    `OF_NETWORK`.
+    Returns the variables of *environment* that a confined process sees: the names of `LISTED`, but no URL with a password.
     """
-    names = LISTED | {name for name in environment if network and name.upper() in OF_NETWORK}
-    return {name: text for name, text in environment.items() if name in names and (name in LISTED or "@" not in text)}
+    return {
+        name: text
+        for name, text in environment.items()
+        if name.upper() in LISTED and not ("://" in text and "@" in text)
+    }
 
 
 def may_be_shown(path: str) -> bool:
@@ -300,8 +297,9 @@ def _shown(workspace: str, search: Sequence[str], environment: Mapping[str, str]
         prefix, name = os.path.split(folder)
         whole = name in ("bin", "sbin", "shims") and any(os.path.isdir(f"{prefix}/{one}") for one in ("lib", "lib64"))
         yield prefix if whole and may_be_shown(prefix) else folder
-    # Of a file nothing but itself: beside the certificate of an authority lies its key.
-    yield from (one for name, text in environment.items() if name != "PATH" for one in text.split(os.pathsep))
+    # Of a file nothing but itself: beside the certificate of an authority lies its key. Whom git trusts is a person's own.
+    named = (text for name, text in environment.items() if name != "PATH" and not name.startswith("GIT_CONFIG"))
+    yield from (one for text in named for one in text.split(os.pathsep))
 
 
 def _author(workspace: str) -> dict[str, str]:
@@ -314,10 +312,11 @@ def _author(workspace: str) -> dict[str, str]:
         answer = subprocess.run(_GIT, env=around, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return {}
-    pairs = [one.partition("\n") for one in answer.stdout.decode(errors="replace").split("\0") if one]
-    found = {"GIT_CONFIG_COUNT": str(len(pairs))} if pairs else {}
-    for number, (key, _, value) in enumerate(pairs):
+    found: dict[str, str] = {}
+    for number, pair in enumerate(answer.stdout.decode(errors="replace").split("\0")[:-1]):
+        key, _, value = pair.partition("\n")
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": os.path.expanduser(value)}
+        found["GIT_CONFIG_COUNT"] = str(number + 1)
     return found
 
 

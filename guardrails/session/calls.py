@@ -18,7 +18,7 @@ from guardrails.core.arguments import foreign_arguments
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.prepare import prepare
 from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN

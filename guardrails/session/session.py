@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Self
 
 from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import ITERATIONS, Amounts
 from guardrails.core.scopes import Place, progress
@@ -30,8 +30,8 @@ from .steps import Execute, Step, drive, steps
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
-    from guardrails.core.tools.tool_choice import Strategy, ToolChoice
     from guardrails.policy.policy import Policy
+    from guardrails.session.final_answer import Strategy, ToolChoice
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -341,7 +341,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         (unless said, the session's first). The function *strategy* `(call_count, turn_count) -> tool_choice` decides
         turn by turn.
         """
-        from guardrails.core.tools.tool_choice import next_tool_choice
+        from guardrails.session.final_answer import next_tool_choice
 
         ledger = self.ledger
 

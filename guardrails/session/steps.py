@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.text.plain_json import collect_async
 from guardrails.core.values.errors import SessionError

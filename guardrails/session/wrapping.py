@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, get_args, get_origin
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
-from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
+from guardrails.core.envelope import CallDenied, CallFailed, Envelope
 from guardrails.core.tools.tool import name_of, without_partials
 
 from .session import Session, scoped

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from guardrails.agent.agent import how_to_go_on, prepare
-from guardrails.agent.settings import AgentError, Settings, client_of
-from guardrails.agent.tools import load_tools, replaced
+from guardrails.agent.settings import AgentError, Settings, client_of, load_tools, together
 from tests.tables import table
 
 
@@ -52,48 +51,35 @@ def test_a_file_offers_its_registry_its_list_or_its_public_functions(
     assert list(load_tools(own(tmp_path, code)).entries) == names
 
 
-@table(
-    ("code", "name", "arguments", "result"),
-    [
-        (ANNOTATED, "look", {"at": {"x": "7"}}, 7),
-        ("async def a(n: int) -> int:\n    return n + 1\n", "a", '{"n": "1"}', 2),
-    ],
-)
-def test_annotations_as_text_and_asynchronous_functions_work_too(
-    tmp_path: Path, code: str, name: str, arguments: object, result: int
-) -> None:
-    assert load_tools(own(tmp_path, code)).execute(name, arguments) == result
-
-
-def test_a_file_that_fails_is_named_with_its_error(tmp_path: Path) -> None:
+def test_of_several_files_the_latest_tool_of_a_name_runs_whatever_its_kind(tmp_path: Path) -> None:
+    later = "async def plus(n: int) -> int:\n    return n + 1\n"
+    codes = {"one": "def b(): ...\ndef plus(): ...\n", "two": ANNOTATED, "three": later}
+    tools = together(load_tools(own(tmp_path, code, name)) for name, code in codes.items())
+    assert list(tools.entries) == ["b", "look", "plus"]
+    assert tools.execute("plus", '{"n": "1"}') == 2
+    assert tools.execute("look", {"at": {"x": "7"}}) == 7
     with pytest.raises(AgentError, match=r"own\.py` cannot be run: ValueError: no key"):
         load_tools(own(tmp_path, "raise ValueError('no key')"))
 
 
-def test_a_later_file_replaces_the_tools_of_an_earlier_one(tmp_path: Path) -> None:
-    codes = {"one": "def a(): return 1\ndef b(): return 1\n", "two": "def b(): return 2\n"}
-    first, second = replaced([load_tools(own(tmp_path, code, name)) for name, code in codes.items()])
-    assert (list(first), list(second)) == (["a"], ["b"])
-
-
-def test_what_is_given_now_stands_above_what_was_kept() -> None:
-    kept = asdict(Settings(model="m", base_url="http://a", tools=("x.py",)))
-    both = Settings.merged({**kept, "task": "old", "of a later version": 1}, {"model": "n", "base_url": None})
-    assert both == Settings(model="n", base_url="http://a", tools=("x.py",))
-    with pytest.raises(AgentError, match="--model"):
-        Settings.merged({}, {})
-
-
-def test_kept_paths_are_absolute_and_a_shipped_policy_stays_a_name(
+def test_what_is_given_now_stands_above_what_was_kept_and_paths_are_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("version: 1\n")
+    given = {"model": "n", "base_url": None, "policy": "mine.yaml", "tools": ("t.py",)}
+    kept = asdict(Settings(model="m", base_url="http://a", mcp="s.toml", allow_hosts=("h",), policy="strict"))
+    here, old = str(tmp_path), {**kept, "allow_hosts": ["h"], "task": "old", "of a later version": 1}
     whole = Settings(
-        model="m", policy=str(tmp_path / "mine.yaml"), workspace=str(tmp_path), tools=(str(tmp_path / "t.py"),)
-    )
-    assert Settings(model="m", policy="mine.yaml", tools=("t.py",)).anywhere() == whole
-    assert Settings(model="m", policy="strict").anywhere().policy == "strict"
+        model="n", base_url="http://a", policy=f"{here}/mine.yaml", workspace=here, tools=(f"{here}/t.py",),
+        mcp=f"{here}/s.toml", allow_hosts=("h",),
+    )  # fmt: skip
+    assert Settings.merged(old, given) == whole
+    assert Settings.merged(asdict(whole), {}) == whole
+    # A shipped policy stays a name.
+    assert Settings.merged(old, {}).policy == "strict"
+    with pytest.raises(AgentError, match="--model"):
+        Settings.merged({}, {})
 
 
 @table(

@@ -85,17 +85,6 @@ def test_calls_and_denials_are_lines_and_denials_are_counted() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-def test_a_view_never_ends_what_it_shows() -> None:
-    class Gone(io.StringIO):
-        def write(self, text: str) -> int:
-            raise BrokenPipeError
-
-    shown = View(Gone(), words=Gone())
-    shown.say("x")
-    shown.text("the answer")
-    assert not shown.showed("the answer")
-
-
 ASKED = ParkedCall(
     id="a",
     tool="pay_rent",

@@ -40,7 +40,7 @@ def test_on_another_system_it_says_so_and_ends_with_1(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "platform", "win32")
     shown = doctor()
     assert shown.exit_code == 1
-    assert "bwrap: it needs Linux, and this is Windows" in " ".join(shown.stdout.split())
+    assert "bwrap: it needs Linux, and this is win32" in " ".join(shown.stdout.split())
     assert json.loads(doctor("--json").stdout)["auto"] is None
 
 

@@ -78,7 +78,7 @@ def test_an_older_word_still_works_and_the_new_one_is_named(write: Any) -> None:
     path = write("older.yaml", "version: 1\ntools:\n  - {match: poll_*, polling: true}\n")
     shown = guardrails("policy", "check", path)
     assert shown.exit_code == 0
-    assert f"{path}:3:21: tools.0.polling: polling is now `repeats: allow`" in shown.stdout
+    assert f"{path}:3:21: `polling` is now `repeats: allow`" in shown.stdout
     assert json.loads(guardrails("policy", "check", path, "--json").stdout)["files"][0]["hints"][0]["line"] == 3
 
 

@@ -1,20 +1,31 @@
 """
-The settings of a kind of session.
+A policy in code and in a file: guards of the library and of one's own, rules, scopes and words.
 """
 
+import ast
+
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import pytest
+import typing_extensions
+
+from annotated_types import Ge
+
+import guardrails.core.guards
 
 from guardrails import (
     Budget,
     Denial,
     Denials,
     Duplicates,
+    Envelope,
+    Growth,
     Guard,
     Policy,
     PolicyError,
+    Rate,
     Retryable,
     Rule,
     SessionError,
@@ -25,19 +36,85 @@ from guardrails import (
     Validation,
     guard,
 )
+from guardrails.cli.policy import chain_of
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Keys, map_of
+from guardrails.core.guards.budget import ToolBudget
+from guardrails.core.values.errors import ModelError
+from guardrails.core.values.units import Duration
+from guardrails.policy.check import CODES
 from tests.tables import table
 
 
-def ok(*_: Any) -> str:
-    return "ok"
+class Hours(typing_extensions.TypedDict, total=False):
+    first: Annotated[int, Ge(0)]
+    last: Annotated[int, Ge(0)]
 
 
 @guard
-class Mine(Guard):
-    limit: int = 1
+class Office(Guard):
+    """
+    A guard with a map, a file, an alias, settings that go together, and one that a scope may not have.
+    """
+
+    aliases: ClassVar[dict[str, str]] = {"pause": "rest"}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", "hours")
+    files: ClassVar[tuple[str, ...]] = ("holidays",)
+
+    hours: Annotated[Hours, Keys()] = map_of(first=9, last=17)
+    rest: Duration = 0.0
+    holidays: str | None = None
+
+    @property
+    def remembers(self) -> int:
+        return self.hours["last"] * 10
+
+    @property
+    def result_bytes(self) -> int:
+        return 1_000 + self.hours["first"]
+
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        hours = {"first": 9, "last": 17, **settings.get("hours", {})}
+        if hours["first"] >= hours["last"]:
+            raise ValueError("the office closes before it opens")
+
+    def prepare(self) -> None:
+        if self.holidays is not None and not Path(self.holidays).exists():
+            raise ModelError(f"no file `{Path(self.holidays).name}`")
 
     def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
-        return Denial(code="mine.limit", message="No.") if state.calls >= self.limit else None
+        hour = facts.now_ms // 3_600_000 % 24
+        is_open = self.hours["first"] <= hour < self.hours["last"]
+        return None if is_open else Denial(code="office.hours", message="Closed.", values={"limit": 3})
+
+    def edges(self, state: Any, mine: Any, now_ms: int) -> tuple[()]:
+        return ()
+
+
+@guard
+class Seal(Guard):
+    """
+    A guard of results with words of its own, for single tools only; it is of one setting and its codes are declared.
+    """
+
+    codes = {"seal.limit": ("limit",)}  # noqa: RUF012
+    word: str | None = None
+    words: list[str] | None = None
+    either: tuple[str, ...] | str = ()
+    client: "Client | None" = None
+
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Envelope:
+        return envelope
+
+
+class Client:
+    pass
+
+
+@guard
+class Lost(Guard):
+    where: "Nowhere" = None  # type: ignore[name-defined] # noqa: F821
 
 
 def search(query: str) -> str:
@@ -45,39 +122,77 @@ def search(query: str) -> str:
     return query
 
 
-def mistakes(**settings: Any) -> list[str]:
-    guards = settings.pop("guards", [])
+def load(folder: Path, text: str, *guards: Any, name: str = "policy") -> Policy:
+    file = folder / f"{name}.yaml"
+    file.write_text(f"version: 1\n{text}\n")
+    return Policy.load(file, guards=guards)
+
+
+def mistakes(*guards: Any, folder: Path | None = None, text: str = "", **settings: Any) -> list[str]:
+    """
+    Returns the mistakes of a policy in code, or of the *text* of a file in *folder*, each on a line.
+    """
     with pytest.raises(PolicyError) as caught:
-        Policy(guards, **settings)
-    return caught.value.mistakes
+        load(folder, text, *guards) if folder else Policy(guards, **settings)
+    return [one.splitlines()[0].removeprefix(f"{folder}/policy.yaml:") for one in caught.value.mistakes]
+
+
+def begins(found: list[str], expected: list[str]) -> bool:
+    # The order of what code gives says nothing.
+    unexpected = [one for one in found if not one.startswith(tuple(expected))]
+    return (unexpected, len(found)) == ([], len(expected))
+
+
+# In code
 
 
 def test_a_chain_is_a_list_in_the_librarys_order_with_own_guards_before_the_last() -> None:
-    policy = Policy([Truncate(), Mine(limit=3), Duplicates(window=5), Budget(max_calls=20), Validation()], name="trip")
+    policy = Policy([Truncate(), Seal(word="x"), Duplicates(window=5), Budget(max_calls=20), Validation()], name="trip")
     assert str(policy) == (
-        "trip\n1. Validation()\n2. Budget(max_calls=20)\n3. Duplicates()\n4. Mine(limit=3)\n5. Truncate()"
+        "trip\n1. Validation()\n2. Budget(max_calls=20)\n3. Duplicates()\n4. Seal(word='x')\n5. Truncate()"
     )
-    assert [guard.name for guard in policy.chain.guards] == ["validation", "budget", "duplicates", "mine", "truncate"]
-    assert (len(policy.chain.guards), str(Policy().chain)) == (5, "(no guards)")
+    assert (len(policy.chain.guards), str(Policy().chain), repr(Policy().chain)) == (5, "(no guards)", "Chain()")
+    policy = Policy([Budget(max_calls=3), Truncate()], tools=[search], mode="observe", name="trip")
+    assert repr(policy) == "Policy('trip', Chain(Budget(max_calls=3), Truncate(); mode=observe; tools: 1))"
 
 
-def test_every_mistake_is_told_at_once() -> None:
+RULES: list[tuple[Any, str]] = [
+    (Rule(match="b["), "match.0: a glob that matches no name"),
+    (Rule(match=""), "match.0: a glob that matches no name"),
+    (Rule(match=()), "match: must have a length of at least 1, got 0"),
+    (Rule(match=7), "match: not text or a list: got `7`"),  # type: ignore[arg-type]
+    (Rule(match="x", declared={"pollng": True}), "declared: unknown key `pollng`, did you mean `polling`?"),
+    (Rule(match="x", declared={"cost_usd": -1.0}), "declared.cost_usd: must be at least 0, got `-1.0`"),
+    (Rule(match="x", declared={"parameters": {"type": "strng"}}), "declared.parameters: the schema of the arguments"),
+    (Rule(match="x", declared=7), "declared: not a map of keys: got `7`"),  # type: ignore[arg-type]
+    (Rule(match="x", guards={"budgt": {}}), "guards: unknown key `budgt`, did you mean `budget`?"),
+    (Rule(match="x", guards={"growth": {}}), "guards: unknown key `growth`"),
+    (Rule(match="x", guards={"budget": {"max_calls": "3"}}), "guards.budget.max_calls: not a whole number: got `'3'`"),
+    (Rule(match="x", guards={"budget": {"max_calls": 1, "max_tool_calls": 2}}), "guards.budget: `max_calls` is given"),
+    (Rule(match="x", mode="on"), "mode: not one of `enforce`, `observe`, `off`: got `'on'`"),  # type: ignore[arg-type]
+    (Rule(match="x", on_error="ignore"), "on_error: not one of `deny`, `allow`: got `'ignore'`"),
+]
+
+
+def test_every_mistake_of_guards_rules_tools_and_settings_is_told_at_once() -> None:
     bad: Any = [Budget(max_calls=-1, max_cost_usd=float("nan"), mode="on"), Duplicates(window=0), Duplicates, 7]  # type: ignore[arg-type]
-    bad += [Retryable(max_retries=True), ToolFilter(deny="rm"), Mine(), Mine(limit="3")]  # type: ignore[arg-type]
+    bad += [Retryable(max_retries=True), ToolFilter(deny="rm"), Seal(), Seal(word="3"), Lost(where=3)]  # type: ignore[arg-type]
     found = mistakes(
-        guards=bad,
+        *bad,
         mode="enforced",
         on_error="Deny",
         envelope="flat",
         fields=["progress", "staus"],
-        messages={"budget.max_calls": {"mesage": "x"}},
+        messages={"budget.max_calls": {"mesage": "x"}, "budget.nope": {"message": "x"}},
         prices={"m": {"input": 1.0}, "n": {"input_mtok": -1.0}},
+        rules=[rule for rule, _ in RULES],
+        scopes={"user": [Budget(max_cost_usd=0.5, final_answer_reserve_usd=0.5)], "a": []},
         tools=[Tool(name="a", cost_usd=-1), Tool(name="b", timeout=0), "search", search, search],
     )
     expected = [
         "`<class 'guardrails.core.guards.duplicates.Duplicates'>` is no guard: write one such as `Budget(max_calls=20)`",
         "`7` is no guard",
-        "`mine` is given twice",
+        "`seal` is given twice",
         "mode: not one of `enforce`, `observe`, `off`: got `'enforced'`, did you mean `enforce`?",
         "on_error: not one of `deny`, `allow`: got `'Deny'`, did you mean `deny`?",
         "envelope: not one of `nested`, `merged`, `quiet`: got `'flat'`",
@@ -85,6 +200,7 @@ def test_every_mistake_is_told_at_once() -> None:
         "prices.m: missing key `input_mtok`",
         "prices.n.input_mtok: must be at least 0, got `-1.0`",
         "messages.budget.max_calls: unknown key `mesage`, did you mean `message`?",
+        "messages: no guard says `budget.nope`",
         "fields.1: not one of ",
         "budget.mode: not one of `enforce`, `observe`, `off`: got `'on'`",
         "budget.max_calls: must be at least 0, got `-1`",
@@ -92,13 +208,16 @@ def test_every_mistake_is_told_at_once() -> None:
         "duplicates.window: must be at least 1, got `0`",
         "retryable.max_retries: not a whole number: got `True`",
         "tool_filter.deny: not a list: got `'rm'`",
+        "lost.where: the type of this setting cannot be checked: ",
+        "scopes.user.budget: final_answer_reserve_usd ($0.50) must be below max_cost_usd ($0.50)",
+        "scopes.a: a scope without guards limits nothing",
         "tools: `'search'` is no tool",
         "tools: `search` is given twice",
         "tools.a.cost_usd: must be at least 0, got `-1`",
         "tools.b.timeout",
+        *(f"rules.{number}.{mistake}" for number, (_, mistake) in enumerate(RULES)),
     ]
-    assert len(found) == len(expected)
-    assert [said for said, start in zip(found, expected, strict=True) if not said.startswith(start)] == []
+    assert begins(found, expected)
 
 
 @table("tool", ["search", 7, partial(search, "x"), None])
@@ -108,15 +227,30 @@ def test_what_is_no_tool_is_refused_for_a_policy_and_for_a_session(tool: Any) ->
         Policy().session("s", tools=[tool])
 
 
-def test_fields_may_be_any_iterable(clock: Any) -> None:
-    policy = Policy([Budget(max_calls=3)], fields=(name for name in ["progress"]))
-    assert policy.session("s", clock=clock).call("t", {}, ok).to_json() == (
-        '{"status":"success","result":"ok","progress":{"calls_used":1,"calls_left":2}}'
-    )
+def test_what_people_write_is_made_what_its_type_is(clock: Any) -> None:
+    client = Client()
+    made: Any = Policy([Seal(words=["a"], either=["b"], client=client)]).chain.guards[0]  # type: ignore[arg-type]
+    assert (made.words, made.either, made.client) == (["a"], ("b",), client)
+    [mistake] = mistakes(Seal(client=3))  # type: ignore[arg-type]
+    assert mistake.startswith("seal.client: the type of this setting cannot be checked: ")
+    written: Any = Budget(max_elapsed="10m")  # type: ignore[arg-type]
+    assert Policy([written]).chain.guards[0].settings() == {"max_elapsed": 600.0}
+    for match in ("pay_*", ("pay_*",), ["pay_*"]):
+        rule = Rule(match=match, guards={"budget": {"max_tool_calls": 0}})  # type: ignore[arg-type]
+        session = Policy(rules=[rule]).session("s", clock=clock)
+        codes = [session.call(tool, {}, lambda *_: 1).code for tool in ("pay_now", "read")]
+        assert codes == ["tools.budget.max_calls", None]
+    declared = {"timeout": "2s", "ask_user": ["city"], "annotations": {"readOnlyHint": True}, "parameters": lambda x: x}
+    plan = Policy(rules=[Rule(match="t", declared=declared)]).chain.plan("t")
+    assert (plan.tool.timeout, plan.tool.ask_user, plan.tool.read_only) == (2.0, ("city",), True)
+    assert plan.arguments is not None
+    session = Policy([Budget(max_calls=3)], fields=(name for name in ["progress"])).session("s", clock=clock)
+    progress = '"progress":{"calls_used":1,"calls_left":2}'
+    assert session.call("t", {}, lambda *_: "ok").to_json() == f'{{"status":"success","result":"ok",{progress}}}'
 
 
 @table("name", ["", "../x", "a/b", "x" * 257])
-def test_d8_a_bad_session_name_is_refused_before_anything_is_done(name: str, tmp_path: Any) -> None:
+def test_d8_a_bad_session_name_is_refused_before_anything_is_done(name: str, tmp_path: Path) -> None:
     records = tmp_path / "records.jsonl"
     with pytest.raises(SessionError):
         Policy([Budget(max_calls=1)]).session(name, records=records)
@@ -129,19 +263,139 @@ def test_coverage_says_what_is_undeclared_unpriced_or_unguarded() -> None:
         tools=[Tool(name="pay", cost_usd=0.1)],
         rules=[Rule(match=("mcp_*",), declared={"read_only": True}, guards={"budget": {"mode": "enforce"}})],
     )
-    told = {covered.tool: covered for covered in policy.coverage(["pay", "mcp_x", search])}
-    assert (told["pay"].declared, told["pay"].priced) == (True, True)
-    assert (told["mcp_x"].declared, told["mcp_x"].priced) == (True, False)
-    assert (told["search"].declared, told["search"].priced) == (False, False)
-    assert {"validation", "budget"} <= set(told["pay"].guards)
-    assert "duplicates" not in told["pay"].guards
+    covered = {one.tool: one for one in policy.coverage(["pay", Tool(name="mcp_x"), search])}
+    declared = {name: (one.declared, one.priced) for name, one in covered.items()}
+    assert declared == {"pay": (True, True), "mcp_x": (True, False), "search": (False, False)}
+    assert {"validation", "budget"} <= set(covered["pay"].guards)
+    assert "duplicates" not in covered["pay"].guards
     # Of those that do something, not only of those that refuse.
     policy = Policy([Budget(), Denials(), Retryable(), Summary(mode="observe"), Truncate(mode="off"), Validation()])
     assert policy.coverage(["t"])[0].guards == ("validation", "denials", "retryable")
 
 
-def test_a_policy_and_its_chain_say_what_they_are() -> None:
-    policy = Policy([Budget(max_calls=3), Truncate()], tools=[search], mode="observe", name="trip")
-    assert repr(policy) == "Policy('trip', Chain(Budget(max_calls=3), Truncate(); mode=observe; tools: 1))"
-    assert repr(Policy().chain) == "Chain()"
-    assert repr(Policy(rules=[Rule(match=("t",), declared={}, guards={})]).chain) == "Chain(rules: 1)"
+# Own guards in a file
+
+
+def test_a_class_stands_in_the_chain_only_where_the_file_has_its_key(tmp_path: Path) -> None:
+    made = Office(hours={"first": 8}, rest=1800.0)
+    assert list(load(tmp_path, "office: {hours: {first: 8}, pause: 30m}", Office).chain.guards) == [made]
+    assert list(load(tmp_path, "budget: {}", Office).chain.guards) == list(load(tmp_path, "budget: {}").chain.guards)
+    chain = load(tmp_path, "truncate: {}\noffice: {}\nsummary: {}", Office).chain
+    assert [guard.name for guard in chain.guards] == ["summary", "office", "truncate"]
+
+
+@table(("given", "rest"), [(Office(rest=3.0), 3.0), (Office, 0.0)])
+def test_a_rule_lays_its_settings_upon_the_guard_given_made_or_by_class(
+    given: Any, rest: float, tmp_path: Path
+) -> None:
+    rules = (
+        "tools:\n  - {match: a, office: {hours: {first: 7}}}\n  - {match: '*', office: {hours: {last: 20, first: 1}}}"
+    )
+    chain = load(tmp_path, rules, given).chain
+    for tool, first in (("a", 7), ("b", 1)):
+        assert chain.plan(tool).guards == (Office(hours={"first": first, "last": 20}, rest=rest),)
+    # What it asks of the library is heard of rules too.
+    assert chain.window == 200
+    chain = load(tmp_path, "tools: [{match: a, office: {hours: {last: 23}}}]", given).chain
+    assert chain.plan("a").max_bytes == 1_009
+
+
+@table(
+    ("text", "given", "expected"),
+    [
+        ("office: {hours: {first: -1}}", Office, "2:25: office.hours.first: must be at least 0, got `-1`"),
+        ("office: {hours: {first: 20}}", Office, "2:9: office: the office closes before it opens"),
+        ("office: {pause: 8, rest: 9}", Office, "2:9: office: `rest` is given twice, once as `pause`"),
+        ("tools: [{match: a, office: {rest: 8, pause: 9}}]", Office, "2:28: tools.0.office: `rest` is given twice, on"),
+        ("offices: {}", Office, "2:1: unknown key `offices`, did you mean `office`?"),
+        ("office: {}", Office(), "`office` is given twice"),
+        ("scopes: {user: {office: {rest: 3}}}", Office, "2:26: unknown key `rest`, known here: `mode`, `hours`"),
+        ("scopes: {user: {seal: {}}}", Seal, "2:17: unknown key `seal`"),
+        ("messages: {office.hours: {message: no}}", Seal, "2:12: no guard says `office.hours`"),
+        ("office: {holidays: none.txt}", Office, "office: no file `none.txt`"),
+        ("tools:\n  - {match: a, office: {holidays: none.txt}}", Office, "3:24: tools.0.office: no file `none.txt`"),
+        ("office: {hours: {first: 3}}\ntools: [{match: x, office: {hours: {last: 2}}}]", Office, "3:28: tools.0.offic"),
+        ("scopes:\n  user:\n    office: {hours: {first: 18}}", Office, "4:13: scopes.user.office: the office closes"),
+        ("tools:\n  - match: x\n    office:\n      hours: {first: 18}", Office, "4:5: tools.0.office: the office cl"),
+    ],
+)
+def test_its_mistakes_are_told_as_those_of_the_library_are(
+    text: str, given: Any, expected: str, tmp_path: Path
+) -> None:
+    assert begins(mistakes(given, folder=tmp_path, text=text), [expected])
+
+
+def test_a_file_that_it_names_is_looked_for_beside_the_policy(tmp_path: Path) -> None:
+    (tmp_path / "days.txt").write_text("1 May")
+    text = "office: {holidays: days.txt}\ntools:\n  - {match: a, office: {holidays: days.txt}}"
+    made: Any = load(tmp_path, text, Office).chain.guards[0]
+    assert made.holidays == str(tmp_path / "days.txt")
+
+
+# Scopes
+
+GOOD = """
+scopes:
+  user:
+    budget: {max_calls: 10, max_total_cost_usd: 1.5, max_elapsed: 30d}
+    rate: {max_calls_per_minute: 30}
+  tenant:
+    growth: {max_tokens_per_minute: 1000000}
+messages:
+  user.budget.max_calls: {message: "All $limit calls of today are used."}
+"""
+
+
+def test_a_file_names_scopes_and_one_that_extends_it_changes_single_settings(tmp_path: Path) -> None:
+    policy = load(tmp_path, GOOD, name="base")
+    budget, rate = Budget(max_calls=10, max_cost_usd=1.5, max_elapsed=2_592_000.0), Rate(max_calls_per_minute=30)
+    shared = {name: chain.guards for name, chain in policy.scopes.items()}
+    assert shared == {"tenant": (Growth(max_tokens_per_minute=1_000_000),), "user": (budget, rate)}
+    session = policy.session("s", scopes={"user": "u1", "tenant": "acme"})
+    for n in range(10):
+        last = session.call("t", {"n": n}, lambda *_: "ok")
+    assert last.limit_message == "All 10 calls of today are used."
+    assert chain_of(policy)["scopes"]["tenant"] == [{"guard": "growth", "max_tokens_per_minute": 1_000_000}]
+    assert "scope `user`" in str(policy)
+    raised = load(tmp_path, "extends: ./base.yaml\nscopes: {user: {budget: {max_calls: 20}}}").scopes["user"].guards
+    assert raised == (Budget(max_calls=20, max_cost_usd=1.5, max_elapsed=2_592_000.0), rate)
+
+
+# Words
+
+
+def test_every_code_that_a_guard_writes_out_is_declared_and_begins_with_its_name() -> None:
+    for cls in (*GUARDS, ToolBudget):
+        assert cls.codes is not None
+        assert all(code.startswith((f"{cls.name}.", f"tools.{cls.name}.")) for code in cls.codes)
+    paths = Path(guardrails.core.guards.__file__).parent.rglob("*.py")
+    calls = [node for path in paths for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    said = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("Denial", "Nudge")]
+    codes = [one for call in said for one in (*call.args[:1], *(k.value for k in call.keywords if k.arg == "code"))]
+    written = {code.value for code in codes if isinstance(code, ast.Constant)}
+    assert len(written) > 4
+    assert written <= CODES.keys()
+
+
+@table(
+    ("messages", "wrong"),
+    [
+        ({"budget.max_calls": {"message": "$used of $limit, $$5", "hint": "Stop."}}, None),
+        ({"tools.rate.max_calls_per_minute": {"hint": "Wait ${wait_ms} ms."}}, None),
+        ({"call.error": {"message": "$guard broke."}, "budget.error": {"hint": "Ask."}}, None),
+        ({"office.hours": {"message": "$limit"}, "office.anything": {"hint": "$whatever"}}, None),
+        ({"seal.limit": {"message": "$limit"}, "call.error": {"hint": "Ask."}}, None),
+        ({"seal.limt": {"message": "x"}}, "no guard says `seal.limt`, did you mean `seal.limit`?"),
+        ({"office": {"message": "x"}}, "no guard says `office`"),
+        ({"budget.max_calls": "No."}, "messages.budget.max_calls: not a map of keys: got `'No.'`"),
+        ({"duplicates.window": {"hint": "$n"}}, "`$n` stands for nothing in any message"),
+    ],
+)
+def test_what_a_guard_says_may_be_worded_anew_and_what_none_says_is_a_mistake(messages: Any, wrong: str | None) -> None:
+    # Of the numbers of a guard that declares no codes nothing is known.
+    guards = [Seal()] if wrong and "$n" in wrong else [Seal(), Office()]
+    if wrong is None:
+        assert Policy(guards, messages=messages).chain.messages
+    else:
+        [mistake] = mistakes(*guards, messages=messages)
+        assert wrong in mistake

@@ -1,7 +1,8 @@
 """
-A policy whose files change while its sessions run.
+A policy whose files change while its sessions run, and one that is stopped.
 """
 
+import asyncio
 import logging
 import os
 import sys
@@ -13,10 +14,23 @@ from typing import Any
 
 import pytest
 
-from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard, scoped
-from guardrails.offline.replay.exact import Replayed, Rules
+from guardrails import (
+    Approve,
+    Denials,
+    Guard,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    PolicyError,
+    SessionError,
+    SessionState,
+    Tool,
+    guard,
+    scoped,
+)
+from guardrails.offline.replay.exact import Rules
 from guardrails.policy import reload
-from guardrails.policy.document import Document
+from guardrails.policy.file import Document
 from guardrails.policy.reload import PolicyFiles
 from tests.replaying import replay
 from tests.tables import table
@@ -31,10 +45,6 @@ def ok(*_: Any) -> str:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """
-    Writes a policy's file.
-    """
-
     def written(text: str, name: str = "policy.yaml") -> Path:
         path = tmp_path / name
         path.write_text(f"version: 1\n{text}\n")
@@ -75,22 +85,17 @@ class Fragile(Guard):
             raise ZeroDivisionError("too much")
 
 
-BROKEN = ["budget: {max_calls: 2x}", "", "budget: {max_c", "extends: ./gone.yaml", "\0", "fragile: {limit: 2}"]
-
-
-@table("text", BROKEN)
+@table("text", ["budget: {max_calls: 2x}", "budget: {max_c", "extends: ./gone.yaml", "\0", "fragile: {limit: 2}"])
 def test_a_broken_file_or_half_a_file_changes_nothing_and_is_told_of_once(
     text: str, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = Policy.load(write("budget: {max_calls: 2}"), guards=[Fragile], reload=0).session("s")
     caplog.clear()
-    path = write(text)
-    path.write_text(path.read_text() if text else "")
-    with caplog.at_level(logging.ERROR, "guardrails"):
-        assert statuses(session, 3) == ["success", "success", "limit_reached"]
-    [said] = [record.getMessage() for record in caplog.records]
-    assert "cannot be used, the one from before stays" in said
-    assert ("policy.yaml:" in said) is ("fragile" not in text)
+    write(text)
+    assert statuses(session, 3) == ["success", "success", "limit_reached"]
+    [logged] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert "cannot be used, the one from before stays" in logged
+    assert ("policy.yaml:" in logged) is ("fragile" not in text)
     write("budget: {max_calls: 3}")
     assert statuses(session, 1) == ["success"]
 
@@ -176,10 +181,6 @@ def test_a_call_that_runs_is_settled_and_who_waits_for_a_person_waits_on(write: 
     assert session.call("send", {"to": "ann"}, ok).ok
 
 
-def again(policy: Policy, sink: MemorySink, others: dict[str, Rules]) -> list[Replayed]:
-    return list(replay(policy.chain, sink.records, others=others))
-
-
 def test_records_tell_which_policy_decided_each_call(write: Write) -> None:
     sink = MemorySink()
     path = write("budget: {max_calls: 2}")
@@ -191,15 +192,12 @@ def test_records_tell_which_policy_decided_each_call(write: Write) -> None:
     later = Policy.load(path)
     policy.session("new", records=sink).call("t", {}, ok)
     sink.close()
-    told = [record for record in sink.records if record["event"] == "policy"]
-    assert [(one["session_id"], one["before"], one["after"]) for one in told] == [
-        ("s", first.digest, later.digest),
-        ("new", None, later.digest),
-    ]
+    changes = [(one["session_id"], one["before"], one["after"]) for one in sink.records if one["event"] == "policy"]
+    assert changes == [("s", first.digest, later.digest), ("new", None, later.digest)]
     with pytest.raises(SessionError, match=r"from event . on `(s|new)` went by a changed policy"):
-        again(first, sink, {})
+        list(replay(first.chain, sink.records, others={}))
     others = {str(later.digest): Rules(later.chain, later.scopes)}
-    assert all(one.same for one in again(first, sink, others))
+    assert all(one.same for one in replay(first.chain, sink.records, others=others))
 
 
 def test_threads_that_call_while_a_file_changes_all_go_over(write: Write) -> None:
@@ -238,8 +236,8 @@ def test_what_is_written_while_a_file_is_read_is_found_by_the_next_look(write: W
             write(later.pop())
         return Policy(**document.arguments()), document.contents()
 
-    policy, sources = load()
-    policy.files = PolicyFiles(sources, load, every_s=0)
+    policy, contents = load()
+    policy.files = PolicyFiles(contents, load, every_s=0)
     session = policy.session("s")
     assert statuses(session, 4) == ["success", "success", "success", "limit_reached"]
     later = ["budget: {max_calls: 6}"]
@@ -255,3 +253,74 @@ def test_a_pipe_in_the_place_of_a_file_holds_up_no_call(write: Write) -> None:
     path.unlink()
     os.mkfifo(path)
     assert statuses(session, 1) == ["limit_reached"]
+
+
+# `stop`
+
+
+def test_every_call_of_a_policy_is_refused_and_let_through_again(write: Write) -> None:
+    session = Policy.load(write("budget: {max_calls: 2}"), reload=0).session("s")
+    assert session.call("t", {"n": 1}, ok).ok
+    write("budget: {max_calls: 2}\nstop: the key leaked")
+    refused = session.call("t", {"n": 2}, ok)
+    assert (refused.status, refused.code, refused.retryable) == ("denied", "deny_all.on", False)
+    assert refused.message == "All tool calls are stopped: the key leaked. It was not called."
+    assert (session.exhausted, session.tool_choice()) == ("deny_all.on", "none")
+    write("budget: {max_calls: 2}")
+    assert statuses(session, 2) == ["success", "limit_reached"]
+    assert session.exhausted == "budget.max_calls"
+    # A session that was over before is over afterwards.
+    write("budget: {max_calls: 2}\nstop: the key leaked")
+    assert session.call("t", {"n": 9}, ok).code == "deny_all.on"
+    write("budget: {max_calls: 2}")
+    assert session.call("t", {"n": 10}, ok).code == "budget.max_calls"
+
+
+def test_a_policy_that_only_watches_one_that_extends_another_and_an_awaited_call_are_stopped_too(write: Write) -> None:
+    write("stop: the key leaked", "base.yaml")
+    stopped = [Policy.load(write("extends: ./base.yaml"))]
+    stopped += [Policy([Denials()], mode=mode, stop="why") for mode in ("observe", "off")]  # type: ignore[arg-type]
+    for policy in stopped:
+        assert policy.session("s").call("t", {}, ok).code == "deny_all.on"
+        assert asyncio.run(policy.session("a").acall("t", {}, ok)).code == "deny_all.on"
+
+
+@table(("reason", "written"), [("", "''"), (5, "5"), (False, "false")])
+def test_a_stop_has_a_reason(reason: Any, written: str, write: Write) -> None:
+    with pytest.raises(PolicyError, match=r"^stop: "):
+        Policy(stop=reason)
+    with pytest.raises(PolicyError, match="stop"):
+        Policy.load(write(f"stop: {written}"))
+
+
+def test_what_runs_is_settled_and_what_has_not_begun_does_not_begin(write: Write) -> None:
+    text = "approve: [pay]\ntools: [{match: t, cost_usd: 0.25}]"
+    session = Policy.load(write(text), reload=0).session("s")
+
+    def stop(*_: Any) -> str:
+        write(f"{text}\nstop: why")
+        return "done"
+
+    assert session.call("pay", {"to": "ann"}, ok).code == "approve.pending"
+    session.approve(session.pending()[0])
+    assert session.decide("t", {"n": 1}, id="c1").allowed
+    assert session.call("t", {"n": 2}, stop).value == "done"
+    assert session.ledger.cost_usd == 0.25
+    assert session.call("pay", {"to": "ann"}, ok).code == "deny_all.on"
+    assert session.call("t", {"n": 1}, ok, id="c1").code == "deny_all.on"
+    write(text)
+    assert session.call("pay", {"to": "ann"}, ok).ok
+    assert session.call("t", {"n": 1}, ok, id="c1").ok
+
+
+def test_each_refused_call_is_recorded_with_the_reason_and_replays_exactly() -> None:
+    sink, rules, state = MemorySink(), [Approve(tools=("pay",))], SessionState()
+    session = Policy(rules, stop="the key leaked").session("s", records=sink)
+    for number in range(3):
+        session.call("t", {"n": number}, ok)
+        session.call("pay", {}, ok)
+    sink.close()
+    stopped = [record["stop"] for record in sink.records if record.get("code") == "deny_all.on"]
+    assert stopped == ["the key leaked"] * 6
+    assert all(one.same for one in replay(Policy(rules).chain, sink.records, state))
+    assert state.calls == 0

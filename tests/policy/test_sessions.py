@@ -6,6 +6,7 @@ import asyncio
 import uuid
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,19 @@ from guardrails.policy import sessions
 from guardrails.policy.sessions import Sessions
 
 
+def called(session: Any) -> Any:
+    session.call("f", {}, lambda *_: 1)
+    return session
+
+
+def of(calls: int = 1, **options: Any) -> Sessions:
+    return Sessions(Policy([Budget(max_calls=calls)]), **options)
+
+
 def test_one_thread_has_one_session_and_another_its_own() -> None:
-    made = Sessions(Policy([Budget(max_calls=1)]))
-    assert made.of("t") is made.of("t")
-    assert made.of("t") is not made.of("u")
+    made, run = of(), uuid.uuid4()
+    assert made.of("t") is made.of("t") is not made.of("u")
     assert made.of("a/b").id != made.of("a\\b").id
-    run = uuid.uuid4()
     assert made.of(run).id == str(run)
 
 
@@ -28,19 +36,17 @@ def test_a_session_that_is_given_is_that_of_every_thread() -> None:
     made = Sessions(session)
     assert made.of("t") is made.of() is session
     made.end(session)
-    session.call("f", {}, lambda *_: 1)
-    assert session.exhausted
+    assert called(session).exhausted
     with pytest.raises(TypeError, match="`records`"):
         Sessions(session, records="calls.jsonl")
     with pytest.raises(TypeError, match="no option `share`"):
-        Sessions(Policy([]), share={"max_calls": 5})  # type: ignore[call-arg]
+        of(share={"max_calls": 5})
 
 
 def test_a_run_without_a_name_is_a_session_of_its_own_and_leaves_nothing() -> None:
     store = MemoryStore()
-    made = Sessions(Policy([Budget(max_calls=1)]), store=store)
-    session = made.of()
-    session.call("f", {}, lambda *_: 1)
+    made = of(store=store)
+    session = called(made.of())
     assert session.exhausted
     assert not made.of().exhausted
     made.end(session)
@@ -49,12 +55,14 @@ def test_a_run_without_a_name_is_a_session_of_its_own_and_leaves_nothing() -> No
 
 def test_a_session_whose_object_is_not_kept_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "MAX_OPEN", 2)
-    made = Sessions(Policy([Budget(max_calls=1)]))
-    first = made.of("t")
-    first.call("f", {}, lambda *_: 1)
-    made.of("u"), made.of("v")
+    store = MemoryStore()
+    made = of(store=store)
+    first = called(made.of("t"))
+    for number in range(10):
+        called(made.of(number))
     assert made.of("t") is not first
     assert made.of("t").exhausted
+    assert len(store) == 11, "the session of a thread is never forgotten unasked"
 
 
 def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
@@ -62,38 +70,27 @@ def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_OPEN", 2)
     for store in (MemoryStore(), SqliteStore(tmp_path / "s.db")):
-        made = Sessions(Policy([Budget(max_calls=5)]), store=store)
+        made = of(5, store=store)
         for number in range(20):
-            made.of().call("f", {}, lambda *_: 1)
-            made.of(f"run_{number}", run=True).call("f", {}, lambda *_: 1)
-        asyncio.run(made.of("kept").ledger.off_loop(lambda: None))
+            called(made.of())
+            called(made.of(f"run_{number}", run=True))
+        asyncio.run(made.of("thread").ledger.off_loop(lambda: None))
         assert len(store) <= 3
 
 
-def test_a_run_whose_session_is_held_or_whose_copy_is_goes_on_and_can_be_ended(
+def test_a_run_whose_session_or_a_copy_of_it_is_in_use_goes_on_and_can_be_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_OPEN", 2)
     store = MemoryStore()
-    made = Sessions(Policy([Budget(max_calls=5)]), store=store)
-    held, copied = made.of(), scoped(made.of(), {})
-    for session in (held, copied):
-        session.call("f", {}, lambda *_: 1)
+    made = of(5, store=store)
+    used = [called(made.of()), called(scoped(made.of(), {}))]
     for number in range(10):
         made.of(number)
-    for session in (held, copied):
+    for session in used:
         assert session.ledger.progress["calls_used"] == 1
         made.end(session)
     assert len(store) == 0
-
-
-def test_the_session_of_a_thread_is_never_forgotten_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_OPEN", 2)
-    store = MemoryStore()
-    made = Sessions(Policy([Budget(max_calls=5)]), store=store)
-    for number in range(10):
-        made.of(number).call("f", {}, lambda *_: 1)
-    assert len(store) == 10
 
 
 def test_a_store_that_fails_to_forget_a_run_fails_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +99,6 @@ def test_a_store_that_fails_to_forget_a_run_fails_no_other(monkeypatch: pytest.M
             raise OSError("no space left on device")
 
     monkeypatch.setattr(sessions, "MAX_OPEN", 1)
-    made = Sessions(Policy([Budget(max_calls=5)]), store=Full())
-    made.of().call("f", {}, lambda *_: 1)
+    made = of(5, store=Full())
+    called(made.of())
     assert made.of("t").call("f", {}, lambda *_: 1).ok

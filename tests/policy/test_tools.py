@@ -44,14 +44,14 @@ def test_d2_schemas_are_sorted_by_name_in_the_form_of_each_wire() -> None:
     for name in ("walk", "arrive", "depart"):
         registry.register(search_hotels, name=name, description=f"to {name}")
     chat, flat = registry.schemas(), registry.schemas("responses")
-    assert [tool["function"]["name"] for tool in chat] == ["arrive", "depart", "walk"] == list(registry)
+    assert [tool["function"]["name"] for tool in chat] == ["arrive", "depart", "walk"] == list(registry.entries)
     assert flat == [{"type": "function", **tool["function"], "strict": False} for tool in chat]
 
 
 def test_d2_a_later_registration_replaces_an_earlier_one() -> None:
     registry = Registry([search_hotels])
     registry.register(lambda path: f"read {path}", name="search_hotels", parameters=SCHEMA)
-    assert len(registry) == 1
+    assert list(registry.entries) == ["search_hotels"]
     assert registry.schemas()[0]["function"]["parameters"]["required"] == ["path"]
     assert registry.execute("search_hotels", {"path": "a"}) == "read a"
 
@@ -89,18 +89,18 @@ def test_d2_a_function_a_model_a_schema_and_an_executor_are_all_tools(tool: str,
 
 def test_d4_an_unknown_tool_is_an_envelope_and_no_exception() -> None:
     registry = Registry([search_hotels])
-    for said in (registry.execute("search_hotel", {}), asyncio.run(registry.aexecute("search_hotel", {}))):
-        assert isinstance(said, Envelope)
-        assert (said.ok, said.error_type, said.retryable) == (False, "tool_missing", False)
-        assert said.next_action_hint == "Did you mean `search_hotels`?"
+    for missing in (registry.execute("search_hotel", {}), asyncio.run(registry.aexecute("search_hotel", {}))):
+        assert isinstance(missing, Envelope)
+        assert (missing.ok, missing.error_type, missing.retryable) == (False, "tool_missing", False)
+        assert missing.next_action_hint == "Did you mean `search_hotels`?"
 
 
 @table("arguments", [{}, {"city": 3.5}, '{"city": "Ky', "[1]", None])
 def test_d4_arguments_that_do_not_fit_are_an_envelope(arguments: Any) -> None:
-    said = Registry([search_hotels]).execute("search_hotels", arguments)
-    assert isinstance(said, Envelope)
-    assert said.status == "validation_error"
-    assert said.errors
+    refused = Registry([search_hotels]).execute("search_hotels", arguments)
+    assert isinstance(refused, Envelope)
+    assert refused.status == "validation_error"
+    assert refused.errors
 
 
 def test_an_asynchronous_tool_needs_to_be_awaited() -> None:

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from guardrails.processes.run import Bounded, Started, run
+from guardrails.agent.builtin.shell import Bounded, run
+from guardrails.processes.sandbox import Started
 from tests.tables import table
 
 

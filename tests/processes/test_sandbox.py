@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
+from guardrails.agent.builtin.shell import Ended, run
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes import sandbox
-from guardrails.processes.run import Ended, run
-from guardrails.processes.sandbox import LISTED, OF_NETWORK, Sandbox, bubblewrap, harmless, listed
+from guardrails.processes.sandbox import LISTED, Sandbox, bubblewrap, harmless, listed
 from tests.tables import table
 
 
@@ -224,14 +224,8 @@ def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: s
 @table(
     "path, why",
     [
-        *((part, "a part of the system") for part in ("/usr", "/etc", "/home/../usr", "/dev")),
-        *(("/proc/self", "lies in"), ("/no/such", "does not exist"), ("/etc/passwd", "does not exist")),
-        *(
-            ("home", "holds the home"),
-            ("/", "holds the home"),
-            (".", "holds the home"),
-            ("outside/link", "holds the home"),
-        ),
+        *((part, "holds") for part in ("/usr", "/etc", "/home/../usr", "/dev", "home", "/", ".", "outside/link")),
+        *(("/no/such", "does not exist"), ("/etc/passwd", "does not exist")),
     ],
 )
 def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place, path: str, why: str) -> None:
@@ -254,7 +248,7 @@ def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypa
         with pytest.raises(SandboxUnavailable, match=expected):
             bubblewrap()
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(SandboxUnavailable, match="this is macOS"):
+    with pytest.raises(SandboxUnavailable, match="needs Linux"):
         bubblewrap()
 
 
@@ -331,13 +325,8 @@ def test_the_repository_around_a_workspace_is_shown_and_none_that_it_only_claims
 
 
 def test_variables_that_may_hold_a_secret_are_told_to_nobody() -> None:
-    given = dict.fromkeys(["PATH", "HOME", "GITHUB_TOKEN", "db_password", "DATABASE_URL", "AWS_SECRET_ACCESS_KEY"], "x")
-    assert sorted(harmless(given)) == ["HOME", "PATH"]
-    given = dict.fromkeys(
-        ["PATH", "LC_ALL", "VIRTUAL_ENV", "OPENAI_API_KEY", "MY_PLAIN", "LC_MY_KEY", "http_proxy"], "x"
-    )
-    assert sorted(listed(given)) == ["LC_ALL", "PATH", "VIRTUAL_ENV"]
-    assert sorted(listed(given, network=True)) == ["LC_ALL", "PATH", "VIRTUAL_ENV", "http_proxy"]
-    assert listed({"HTTPS_PROXY": "http://me:secret@proxy:3128"}, network=True) == {}
-    assert set(harmless(dict.fromkeys(LISTED, ""))) == LISTED
-    assert {name for name in OF_NETWORK if not name.endswith("_URL")} <= set(harmless(dict.fromkeys(OF_NETWORK, "")))
+    secrets = dict.fromkeys(["GITHUB_TOKEN", "db_password", "DATABASE_URL", "AWS_SECRET_ACCESS_KEY", "LC_MY_KEY"], "x")
+    plain = dict.fromkeys(["PATH", "LC_ALL", "VIRTUAL_ENV", "http_proxy"], "x")
+    assert harmless({**secrets, **plain, "MY_PLAIN": "x"}) == {**plain, "MY_PLAIN": "x"}
+    assert listed({**secrets, **plain, "MY_PLAIN": "x", "HTTPS_PROXY": "http://me:secret@proxy:3128"}) == plain
+    assert {name for name in LISTED if not name.endswith("_URL")} <= set(harmless(dict.fromkeys(LISTED, "")))

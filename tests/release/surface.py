@@ -139,15 +139,9 @@ def adapters() -> Iterator[str]:
     """
     The names that each adapter exports, read without its host; those of the testing tools beside them.
     """
-    places = [
-        *(ROOT / "guardrails/integrations").glob("*.py"),
-        *(ROOT / "guardrails/integrations").glob("*/__init__.py"),
-    ]
-    places += [
-        ROOT / "guardrails/mcp/__init__.py",
-        ROOT / "guardrails/testing/scripted_openai.py",
-        ROOT / "guardrails/testing/promises.py",
-    ]
+    folder = ROOT / "guardrails"
+    places = [*(folder / "integrations").glob("*.py"), *(folder / "integrations").glob("*/__init__.py")]
+    places += [folder / "mcp/__init__.py", folder / "testing/scripted_openai.py", folder / "testing/promises.py"]
     for path in places:
         parts = path.relative_to(ROOT).with_suffix("").parts
         module = ".".join(part for part in parts if part != "__init__")
@@ -160,48 +154,33 @@ def exported(tree: ast.Module) -> list[str]:
     The names of `__all__`; else those that are imported under their own name or defined, and are not private.
     """
     for node in tree.body:
-        if isinstance(node, ast.Assign) and [target.id for target in node.targets if isinstance(target, ast.Name)] == [
-            "__all__"
-        ]:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)
             return names
-    again = [
-        one.asname
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for one in node.names
-        if one.asname == one.name
-    ]
+    imported = [one for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names]
+    again = [one.name for one in imported if one.asname == one.name]
     own = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [name for name in (*again, *own) if name and not name.startswith("_")]
+    return [name for name in (*again, *own) if not name.startswith("_")]
 
 
-def named(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def below(group: Any, name: str = "guardrails") -> Iterator[tuple[str, Any]]:
     """
-    The words of every command of *group*, and of the groups in it.
+    The words and the object of every command of *group*, and of the groups in it.
     """
-    for name in group.list_commands(None) if hasattr(group, "list_commands") else ():
-        yield (*before, name)
-        yield from named(group.get_command(None, name), (*before, name))
+    for word in group.list_commands(None) if hasattr(group, "list_commands") else ():
+        command = group.get_command(None, word)
+        yield f"{name} {word}", command
+        yield from below(command, f"{name} {word}")
 
 
 def commands() -> Iterator[str]:
     """
     Each command with its options and its arguments.
     """
-    group = get_command(app)
-    for words in named(group):
-        command: Any = group
-        for word in words:
-            command = command.get_command(None, word)
-        name = " ".join(words)
-        yield f"command guardrails {name}"
-        for given in getattr(command, "params", ()):
-            yield from (
-                f"command guardrails {name} {option}"
-                for option in (*given.opts, *given.secondary_opts)
-                if option != "--help"
-            )
+    for name, command in below(get_command(app)):
+        yield f"command {name}"
+        options = [option for given in command.params for option in (*given.opts, *given.secondary_opts)]
+        yield from (f"command {name} {option}" for option in options if option != "--help")
     for name, usage in (("hook", hook.__doc__ or ""), ("mcp", proxy().format_help())):
         yield from (f"command guardrails {name} {option}" for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", usage))
 
@@ -253,14 +232,10 @@ def keys(function: ast.FunctionDef) -> set[str]:
     """
     The texts that *function* uses as keys of a mapping.
     """
-    places = [key for node in ast.walk(function) if isinstance(node, ast.Dict) for key in node.keys]
-    places += [
-        target.slice
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Subscript)
-    ]
+    nodes = [*ast.walk(function)]
+    places = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
+    targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    places += [target.slice for target in targets if isinstance(target, ast.Subscript)]
     return {key.value for key in places if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
@@ -276,11 +251,8 @@ def formats() -> Iterator[str]:
     yield f"format state {STATE}"
     yield "entry-points guardrails.readers"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    yield from (
-        f"extra {extra}"
-        for extra in project["optional-dependencies"]
-        if extra not in {"dev", "docs", "notebook", "test"}
-    )
+    extras = project["optional-dependencies"].keys() - {"dev", "docs", "notebook", "test"}
+    yield from (f"extra {extra}" for extra in extras)
     yield f"python-versions {project['requires-python']}"
 
 

@@ -29,7 +29,7 @@ from guardrails import (
     Tool,
     Validation,
 )
-from guardrails.core.envelope.envelope import CallFailed
+from guardrails.core.envelope import CallFailed
 from tests.session.conftest import ok
 from tests.tables import table
 

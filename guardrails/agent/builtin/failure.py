@@ -7,8 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.text.path_text import BadPathError
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.types import ErrorType
 
 
@@ -37,21 +36,11 @@ class ToolSet:
         return {name: _telling(getattr(self, name)) for name in self.names}
 
 
-def no_path(reason: str) -> ToolFailure:
-    """
-    Returns the failure of a path that cannot be used.
-    """
-    return ToolFailure("invalid_path", f"the path cannot be used: {reason}", "Use a path inside the workspace.")
-
-
 def encoded(text: str, limit: int) -> bytes:
     """
-    Returns *text* in UTF-8. Raises ToolFailure if it is not valid Unicode, or has more than *limit* bytes.
+    Returns *text* in UTF-8. Raises ToolFailure if it has more than *limit* bytes, UnicodeError if it is no text.
     """
-    try:
-        data = text.encode()
-    except UnicodeEncodeError:
-        raise ToolFailure("validation", "the text is not valid Unicode") from None
+    data = text.encode()
     if len(data) > limit:
         raise ToolFailure("too_large", f"the text has {len(data):,} bytes (limit {limit:,})")
     return data
@@ -71,7 +60,5 @@ def _telling(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         except ToolFailure as failure:
             return failure.envelope
-        except BadPathError as error:
-            return no_path(str(error)).envelope
 
     return run

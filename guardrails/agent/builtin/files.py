@@ -17,11 +17,12 @@ from typing import Annotated, Any, BinaryIO, Final
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.text.path_text import path_of, readings, system, within
+from guardrails.core.envelope import Envelope
+from guardrails.core.result.kinds import kind_of
+from guardrails.core.text.path_text import BadPathError, path_of, readings, within
 from guardrails.stores.places import write_whole
 
-from .failure import ToolFailure, ToolSet, encoded, no_path, page
+from .failure import ToolFailure, ToolSet, encoded, page
 
 
 MAX_READ_BYTES: Final = 40_960
@@ -31,7 +32,6 @@ MAX_LINE_CHARS: Final = 8_192
 MAX_WRITE_BYTES: Final = 8 << 20
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_PLACE: Final = (errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO)
 
 
 class Root:
@@ -44,62 +44,50 @@ class Root:
         os.close(os.open(self.path, _FOLDER))
 
     @contextmanager
-    def find(self, path: object, *, folder: bool = False, write: bool = False, make: bool = False) -> Iterator[Path]:
+    def find(self, path: str, *, folder: bool = False, write: bool = False, make: bool = False) -> Iterator[Path]:
         """
         The place of *path*, which need not exist; of a *folder*, the folder itself. Links are followed as far as they
         stay inside; with *make* folders are made.
 
-        Raises ToolFailure: `invalid_path` if it leads out, or may not be used to *write*, `not_found` if a folder on
-        the way does not exist.
+        What goes wrong in the block with files is a ToolFailure that names no place outside: `invalid_path` if it leads
+        out, is of a kind that has no text, or may not be used to *write*; else what the system says.
         """
-        text = path_of(path)
+        shown = f"`{path[:200]}`"
         try:
-            # A link that is gone before it is read is an OSError, too.
-            real = self._real(text)
-            # Some file systems pass over letters that are not seen, and over capitals.
-            if write and any("".join(filter(str.isprintable, part)).lower() == ".git" for part in real.parts):
-                raise no_path(f"`{text[:200]}` is git's own, which its commands alone write")
+            real = self._real(path_of(path), write=write)
             above = real if folder or str(real) == self.path else real.parent
             if make:
                 above.mkdir(parents=True, exist_ok=True)
             handle = os.open(above, _FOLDER)
             try:
                 # Somebody may have exchanged a folder on the way for a link that leads out: what was opened counts.
-                opened = Path(f"/proc/self/fd/{handle}")
-                if sys.platform != "linux":
-                    yield real
-                elif within(str(opened.readlink()), self.path):
-                    yield opened if above == real else opened / real.name
-                else:
-                    raise no_path(f"`{text[:200]}` is outside the workspace")
+                opened = Path(f"/proc/self/fd/{handle}") if sys.platform == "linux" else above
+                if not within(os.path.realpath(opened), self.path):
+                    raise BadPathError("it is outside the workspace")
+                yield opened if above == real else opened / real.name
             finally:
                 os.close(handle)
+        except BadPathError as error:
+            reason = f"the path cannot be used: {error}"
+            raise ToolFailure("invalid_path", reason, "Use a path inside the workspace.") from error
         except OSError as error:
-            raise failure_of(error, text) from error
+            kind = kind_of(errno.errorcode.get(error.errno or 0, "")) or "unavailable"
+            hint = "List the folder to see what is there." if kind == "not_found" else None
+            reason = (error.strerror or type(error).__name__).lower()
+            raise ToolFailure(kind, f"{shown} could not be used: {reason}", hint) from error
 
-    def _real(self, text: str) -> Path:
+    def _real(self, text: str, *, write: bool) -> Path:
         if any(char < " " or char == "\x7f" for char in text):
-            raise no_path("it holds a line break or another control character")
-        real = Path(os.path.realpath(Path(self.path, text)))
+            raise BadPathError("it holds a line break or another control character")
         # A backslash is a letter here; whoever takes it for a separator must not be led out either.
-        read = [str(real), *(system.join(self.path, one) for one in readings(text)[1:])]
-        if not all(within(one, self.path) for one in read):
-            raise no_path(f"`{text[:200]}` is outside the workspace")
-        return real
-
-
-def failure_of(error: OSError, path: str) -> ToolFailure:
-    """
-    Returns the failure that a model reads of *error* at *path*; it never names a place outside the workspace.
-    """
-    shown, reason = f"`{path[:200]}`", (error.strerror or type(error).__name__).lower()
-    if error.errno == errno.ENOENT:
-        return ToolFailure("not_found", f"there is no {shown}", "List the folder to see what is there.")
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return ToolFailure("permission", f"{shown} may not be used: {reason}")
-    if error.errno in _NO_PLACE:
-        return no_path(f"{shown}: {reason}")
-    return ToolFailure("unavailable", f"{shown} could not be used: {reason}")
+        real, *others = (os.path.realpath(Path(self.path, one)) for one in readings(text))
+        if not all(within(one, self.path) for one in (real, *others)):
+            raise BadPathError("it is outside the workspace")
+        # Some file systems pass over letters that are not seen, and over capitals.
+        parts = ["".join(filter(str.isprintable, part)).lower() for part in Path(real).parts]
+        if write and ".git" in parts:
+            raise BadPathError("it is git's own, which its commands alone write")
+        return Path(real)
 
 
 class Files(ToolSet):
@@ -144,7 +132,10 @@ class Files(ToolSet):
         """
         data = encoded(content, MAX_WRITE_BYTES)
         with self._root.find(path, write=True, make=True) as place:
-            created = _replace(place, data)
+            created = not os.path.lexists(place)
+            if not created:
+                _check_regular(place.lstat())
+            write_whole(place, data)
         return {"path": path, "bytes": len(data), "created": created}
 
     def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:
@@ -163,9 +154,8 @@ class Files(ToolSet):
             if count == 0:
                 raise _no_edit(f"`old_text` is not in `{path}`: read the file, and copy it exactly")
             if count > 1 and not replace_all:
-                hint = "Give more of the lines around it, or `replace_all`."
-                raise _no_edit(f"`old_text` is {count} times in `{path}`", hint)
-            _replace(place, found.replace(old, new))
+                raise _no_edit(f"`old_text` is {count} times in `{path}`: give more of it, or `replace_all`")
+            write_whole(place, found.replace(old, new))
         return {"path": path, "replaced": count, "line": found[: found.index(old)].count(b"\n") + 1}
 
     def list_directory(
@@ -182,39 +172,25 @@ class Files(ToolSet):
         return page(shown, more, total_matches=len(entries))
 
 
-def _no_edit(reason: str, hint: str | None = None) -> ToolFailure:
-    return ToolFailure("precondition", reason, hint, retryable=False, next_action="fix_arguments")
+def _no_edit(reason: str) -> ToolFailure:
+    return ToolFailure("precondition", reason, retryable=False, next_action="fix_arguments")
 
 
 @contextmanager
 def _opened(place: Path) -> Iterator[BinaryIO]:
     with open(place, "rb", opener=lambda path, _: os.open(path, _FILE)) as file:
-        _check_regular(os.fstat(file.fileno()).st_mode)
+        _check_regular(os.fstat(file.fileno()))
         yield file
 
 
-def _check_regular(mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        raise no_path("it is no regular file")
-
-
-def _replace(place: Path, data: bytes) -> bool:
-    """
-    Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file. Returns whether
-    there was none.
-    """
-    mode = None
-    with suppress(FileNotFoundError):
-        mode = place.lstat().st_mode
-        _check_regular(mode)
-    write_whole(place, data)
-    return mode is None
+def _check_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise BadPathError("it is no regular file")
 
 
 def _entry(entry: os.DirEntry[str]) -> dict[str, Any]:
     plain = "directory" if entry.is_dir() else "file" if entry.is_file() else "other"
-    shown: dict[str, Any] = {"name": entry.name.encode(errors="surrogateescape").decode(errors="replace")}
-    shown["type"] = "link" if entry.is_symlink() else plain
+    shown: dict[str, Any] = {"name": entry.name, "type": "link" if entry.is_symlink() else plain}
     with suppress(OSError):
         shown |= {"bytes": entry.stat().st_size} if shown["type"] == "file" else {}
     return shown

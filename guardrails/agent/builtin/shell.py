@@ -1,23 +1,31 @@
 """
-The tool that runs commands in a workspace: exec_shell.
+The tool that runs commands in a workspace, exec_shell: each in process groups that end with it or at its time limit, its
+output bounded.
 """
 
+import atexit
 import errno
 import os
 import re
 import shutil
+import signal
+import subprocess
+import threading
+import time
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
-from guardrails.processes.run import Ended, Started, Step, run
-from guardrails.processes.sandbox import NAMES, Name, Sandbox, harmless
+from guardrails.processes.sandbox import NAMES, Name, Sandbox, Started, harmless
 from guardrails.session.steps import current_session, seconds_left
 
 from .failure import ToolFailure, ToolSet
@@ -27,6 +35,12 @@ from .files import Root
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
 MAX_TIMEOUT_S: Final = 600
+GRACE_S: Final = 1.0
+"""Until an output that somebody still holds is given up."""
+Step = tuple[str, Sequence[Sequence[str]]]
+"""`;`, `&&` or `||`, and behind it the words of commands that are piped into each other."""
+_groups: set[int] = set()
+"""Process groups that run now."""
 
 
 class Shell(ToolSet):
@@ -57,12 +71,8 @@ class Shell(ToolSet):
     ) -> None:
         if sandbox not in NAMES:
             raise ValueError(f"there is no sandbox `{sandbox}`: it is one of {', '.join(NAMES)}")
-        self._root = root
-        self._timeout = timeout
-        self._environment = environment
-        self._sandbox = sandbox
-        self._network = network
-        self._git = frozenset(git)
+        self._root, self._timeout, self._environment = root, timeout, environment
+        self._sandbox, self._network, self._git = sandbox, network, frozenset(git)
         self._bash = shutil.which("bash") or "/bin/sh"
 
     @property
@@ -131,8 +141,9 @@ def _plain_steps(command: str) -> Sequence[Step]:
     fault = found.unreadable or found.not_plain
     if fault is None:
         return found.steps
-    hint = f"{fault.advice[:1].upper()}{fault.advice[1:]}." if fault.advice else None
-    raise ToolFailure("validation", f"the command was not run, since no shell is started here: {fault.reason}", hint)
+    raise ToolFailure(
+        "validation", f"no shell is started here, and the command is not plain: {fault.reason}", fault.advice
+    )
 
 
 def _refusal(error: SandboxUnavailable) -> Envelope:
@@ -148,7 +159,7 @@ def _refusal(error: SandboxUnavailable) -> Envelope:
     )
 
 
-def _result(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
+def _result(ended: "Ended", timeout: float, sandbox: str | None) -> Envelope:
     value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
     value |= {"background_processes": "killed"} if ended.left_behind else {}
     fields: dict[str, Any] = {"value": value, "sandbox": sandbox, "is_complete": ended.complete}
@@ -160,3 +171,154 @@ def _result(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
         raise ToolFailure("exec_nonzero", f"the command ended with {by} {abs(ended.exit_code)}", **fields)
     hint = None if ended.complete else "Write the output to a file and read a part of it, or filter it."
     return Envelope.success(**fields, next_action_hint=hint)
+
+
+# The run of a command
+
+
+@dataclass(slots=True)
+class Bounded:
+    """
+    The beginning and the end of an output, *limit* bytes together.
+    """
+
+    limit: int
+    kept: bytearray = field(default_factory=bytearray)
+    total: int = 0
+
+    def add(self, data: bytes) -> None:
+        """
+        Take in *data*; what lies between is forgotten.
+        """
+        half = self.limit // 2
+        self.total += len(data)
+        self.kept += data
+        del self.kept[half : len(self.kept) - half]
+
+    def text(self) -> str:
+        """
+        Returns the output, with a line that says how much is missing.
+        """
+        left_out, half = self.total - len(self.kept), self.limit // 2
+        between = f"\n[... {left_out:,} bytes left out ...]\n".encode() if left_out else b""
+        return (self.kept[:half] + between + self.kept[half:]).decode(errors="replace")
+
+    def drain(self, reading: int) -> None:
+        """
+        Take in all that comes from the descriptor *reading*, and close it.
+        """
+        with open(reading, "rb", buffering=0) as pipe:
+            while data := pipe.read(1 << 16):
+                self.add(data)
+
+
+class Ended(NamedTuple):
+    """
+    The end of a command.
+    """
+
+    output: str
+    """stdout and stderr as they came."""
+    complete: bool
+    """Nothing of the output was left out."""
+    exit_code: int | None
+    """Negative: the signal that ended it; None: it was killed at its time limit."""
+    seconds: float
+    left_behind: bool
+    """Processes it had started still ran and were killed."""
+
+
+def run(
+    steps: Iterable[Step],
+    start: Callable[[Sequence[str], str], Started],
+    folder: str,
+    *,
+    timeout: float,
+    limit: int,
+) -> Ended:
+    """
+    Run *steps*, which begin in *folder*, for at most *timeout* seconds; `start(words, folder)` is the program of *words* in
+    its sandbox. Of their output *limit* bytes are held, however much there is.
+
+    `cd` is the one command of a shell that is known here. Raises OSError if a command is too long to be started.
+    """
+    began, output, left_behind = time.monotonic(), Bounded(limit), False
+    code: int | None = 0
+    reading, writing = os.pipe()
+    # Who left its group may hold the pipe for ever: the thread closes it when that ends, and nobody waits.
+    reader = threading.Thread(target=output.drain, args=(reading,), daemon=True)
+    reader.start()
+    try:
+        for sign, stages in steps:
+            if code is None or (sign == "&&" and code) or (sign == "||" and not code):
+                continue
+            program, *words = stages[0]
+            if program == "cd" and len(stages) == 1:
+                given = " ".join(words)
+                place = os.path.normpath(Path(folder, given))
+                code = 0 if Path(place).is_dir() else 1
+                fault = f"cd: {given}: there is no such folder\n" if code else ""
+                os.write(writing, fault.encode(errors="replace"))
+                folder = folder if code else place
+            else:
+                code, left = _pipeline([start(words, folder) for words in stages], writing, began + timeout)
+                left_behind = left_behind or left
+    finally:
+        os.close(writing)
+        reader.join(GRACE_S)
+    seconds = round(time.monotonic() - began, 3)
+    return Ended(output.text(), output.total <= limit, code, seconds, left_behind and code is not None)
+
+
+def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tuple[int | None, bool]:
+    """
+    Returns the exit code of the last of *programs*, None if they have not ended by the *deadline*, and whether one left
+    processes behind. Each has a session of its own, so that no terminal is asked anything.
+    """
+    running: list[subprocess.Popen[bytes]] = []
+    code, left = None, False
+    try:
+        for program in programs:
+            before = running[-1].stdout if running else None
+            process = subprocess.Popen(
+                program.arguments,
+                cwd=program.folder,
+                env=program.environment,
+                stdin=before or subprocess.DEVNULL,
+                stdout=writing if program is programs[-1] else subprocess.PIPE,
+                stderr=writing,
+                start_new_session=True,
+            )
+            _groups.add(process.pid)
+            running.append(process)
+            if before is not None:
+                before.close()
+        for process in running:
+            code = process.wait(max(0, deadline - time.monotonic()))
+            # At once: later on its number may be another's.
+            left = _end(process.pid) or left
+    except subprocess.TimeoutExpired:
+        code = None
+    finally:
+        for process in running:
+            left = _end(process.pid) or left
+            process.wait()
+    return code, left
+
+
+def _end(group: int) -> bool:
+    """
+    Kill the process *group*, unless that was done; whether there was one.
+    """
+    with suppress(KeyError, ProcessLookupError, PermissionError):
+        _groups.remove(group)
+        os.killpg(group, signal.SIGKILL)
+        return True
+    return False
+
+
+@atexit.register
+def _end_all() -> None:
+    # A command runs in a thread of its own if its tool has a time limit; Ctrl-C does not reach that thread.
+    for group in tuple(_groups):
+        _end(group)

@@ -12,13 +12,12 @@ import time
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from annotated_types import Ge, Le
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.result.kinds import kind_of
 from guardrails.core.result.waits import wait_ms
 from guardrails.core.values.errors import needs
@@ -46,16 +45,16 @@ _AZURE: Final = ipaddress.ip_address("168.63.129.16")
 _CHARSET: Final = re.compile(
     rb"""(?:;|<(?:meta|\?xml)\s[^<>]{0,200}?)\s*(?:charset|encoding)\s?=\s?["']?([\w.:-]{1,40})""", re.I
 )
-_TAG: Final = re.compile(r"<(/?)([a-z][\w:-]*+)[^<>]*+>|<!--|-->", re.IGNORECASE)
-_REFERENCE: Final = re.compile(r"&#?\w{1,32};")
-_SKIPPED: Final = frozenset({"noscript", "script", "style", "svg", "template"})
-_INLINE: Final = frozenset({"a", "b", "code", "em", "i", "small", "span", "strong", "sub", "sup", "u"})
+_SKIPPED: Final = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(noscript|script|style|svg|template)\b[^<>]*+>.*?(?:</\1\s*+>|\Z)", re.IGNORECASE | re.DOTALL
+)
+_INLINE: Final = re.compile(r"</?(?:a|b|code|em|i|small|span|strong|sub|sup|u)\b[^<>]*+>", re.IGNORECASE)
 """Elements within a line; all others begin one."""
+_TAG: Final = re.compile(r"</?[a-z][^<>]*+>", re.IGNORECASE)
+_REFERENCE: Final = re.compile(r"&#?\w{1,32};")
 
 Search = Callable[[str, int], Collection[Any]]
 """`search(query, count)` gives hits, `{"title": ..., "url": ..., "content": ...}`."""
-
-
 Page = tuple[str, str, bytes, bool]
 """The answer of a server: its URL after redirects, its content type with parameters, its body, and whether that is whole."""
 
@@ -79,7 +78,7 @@ class Web(ToolSet):
         """
         Fetch a page of the web as text, from character `offset` on.
         """
-        place, kind, body, complete = self._get(url, self._allow)
+        place, kind, body, complete = self._get(url, self._allow, MAX_REDIRECTS)
         text = _readable(kind, body)
         shown = text[offset : offset + MAX_TEXT_CHARS]
         if offset and not shown:
@@ -97,14 +96,14 @@ class Web(ToolSet):
         """
         hits = [hit for hit in self._search(query, count) if isinstance(hit, dict)]
         keys = {"title": ("title", 300), "url": ("url", 2_000), "snippet": ("content", 1_000)}
-        shown = [{name: _text(hit.get(key))[:most] for name, (key, most) in keys.items()} for hit in hits[:count]]
+        shown = [{name: str(hit.get(key) or "")[:most] for name, (key, most) in keys.items()} for hit in hits[:count]]
         return Envelope.success(shown, total_matches=len(hits), is_complete=True)
 
     def _asked(self, service: str) -> Search:
         def search(query: str, count: int) -> list[Any]:
             url = service.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
             # Its address is the host's own choice, so that it may be anywhere, and lead nowhere else.
-            _, _, body, _ = self._get(url, None, redirects=0)
+            _, _, body, _ = self._get(url, (str(urlsplit(url).hostname),), 0)
             try:
                 return list(json.loads(body)["results"])
             except (ValueError, RecursionError, KeyError, TypeError):
@@ -113,9 +112,9 @@ class Web(ToolSet):
 
         return search
 
-    def _get(self, text: str, allow: Collection[str] | None, redirects: int = MAX_REDIRECTS) -> Page:
+    def _get(self, url: str, allow: Collection[str], redirects: int) -> Page:
         """
-        GET the URL *text*. Each redirect is judged as the first address is.
+        GET *url*. Each redirect is judged as the first address is.
         """
         with needs("openai", "`web_fetch`"):
             import httpcore2
@@ -125,28 +124,21 @@ class Web(ToolSet):
         transport = httpx2.HTTPTransport(context)
         # It has no other way to be given a network.
         transport._pool = httpcore2.ConnectionPool(context, network_backend=network)  # noqa: SLF001
+        limits: Any = {"timeout": self._timeout, "follow_redirects": redirects > 0, "max_redirects": redirects}
+        client = httpx2.Client(transport=transport, headers=_HEADERS, event_hooks={"request": [_check]}, **limits)
         try:
-            with httpx2.Client(transport=transport, timeout=self._timeout, headers=_HEADERS) as client:
-                request = client.build_request("GET", text)
-                for _ in range(redirects + 1):
-                    _check(request.url)
-                    answer = client.send(request, stream=True)
-                    onward = answer.next_request
-                    if onward is None:
-                        return _read(answer)
-                    answer.close()
-                    if onward.url.scheme == "http" != request.url.scheme:
-                        raise ToolFailure("permission", "it redirects to a page without encryption")
-                    request = onward
+            with client, client.stream("GET", url) as answer:
+                return _read(answer)
         except (httpx2.InvalidURL, UnicodeError, TypeError):
             raise ToolFailure("validation", "it is no URL") from None
+        except httpx2.TooManyRedirects:
+            raise ToolFailure("other", "too many redirects", retryable=False) from None
         except (httpx2.TimeoutException, TimeoutError):
             raise ToolFailure("timeout", f"no complete answer within {self._timeout:g} s") from None
         except (httpx2.RequestError, OSError) as error:
             # A server's words are a stranger's.
             why = "its certificate is not valid" if "CERTIFICATE" in str(error) else type(error).__name__
             raise ToolFailure("connection", f"the page could not be read: {why}") from None
-        raise ToolFailure("other", "too many redirects", retryable=False)
 
 
 class _Network:
@@ -155,7 +147,7 @@ class _Network:
     and reads until the *deadline*; a server that sends a byte now and then passes every timeout of a socket.
     """
 
-    def __init__(self, backend: Any, allow: Collection[str] | None, deadline: float) -> None:
+    def __init__(self, backend: Any, allow: Collection[str], deadline: float) -> None:
         self._backend, self._allow, self._deadline = backend, allow, deadline
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, **options: Any) -> "_Network":
@@ -163,16 +155,17 @@ class _Network:
         for address in others:
             # The next one may take it.
             with suppress(Exception):
-                share = self._left() / (1 + len(others))
-                return _Network(self._backend.connect_tcp(address, port, share, **options), None, self._deadline)
-        return _Network(self._backend.connect_tcp(last, port, self._left(), **options), None, self._deadline)
+                return self._of(self._backend.connect_tcp(address, port, self._left() / (1 + len(others)), **options))
+        return self._of(self._backend.connect_tcp(last, port, self._left(), **options))
 
     def start_tls(self, **options: Any) -> "_Network":
-        options["timeout"] = self._left()
-        return _Network(self._backend.start_tls(**options), None, self._deadline)
+        return self._of(self._backend.start_tls(**{**options, "timeout": self._left()}))
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return bytes(self._backend.read(max_bytes, self._left()))
+
+    def _of(self, stream: Any) -> "_Network":
+        return _Network(stream, self._allow, self._deadline)
 
     def _left(self) -> float:
         left = self._deadline - time.monotonic()
@@ -184,16 +177,17 @@ class _Network:
         return getattr(self._backend, name)
 
 
-def _check(url: "httpx2.URL") -> None:
+def _check(request: "httpx2.Request") -> None:
+    url = request.url
     if url.scheme not in ("http", "https") or not url.host or len(str(url)) > MAX_URL_CHARS:
         raise ToolFailure("validation", "a URL begins with `http://` or `https://` and a host")
     if url.userinfo:
         raise ToolFailure("validation", "a URL must not hold a name or a password")
 
 
-def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[str]:
+def addresses_of(host: str, port: int, allow: Collection[str]) -> list[str]:
     """
-    Returns the addresses of *host*: public, or ones that *allow* names; None: any.
+    Returns the addresses of *host*: public, or ones that *allow* names.
 
     Raises ToolFailure: `permission` if one of its addresses may not be reached, `not_found` if there is no such name.
     """
@@ -202,13 +196,13 @@ def addresses_of(host: str, port: int, allow: Collection[str] | None) -> list[st
     except (OSError, UnicodeError):
         raise ToolFailure("not_found", f"there is no host `{host[:200]}`") from None
     # One private address among public ones is enough to be tricked.
-    if allow is None or host in allow or all(map(partial(_may, allow), map(ipaddress.ip_address, found))):
+    if host in allow or all(_may(ipaddress.ip_address(address), allow) for address in found):
         return found
     reason, hint = "is not on the public internet", "Use a public address, or ask the user for what is there."
     raise ToolFailure("permission", f"`{host[:200]}` {reason}", hint)
 
 
-def _may(allow: Collection[str], address: Any) -> bool:
+def _may(address: Any, allow: Collection[str]) -> bool:
     for name in allow:
         # Others are names of hosts.
         with suppress(ValueError):
@@ -253,7 +247,7 @@ def _readable(content_type: str, body: bytes) -> str:
     kind = content_type.partition(";")[0].strip().lower()
     named = _CHARSET.search(content_type.encode(errors="replace") + b"\n" + body[:1_024])
     try:
-        text = _text(body.decode(named[1].decode() if named else "utf-8", "replace"))
+        text = body.decode(named[1].decode() if named else "utf-8", "replace")
     except (LookupError, UnicodeError):
         # Python has charsets that are no text.
         text = body.decode(errors="replace")
@@ -267,22 +261,6 @@ def page_text(source: str) -> str:
     Returns the text of the HTML *source*, however broken: one line for each block, the title first, in time that grows
     with its length alone.
     """
-    parts: list[str] = []
-    skipped, at = "", 0
-    for tag in _TAG.finditer(source):
-        name = (tag[2] or tag[0]).lower()
-        if skipped:
-            skipped = "" if name == skipped and (tag[1] or name == "-->") else skipped
-        else:
-            parts.append(source[at : tag.start()])
-            skipped = "-->" if name == "<!--" else name if name in _SKIPPED and not tag[1] else ""
-            parts.append("" if name in _INLINE or skipped else "\n")
-        at = tag.end()
-    text = "".join(parts) + (source[at:] if not skipped else "")
+    text = _TAG.sub("\n", _INLINE.sub("", _SKIPPED.sub("", source)))
     plain = _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in plain.split("\n"))).strip()
-
-
-def _text(value: object) -> str:
-    # Half a pair of surrogates is no text.
-    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeVar
 
-from .found import UNKNOWN, Command, plain, under
+from guardrails.core.commands.syntax import UNKNOWN, Command, plain, under
 
 
 _T = TypeVar("_T")

@@ -16,7 +16,6 @@ from .loops import Loops
 from .rate import Rate
 from .retry_budget import RetryBudget
 from .retryable import Retryable
-from .rules import Rules
 from .shell import Shell
 from .streak import Streak
 from .summary import Summary
@@ -29,7 +28,7 @@ from .workspace import Workspace
 Kinds = tuple[type[Guard], ...]
 
 GUARDS: Final[Kinds] = (
-    *(ToolFilter, Validation, Workspace, Shell, Rules, Approve),
+    *(ToolFilter, Validation, Workspace, Shell, Approve),
     *(Budget, Growth, Rate, Streak, Denials),
     *(Duplicates, Loops, LoopScore, Retryable, RetryBudget, Summary, Truncate),
 )

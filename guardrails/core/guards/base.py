@@ -26,7 +26,7 @@ from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
 
 
 if TYPE_CHECKING:
-    from guardrails.core.envelope.envelope import Envelope
+    from guardrails.core.envelope import Envelope
     from guardrails.core.guards.budget import Limits
     from guardrails.core.guards.evidence import Again
     from guardrails.core.retries.model import RetryModel

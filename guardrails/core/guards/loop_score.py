@@ -5,8 +5,8 @@ Score, by a model learned from calls, how likely a call brings nothing new; tell
 from itertools import pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
+from guardrails.core.retries.model import times
 from guardrails.core.retries.serving import LOOPS
-from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Crosses
 from guardrails.core.state import EMPTY
 from guardrails.core.values.schema import Ge, Le, MinLen

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.state import BRIEF, EMPTY, LITTLE, NEVER, UNFINISHED, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le

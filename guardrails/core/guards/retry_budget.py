@@ -5,7 +5,7 @@ Bound the retries of a tool that does not work: a bucket of tokens, as gRPC has 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
+from guardrails.core.retries.model import times
 from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
-from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.pattern import pattern

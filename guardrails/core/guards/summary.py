@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 import orjson
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import short

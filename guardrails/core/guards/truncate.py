@@ -4,7 +4,7 @@ Bound what the model reads of one result.
 
 from typing import Annotated, Any, ClassVar
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.schema import Ge
 from guardrails.core.values.units import ByteSize
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from guardrails.core.retries.model import ENOUGH, times
 from guardrails.core.retries.serving import Stakes
-from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, ToolCall
 
 from .base import Codes, Facts, Guard, SessionState, Verdict, guard

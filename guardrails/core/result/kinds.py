@@ -89,7 +89,7 @@ def kind_of_text(text: str, status: int | None = None) -> ErrorType | None:
     """
     Returns the kind of failure that *text* tells of, by its two ends, beside an HTTP *status*; None if it tells of none.
     """
-    from guardrails.core.text.traces import TRACEBACK
+    from guardrails.core.text.redaction import TRACEBACK
 
     ends = ends_of(text)
     known = _traced(text[-16_384:]) if status is None and TRACEBACK in text else None

@@ -7,12 +7,12 @@ call, to repair something first, to correct the arguments, or to do none of them
 
 from typing import Final, NamedTuple
 
+from guardrails.core.retries.model import ENOUGH
 from guardrails.core.values.errors import CORRECTABLE, INSTEAD, TRANSIENT
 from guardrails.core.values.types import MICRO, NextAction
 
 from .model import RetryModel, logistic
 from .serving import Advice, Stakes
-from .shrinkage import ENOUGH
 from .trail import WAITS_MS, Failure, Settled, extended, failure_of
 
 

@@ -16,7 +16,7 @@ The exceptions of the library.
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
     └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
 
-The two that carry an envelope are in `core/envelope/envelope.py`.
+The two that carry an envelope are in `core/envelope.py`.
 """
 
 from collections.abc import Iterator

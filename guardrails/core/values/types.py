@@ -15,7 +15,7 @@ from guardrails.core.values.dataclass import dataclass
 
 
 if TYPE_CHECKING:
-    from guardrails.core.envelope.envelope import Envelope
+    from guardrails.core.envelope import Envelope
     from guardrails.core.text.truncation import Rendered
 
 Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]

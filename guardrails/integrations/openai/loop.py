@@ -11,17 +11,16 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.refusals import ended
 from guardrails.core.text.control import sanitise
-from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.errors import LoopLimitExceeded
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
 from guardrails.integrations.hosting import BROKEN_OFF, Asking, awaited
 from guardrails.policy.tools import Registry
-from guardrails.session.final_answer import Ended
+from guardrails.session.final_answer import Ended, Strategy, ToolChoice
 from guardrails.session.session import Session
 from guardrails.session.steps import Execute
 

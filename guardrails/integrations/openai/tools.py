@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from guardrails.core.arguments import foreign_arguments
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
 from guardrails.integrations.hosting import awaited

@@ -10,8 +10,7 @@ outweighs them.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from guardrails.core.retries.model import ANY
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import ANY, Count
 from guardrails.core.retries.trail import Failure, Situation
 from guardrails.core.values.types import ErrorType
 

@@ -17,8 +17,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.retries.model import Crossed
-from guardrails.core.retries.shrinkage import NONE, Count
+from guardrails.core.retries.model import NONE, Count, Crossed
 from guardrails.core.retries.trail import MAX_CALLS, MAX_MS, Failure, Settled, Situation, extended, failure_of
 from guardrails.core.values.types import INVALID
 

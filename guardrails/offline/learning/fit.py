@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from guardrails.core.retries.model import ANY, MAX_WEIGHT, Crossed
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import ANY, MAX_WEIGHT, Count, Crossed
 from guardrails.core.values.errors import TrainingError, needs
 
 

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.retries.model import ANY
+from guardrails.core.retries.model import ANY, CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
 from guardrails.core.retries.serving import Stakes
-from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
 from guardrails.core.retries.trail import DELAYS_MS, WAITS_MS, Situation
 from guardrails.core.values.errors import CORRECTABLE
 from guardrails.offline.figures import plural

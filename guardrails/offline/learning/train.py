@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.guards.loop_score import Prospect
-from guardrails.core.retries.model import ANY, RetryModel, parse, text_of
+from guardrails.core.retries.model import ANY, NONE, Count, RetryModel, parse, text_of
 from guardrails.core.retries.serving import LOOPS, RETRIES
-from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.trail import Situation
 from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
 from guardrails.offline.transcripts.files import SHOWN, nothing_found, what_is_read

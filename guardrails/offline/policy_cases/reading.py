@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from guardrails.core.envelope.envelope import FIELDS
+from guardrails.core.envelope import FIELDS
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import Fault, MapType, fit, quoted, suggestion, unknown
@@ -65,8 +65,8 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
 
     Raises PolicyError with every mistake as `file:line:column: message`, the source line and a caret.
     """
-    parsed = parse(text, name)
-    mistakes, root, made = list(parsed.mistakes), parsed.root, None
+    source, root, mistakes = parse(text, name)
+    made = None
     if root is not None:
         try:
             made = CaseFile.model_validate(plain(root))
@@ -81,7 +81,7 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
             if named and (first := lines.setdefault(named.value, named.position.line)) != named.position.line:
                 mistakes.append(Mistake(named.position, f"name: another case has this name, on line {first}"))
     if mistakes or made is None:
-        raise PolicyError(lines_of(mistakes, [parsed.source]))
+        raise PolicyError(lines_of(mistakes, [source]))
     return made
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails.core.decision import Decision
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial, Nudge, Outcome, Success, micro_dollars
 from guardrails.policy.policy import Policy

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self, Union, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from guardrails.core.envelope.envelope import FIELDS
+from guardrails.core.envelope import FIELDS
 from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.schema import MapType, Schema, json_schema, map_type, quoted
 from guardrails.core.values.types import ErrorType, Status

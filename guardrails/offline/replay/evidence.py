@@ -6,11 +6,10 @@ from collections import defaultdict
 from typing import Final, Literal
 
 from guardrails.core.chain import Plan
-from guardrails.core.prepare import CLOSE, says
+from guardrails.core.prepare import CLOSE, news_hash, says
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import data_in
 from guardrails.core.result.failures import may_fail
-from guardrails.core.result.news import news_hash
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import End, Outcome, ToolCall

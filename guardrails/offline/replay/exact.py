@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Decision
 from guardrails.core.engine import Engine
-from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope import Envelope
 from guardrails.core.events import event
 from guardrails.core.guards.amounts import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH

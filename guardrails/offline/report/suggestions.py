@@ -17,7 +17,7 @@ import yaml
 
 from guardrails.core.chain import Plan
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.retries.shrinkage import Count, wilson
+from guardrails.core.retries.model import Count, wilson
 from guardrails.offline.figures import plural, visible
 from guardrails.offline.replay.evidence import WINDOW
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count
 from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.types import MICRO, micro_dollars
 

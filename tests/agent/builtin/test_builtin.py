@@ -29,7 +29,7 @@ def everything(folder: Path) -> Any:
 
 def test_d10_there_are_eleven_tools_with_their_declarations(tmp_path: Path) -> None:
     registry = everything(tmp_path)
-    assert " ".join(registry) == ALL
+    assert " ".join(registry.entries) == ALL
     assert all(tool.description and tool.timeout and tool.idempotent is not None for tool in registry.tools)
     tools = {tool.name: tool for tool in registry.tools}
     assert (tools["read_file"].paths, tools["read_file"].read_only) == (("path",), True)
@@ -57,7 +57,7 @@ def test_guards_stand_before_them(tmp_path: Path) -> None:
 @table("arguments", [{}, {"path": 3}, {"path": None, "content": []}, {"path": "a", "more": 1}, "[", []])
 def test_d4_arguments_that_do_not_fit_are_errors_of_the_closed_list(tmp_path: Path, arguments: Any) -> None:
     registry = everything(tmp_path)
-    for name in registry:
+    for name in registry.entries:
         said = registry.execute(name, arguments)
         assert getattr(said, "error_type", None) in (None, *ERROR_TYPES)
 

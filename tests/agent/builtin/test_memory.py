@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from guardrails import Envelope
+from guardrails.agent import builtin as module
 from guardrails.agent.builtin import Memory
-from guardrails.agent.builtin import memory as module
 from tests.tables import table
 
 
@@ -71,7 +71,7 @@ def test_keys_texts_and_their_number_are_bounded(file: Path, monkeypatch: pytest
 def test_a_file_that_cannot_be_used_is_an_error_and_nothing_is_written(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BUSY_S", 0.05)
+    monkeypatch.setattr(module, "BUSY_S", 0.05)
     write(file, "k", "x")
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

@@ -1,150 +1,55 @@
 """
-JSON Schemas as definitions: checked, never coerced.
+JSON Schemas as definitions: checked, never coerced; and what models and strangers write otherwise than draft 2020-12.
 """
 
+import json
+import logging
 import socket
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from guardrails.core.arguments import arguments_of
+from pydantic import BaseModel
+
+from guardrails import Policy, Tool
+from guardrails.core.arguments import arguments_of, foreign_arguments
+from guardrails.core.arguments.json_schema import for_model
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
+from guardrails.mcp.calls import ServerArguments
 from tests.tables import table
 
 
-HOTELS = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string", "minLength": 2, "maxLength": 5, "pattern": "^[a-z]+$"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 50, "multipleOf": 5, "default": 10},
-        "price": {"type": ["number", "null"], "exclusiveMinimum": 0, "exclusiveMaximum": 100},
-        "sort": {"enum": ["price", 1, None]},
-        "version": {"const": 2},
-        "day": {"type": "string", "format": "date"},
-        "search": {"type": "string", "format": "regex"},
-        "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2, "uniqueItems": True},
-        "has": {"type": "array", "contains": {"type": "integer"}},
-        "pair": {"type": "array", "prefixItems": [{}], "items": False},
-        "few": {"type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": {"maxLength": 3}},
-        "empty": {"type": "object", "additionalProperties": False},
-        "hotels": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"check_in": {"type": "string"}, "check_out": {"type": "string"}},
-                "required": ["check_out"],
-                "additionalProperties": False,
-            },
-        },
-        "guest": {
-            "anyOf": [
-                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
-                {"type": "string"},
-                {"type": "null"},
-            ]
-        },
-        "pet": {
-            "oneOf": [
-                {"properties": {"kind": {"const": "cat"}}, "required": ["kind", "lives"]},
-                {"properties": {"kind": {"const": "dog"}}, "required": ["kind", "bark", "size"]},
-            ]
-        },
-        "both": {"oneOf": [{"type": "integer"}, {"type": "number"}]},
-        "no_text": {"not": {"type": "string"}},
-        "never": False,
-    },
-    "dependentRequired": {"day": ["city"]},
-    "additionalProperties": False,
-}
+HOTELS = yaml.safe_load(Path(__file__).with_name("hotels.yaml").read_text())
+NOT_TEXT = "must be an integer, not a string"
 
 
-@table(
-    ("arguments", "expected"),
-    [
-        ({"city": "x"}, ("city", "is shorter than 2 characters", "value")),
-        ({"city": "xxxxxx"}, ("city", "is longer than 5 characters", "value")),
-        ({"city": "ABC"}, ("city", 'does not match "^[a-z]+$"', "value")),
-        ({"city": True}, ("city", "must be a string, not a boolean", "type")),
-        ({"limit": "10"}, ("limit", "must be an integer, not a string", "type")),
-        ({"limit": True}, ("limit", "must be an integer, not a boolean", "type")),
-        ({"limit": 0}, ("limit", "is less than the minimum of 1", "value")),
-        ({"limit": 55}, ("limit", "is greater than the maximum of 50", "value")),
-        ({"limit": 7}, ("limit", "is not a multiple of 5", "value")),
-        ({"price": 0}, ("price", "is less than or equal to the minimum of 0", "value")),
-        ({"price": 100}, ("price", "is greater than or equal to the maximum of 100", "value")),
-        ({"price": "x"}, ("price", "must be null or a number, not a string", "type")),
-        ({"sort": "stars"}, ("sort", 'must be one of `"price"`, `1`, `null`', "type")),
-        ({"version": 3}, ("version", "must be `2`", "type")),
-        ({"city": "tokyo", "day": "tomorrow"}, ("day", "must be a valid `date`", "type")),
-        ({"day": "2025-01-01"}, ("city", "is required", "missing")),
-        ({"tags": []}, ("tags", "has less than 1 item", "value")),
-        ({"tags": ["a", "b", "c"]}, ("tags", "has more than 2 items", "value")),
-        ({"tags": ["a", "a"]}, ("tags", "has non-unique elements", "value")),
-        ({"tags": ["a", 1]}, ("tags.1", "must be a string, not an integer", "type")),
-        ({"has": ["a"]}, ("has", "None of the value are valid under the given schema", "value")),
-        ({"pair": [1, 2]}, ("pair.1", "is not allowed", "value")),
-        ({"few": {}}, ("few", "has less than 1 property", "value")),
-        ({"few": {"a": 1, "b": 2}}, ("few", "has more than 1 property", "value")),
-        ({"few": {"long": 1}}, ("few", '"long" is longer than 3 characters', "value")),
-        ({"empty": {"a": 1}}, ("", "the arguments cannot be checked: `TypeError`", "type")),
-        ({"hotels": [{"check_out": "x"}, {}]}, ("hotels.1.check_out", "is required", "missing")),
-        (
-            {"hotels": [{"check_out": "x", "checkIn": "y"}]},
-            ("hotels.0.checkIn", "is unknown; did you mean `check_in`?", "unknown"),
-        ),
-        ({"guest": {}}, ("guest.name", "is required", "missing")),
-        ({"guest": 3}, ("guest", "must be an object or a string or null, not an integer", "type")),
-        ({"pet": {"kind": "cat"}}, ("pet.lives", "is required", "missing")),
-        ({"both": 3}, ("both", "is valid under more than one of the schemas listed in the 'oneOf' keyword", "value")),
-        ({"no_text": "x"}, ("no_text", '{"type":"string"} is not allowed for the value', "value")),
-        ({"never": 1}, ("never", "is not allowed", "value")),
-        ({"citty": "x"}, ("citty", "is unknown; did you mean `city`?", "unknown")),
-    ],
-)
-def test_a7_a_mistake_is_named_with_its_path_and_without_the_value(arguments: Any, expected: tuple[str, ...]) -> None:
-    checked, problems = arguments_of(HOTELS).check(arguments)
-
-    assert checked is arguments
-    assert problems == (expected,)
+@table("mistake", HOTELS["mistakes"])
+def test_a7_a_mistake_is_named_with_its_path_and_without_the_value(mistake: dict[str, Any]) -> None:
+    checked, problems = arguments_of(HOTELS["schema"]).check(mistake["arguments"])
+    assert checked is mistake["arguments"]
+    assert problems == (tuple(mistake["problem"]),)
 
 
 def test_all_mistakes_are_told_at_once_and_nothing_is_coerced_and_no_default_is_written() -> None:
-    _, problems = arguments_of(HOTELS).check({"city": 1, "limit": 0, "x": 1, "hotels": [{}, {}]})
+    check = arguments_of(HOTELS["schema"]).check
+    _, problems = check({"city": 1, "limit": 0, "x": 1, "hotels": [{}, {}]})
     assert {p.field for p in problems} == {"city", "limit", "x", "hotels.0.check_out", "hotels.1.check_out"}
     sent = {"city": "tokyo", "price": 10.0}
-    checked, problems = arguments_of(HOTELS).check(sent)
+    checked, problems = check(sent)
     assert (checked is sent, sent, problems) == (True, {"city": "tokyo", "price": 10.0}, ())
 
 
-@table("draft", ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"])
-def test_old_drafts_and_local_references_work(draft: str) -> None:
-    fields = {"properties": {"n": {"$ref": "#/definitions/n"}}, "definitions": {"n": {"type": "integer"}}}
-    arguments = arguments_of({"$schema": draft, **fields})
-
-    assert arguments.check({"n": 1})[1] == ()
-    assert arguments.check({"n": "x"})[1] == (Problem("n", "must be an integer, not a string", "type"),)
-    assert "$schema" not in arguments.schema()
-
-
-@table(
-    ("schema", "message"),
-    [
-        ({"type": "array"}, "must be of an object, not of `array`"),
-        ({"type": ["string", "null"]}, "must be of an object"),
-        ({"type": "nope"}, "is not valid at `type`: "),
-        (
-            {"properties": {"a": {"minimum": "x"}}},
-            'is not valid at `properties.a.minimum`: "x" is not of type "number"',
-        ),
-        ({"properties": {"a": {"pattern": "("}}}, "is not valid at `properties.a.pattern`: "),
-        ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "is not valid: pointer '/\\$defs/none' does not exist"),
-        ({"properties": {"a": {"enum": {1}}}}, "is not valid: unsupported type: 'set'"),
-        ({1: 2}, "is not valid: dict key must be str"),
-        ({"type": "function", "function": {"name": "f"}}, "is not valid at `type`"),
-    ],
-)
+@table(("schema", "message"), [
+    ({"type": "array"}, "must be of an object, not of `array`"), ({"type": ["string", "null"]}, "must be of an object"),
+    ({"type": "nope"}, "is not valid at `type`: "),
+    ({"properties": {"a": {"minimum": "x"}}}, 'is not valid at `properties.a.minimum`: "x" is not of type "number"'),
+    ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "is not valid: pointer '/\\$defs/none' does not exist"),
+    ({"properties": {"a": {"enum": {1}}}}, "is not valid: unsupported type: 'set'"), ({1: 2}, "is not valid: dict key must be str"),
+])  # fmt: skip
 def test_a_wrong_schema_is_refused_when_made(schema: Any, message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         arguments_of(schema)
@@ -157,9 +62,130 @@ def test_another_document_is_never_fetched(reference: str) -> None:
         server.setblocking(False)
         host, port = server.getsockname()
         target = reference.format(address=f"{host}:{port}")
-
         with pytest.raises(PolicyError, match="is another document, which is never fetched"):
             arguments_of({"$id": f"http://{host}:{port}/root", "properties": {"a": {"$ref": target}}})
-
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+A, B = ({"type": "object", "properties": {name: {}}, "required": [name]} for name in "ab")
+DEFS = {"A": A, "x/y": B}
+OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+@table(("schema", "expected"), [
+    ({}, OBJECT), ({"type": ["object", "null"]}, OBJECT),
+    ({"oneOf": [A, B], "title": "T"}, {"type": "object", "properties": {"a": {}, "b": {}}, "title": "T"}),
+    ({"allOf": [A, {"anyOf": [B]}]}, {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}),
+    ({"$ref": "#/$defs/A", "$defs": DEFS, "$schema": "http://json-schema.org/draft-07/schema#"}, {**A, "$defs": DEFS}),
+    ({"anyOf": [{"$ref": "#/$defs/x~1y"}, {"$ref": "#"}], "$defs": DEFS}, {"type": "object", "properties": {"b": {}}, "$defs": DEFS}),
+    ({"properties": {"z": {}, "a": {}}, "description": "D", "type": "object"}, {"type": "object", "description": "D", "properties": {"z": {}, "a": {}}}),
+])  # fmt: skip
+def test_a_union_at_the_root_becomes_one_object(schema: dict[str, Any], expected: dict[str, Any]) -> None:
+    made = for_model(schema)
+    assert (made, list(made)) == (expected, list(expected))
+
+
+# Habits of models and of older dialects
+
+
+EDITS = {
+    "type": "object",
+    "properties": {
+        "edits": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+        "note": {"type": "string"},
+        "either": {"anyOf": [{"type": "array"}, {"type": "string"}]},
+        "maybe": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+    },
+}
+
+
+class Edit(BaseModel):
+    n: int = 0
+
+
+class Edits(BaseModel):
+    edits: list[Edit] = []
+    note: str = ""
+    either: list[int] | str = ""
+    maybe: dict[str, int] | None = None
+
+
+def edits(
+    edits: list[Edit] = [],  # noqa: B006
+    note: str = "",
+    either: list[int] | str = "",
+    maybe: dict[str, int] | None = None,
+) -> None: ...
+
+
+CHECKS = [arguments_of(EDITS), arguments_of(Edits), arguments_of(edits)]
+
+
+@table("arguments", [*CHECKS, ServerArguments(EDITS)])
+@table(("sent", "plain"), [
+    ({"edits": '[{"n": 1}]'}, {"edits": [{"n": 1}]}), ({"edits": ['{"n": 1}', {"n": 2}]}, {"edits": [{"n": 1}, {"n": 2}]}),
+    ({"edits": '["{\\"n\\": 1}"]'}, {"edits": [{"n": 1}]}), ({"maybe": ' {"a": 1}'}, {"maybe": {"a": 1}}),
+    ({"note": "[1]", "either": "[1]"}, {"note": "[1]", "either": "[1]"}), ('{"edits": []}', {"edits": []}),
+])  # fmt: skip
+def test_json_text_is_read_once_where_the_schema_says_so(sent: Any, plain: Any, arguments: Any) -> None:
+    checked, problems = arguments.check(sent)
+    assert problems == ()
+    assert checked == arguments.check(plain)[0]
+
+
+@table("arguments", CHECKS)
+@table(("sent", "field"), [
+    ({"edits": "[1"}, "edits"), ({"edits": "{}"}, "edits"), ({"edits": json.dumps(json.dumps([]))}, "edits"),
+    ({"edits": '[{"n": "x"}]'}, "edits.0.n"),
+])  # fmt: skip
+def test_text_that_does_not_fit_is_told_and_stays(sent: Any, field: str, arguments: Any) -> None:
+    checked, problems = arguments.check(sent)
+    assert checked is sent
+    assert [problem.field for problem in problems] == [field]
+
+
+def test_a_call_that_was_encoded_twice_is_the_same_call() -> None:
+    session = Policy([], tools=[Tool(name="edit", parameters=EDITS)]).session("s")
+    once = {"edits": [{"n": 1}]}
+    written = (once, {"edits": '[{"n": 1}]'}, json.dumps(json.dumps(once)))
+    assert len({session.decide("edit", each).call.signature for each in written}) == 1
+
+
+@table(("schema", "right", "wrong"), [
+    ({"type": "string", "nullable": True}, [None, "x"], [1]), ({"enum": ["a"], "nullable": True}, [None, "a"], ["b"]),
+    ({"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}, [[1, "x"], [1, "x", 2]], [["x"]]),
+    ({"type": "array", "items": [{"type": "integer"}], "additionalItems": False}, [[1]], [[1, 2]]),
+    ({"type": "array", "prefixItems": [{"type": "integer"}], "items": False}, [[1]], [[1, 2]]),
+    ({"type": "integer", "required": True}, [1], [None, "x"]), ({"type": "integer", "required": False}, [1], ["x"]),
+    ({"default": {"nullable": True, "required": True}, "enum": [{"nullable": True}]}, [{"nullable": True}], [None]),
+])  # fmt: skip
+def test_habits_of_older_dialects_are_read(schema: Any, right: list[Any], wrong: list[Any]) -> None:
+    arguments = arguments_of({"type": "object", "properties": {"a": schema}})
+    assert [bool(arguments.check({"a": each})[1]) for each in (*right, *wrong)] == [False] * len(right) + [True] * len(
+        wrong
+    )
+
+
+def test_a_required_property_is_required_and_named_older_drafts_keep_their_tuples_and_references() -> None:
+    fields = {"a": {"type": "integer", "required": True}, "b": {}, "required": {"required": True, "nullable": True}}
+    arguments = arguments_of({"type": "object", "properties": fields, "required": ["b"]})
+    assert arguments.schema()["required"] == ["a", "required", "b"]
+    assert [problem.field for problem in arguments.check({})[1]] == ["a", "required", "b"]
+    tuples = {"a": {"type": "array", "items": [{"type": "integer"}]}, "n": {"$ref": "#/definitions/n"}}
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "properties": tuples}
+    arguments = arguments_of({**schema, "definitions": {"n": {"type": "integer"}}})
+    assert [bool(arguments.check({"a": each})[1]) for each in ([1], ["x"])] == [False, True]
+    assert arguments.check({"n": "x"})[1] == (Problem("n", NOT_TEXT, "type"),)
+    assert "$schema" not in arguments.schema()
+
+
+def test_a_strangers_schema_that_is_none_is_one_warning_and_no_check(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            arguments = foreign_arguments("bad", {"type": "object", "properties": {"a": {"type": "nope"}}})
+    assert caplog.text.count("the arguments of `bad` are not checked: ") == 1
+    assert arguments is not None
+    assert arguments.schema() == {"type": "object", "properties": {"a": {}}}
+    assert arguments.check({"a": 1})[1] == ()
+    assert foreign_arguments("none", None) is foreign_arguments("odd", {"type": "array"}) is None

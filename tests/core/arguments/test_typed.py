@@ -1,15 +1,18 @@
 """
-pydantic models as definitions: coerced, plain data, no booleans as numbers.
+pydantic models as definitions: coerced, plain data, no booleans as numbers; and their errors in words for a model.
 """
+
+import json
 
 from dataclasses import dataclass
 from datetime import date
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.values.errors import PolicyError
@@ -55,17 +58,13 @@ class Search(BaseModel):
     day: date = date(2025, 1, 1)
 
 
-@table(
-    ("sent", "coerced"),
-    [
-        ({"city": "x"}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
-        ({"city": "x", "limit": "10"}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
-        ({"city": "x", "limit": 10.0}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
-        ({"city": "x", "day": "2025-01-02"}, {"city": "x", "limit": 10, "day": date(2025, 1, 2)}),
-        ({"city": "x", "other": 1}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
-        (Search(city="x", limit=3), {"city": "x", "limit": 3, "day": date(2025, 1, 1)}),
-    ],
-)
+X = {"city": "x", "limit": 10, "day": date(2025, 1, 1)}
+
+
+@table(("sent", "coerced"), [
+    ({"city": "x"}, X), ({"city": "x", "limit": "10"}, X), ({"city": "x", "limit": 10.0}, X), ({"city": "x", "other": 1}, X),
+    ({"city": "x", "day": "2025-01-02"}, {**X, "day": date(2025, 1, 2)}), (Search(city="x", limit=3), {**X, "limit": 3}),
+])  # fmt: skip
 def test_arguments_that_mean_the_same_become_the_same_and_those_of_the_caller_stay(sent: Any, coerced: Any) -> None:
     arguments, before = arguments_of(Search), dict(sent)
     made: Any = arguments.check(sent)[0]
@@ -76,28 +75,14 @@ def test_arguments_that_mean_the_same_become_the_same_and_those_of_the_caller_st
 
 
 def test_nested_models_become_plain_data() -> None:
-    guest = {"name": "A", "age": "3", "born": "2020-01-01"}
-    plain = {"name": "A", "age": 3, "born": date(2020, 1, 1)}
-    sent: dict[str, Any] = {
-        "guest": guest,
-        "others": [guest],
-        "at": {"x": "1"},
-        "by_name": {"a": guest},
-        "pair": [guest, "2"],
-    }
-    coerced: dict[str, Any] = {
-        "guest": plain,
-        "others": [plain],
-        "at": {"x": 1, "y": 0},
-        "by_name": {"a": plain},
-        "pair": (plain, 2),
-    }
-    sent |= {"ids": [guest], "anything": {"a": [1]}}
-    coerced |= {"ids": [plain], "anything": {"a": [1]}, "level": Level.LOW}
-    arguments = arguments_of(Booking)
+    def booking(guest: Any, number: Any, pair: Any, at: Any) -> dict[str, Any]:
+        made = {"guest": guest, "others": [guest], "by_name": {"a": guest}, "ids": [guest], "anything": {"a": [1]}}
+        return {**made, "pair": pair([guest, number]), "at": {"x": number, **at}}
 
-    assert arguments.check(sent) == (coerced, ())
-    assert arguments.check(coerced) == (coerced, ())
+    sent = booking({"name": "A", "age": "3", "born": "2020-01-01"}, "2", list, {})
+    coerced = booking({"name": "A", "age": 3, "born": date(2020, 1, 1)}, 2, tuple, {"y": 0}) | {"level": Level.LOW}
+    arguments = arguments_of(Booking)
+    assert arguments.check(sent) == arguments.check(coerced) == (coerced, ())
 
 
 class Aliased(BaseModel):
@@ -111,47 +96,14 @@ class AliasedPlain(BaseModel):
     limit: int = Field(1, alias="max")
 
 
-@table("definition", [Aliased, AliasedPlain])
-def test_the_model_sees_aliases_and_the_tool_gets_names(definition: type[BaseModel]) -> None:
+@table(("definition", "more"), [(Aliased, {"inner": []}), (AliasedPlain, {})])
+def test_the_model_sees_aliases_and_the_tool_gets_names(definition: type[BaseModel], more: Any) -> None:
     arguments = arguments_of(definition)
-    coerced, problems = arguments.check({"from": "a", "max": "3"})
-
+    coerced = {"from_": "a", "limit": 3, **more}
     assert list(arguments.schema()["properties"])[:2] == ["from", "max"]
-    assert problems == ()
-    assert coerced == {"from_": "a", "limit": 3} | ({"inner": []} if definition is Aliased else {})
-    assert arguments.check(coerced) == (coerced, ())
-    assert arguments.check({"from": "a", "max": True})[1] == (Problem("max", NOT_A_FLAG, "type"),)
-    assert arguments.check({"from": "a", "limit": True})[1] == (Problem("limit", NOT_A_FLAG, "type"),)
-    assert arguments.check({"from": "a", "max": "x"})[1] == (Problem("max", "must be a valid integer", "type"),)
-
-
-class Flags(BaseModel):
-    either: bool | int = 0
-    count: int = 0
-    ratio: float = 0
-    or_text: int | str = 0
-    level: Level = Level.LOW
-
-
-@table("field", ["count", "ratio", "or_text", "level"])
-def test_a_boolean_is_no_number(field: str) -> None:
-    assert arguments_of(Flags).check({field: True})[1] == (Problem(field, NOT_A_FLAG, "type"),)
-    assert arguments_of(Flags).check({"either": True})[1] == ()
-
-
-class Broken(BaseModel):
-    name: str
-
-    @field_validator("name")
-    @classmethod
-    def look_up(cls, name: str) -> str:
-        return {"a": "b"}[name]
-
-
-def test_a_validator_that_fails_is_a_problem_without_its_text() -> None:
-    assert arguments_of(Broken).check({"name": "secret"})[1] == (
-        Problem("", "the arguments cannot be checked (`KeyError`)", "value"),
-    )
+    assert arguments.check({"from": "a", "max": "3"}) == arguments.check(coerced) == (coerced, ())
+    for given, message in (({"max": True}, NOT_A_FLAG), ({"limit": True}, NOT_A_FLAG), ({"max": "x"}, INTEGER)):
+        assert arguments.check({"from": "a", **given})[1] == (Problem(next(iter(given)), message, "type"),)
 
 
 class Foreign:
@@ -172,14 +124,114 @@ class Listed(RootModel[list[int]]):
     pass
 
 
-@table(
-    ("definition", "message"),
-    [
-        (Unschematic, "the arguments of `Unschematic` have no JSON Schema: "),
-        (Undefined, "the arguments of `Undefined` have no JSON Schema: "),
-        (Listed, "`Listed` is a `RootModel`; arguments need names"),
-    ],
-)
+@table(("definition", "message"), [
+    (Unschematic, "the arguments of `Unschematic` have no JSON Schema: "),
+    (Undefined, "the arguments of `Undefined` have no JSON Schema: "),
+    (Listed, "`Listed` is a `RootModel`; arguments need names"),
+])  # fmt: skip
 def test_a_model_without_a_schema_is_refused_when_made(definition: type[BaseModel], message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         arguments_of(definition)
+
+
+# Mistakes
+
+
+class Cat(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    bark: str
+    size: int
+
+
+class Stay(BaseModel):
+    check_in: date
+    check_out: date
+
+    @model_validator(mode="after")
+    def in_order(self) -> "Stay":
+        if self.check_out <= self.check_in:
+            raise ValueError("check_out must be after check_in")
+        return self
+
+
+class Trip(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    city: Annotated[str, Field(max_length=5)] = "x"
+    order: Literal["price", "stars"] = "price"
+    nights: Annotated[int, Field(ge=1)] = 1
+    pet: Cat | Dog | None = None
+    tagged: Annotated[Cat | Dog, Field(discriminator="kind")] | None = None
+    many: list[int | Stay] = []
+    value: int | list[int] = 0
+    stays: dict[str, Stay] = {}
+    key: UUID | None = None
+    even: int = 0
+    word: str = "plain"
+    nested: str = ""
+    ratio: float = 0
+    or_text: int | str = 0
+    level: Level = Level.LOW
+    either: bool | int = 0
+
+    @field_validator("even", "word")
+    @classmethod
+    def refuses(cls, value: Any) -> Any:
+        if value == 1:
+            raise AssertionError("must be even")
+        if value == "silent":
+            raise ValueError
+        return {"broken": 1}[value] if value == "secret" else value
+
+    @field_validator("nested")
+    @classmethod
+    def validates_inside(cls, value: str) -> str:
+        return str(Cat.model_validate({"kind": value, "lives": 1}).kind) if value else value
+
+    @model_validator(mode="after")
+    def makes_sense(self) -> "Trip":
+        if self.nights > 30:
+            raise ValueError("Trips are never that long")
+        return self
+
+
+INTEGER = "must be a valid integer"
+STAY = {"check_in": "2025-01-02", "check_out": "2025-01-01"}
+ORDER = "check_out must be after check_in"
+
+
+@table(("arguments", "expected"), [
+    ({"city": ["x"]}, ("city", "must be a valid string, not an array", "type")), ({"nights": "two"}, ("nights", INTEGER, "type")),
+    ({"nights": 1.5}, ("nights", f"{INTEGER}, got a number with a fractional part", "type")),
+    ({"nights": False}, ("nights", "must be greater than or equal to 1", "value")), ({"even": 1}, ("even", "must be even", "value")),
+    ({"word": "silent"}, ("word", "is refused (`ValueError`)", "value")), ({"nights": 99}, ("", "Trips are never that long", "value")),
+    ({"word": "secret"}, ("", "the arguments cannot be checked (`KeyError`)", "value")),
+    ({"stays": {"a": STAY}}, ("stays.a.check_out", ORDER, "value")), ({"many": [1, STAY]}, ("many.1.check_out", ORDER, "value")),
+    ({"stays": {"a": {"check_in": "2025-01-02"}}}, ("stays.a.check_out", "is required", "missing")),
+    ({"citty": 1}, ("citty", "is unknown; did you mean `city`?", "unknown")),
+    ({"pet": {"kind": "cat", "lives": 9, "live": 1}}, ("pet.live", "is unknown; did you mean `lives`?", "unknown")),
+    ({"pet": {"kind": "cat"}}, ("pet.lives", "is required", "missing")),
+    ({"tagged": {"kind": "cow"}}, ("tagged", "must have a `kind` of 'cat', 'dog'", "type")),
+    ({"value": [1, "x"]}, ("value.1", INTEGER, "type")), ({"nested": "secret"}, ("nested", "must be 'cat'", "type")),
+    # A boolean is no number, but where it is allowed.
+    *(({name: True}, (name, NOT_A_FLAG, "type")) for name in ("ratio", "or_text", "level")),
+    ({"either": True, "city": 1}, ("city", "must be a valid string, not an integer", "type")),
+])  # fmt: skip
+def test_a7_a_mistake_is_named_with_its_path(arguments: Any, expected: tuple[Any, Any, Any]) -> None:
+    checked, problems = arguments_of(Trip).check(arguments)
+    assert checked is arguments
+    assert problems == (Problem(*expected),)
+
+
+@table("field", ["nights", "pet", "tagged", "value", "stays", "key", "order", "even", "nested"])
+def test_no_message_repeats_a_value_or_links_anywhere(field: str) -> None:
+    _, problems = arguments_of(Trip).check({field: "sk-secret"})
+    assert problems
+    assert not {"secret", "http"} & {word for word in ("secret", "http") if word in json.dumps(problems)}

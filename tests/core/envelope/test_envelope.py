@@ -20,8 +20,7 @@ from guardrails import (
     Tool,
     Truncate,
 )
-from guardrails.core.envelope.envelope import FIELDS, OPTIONAL
-from guardrails.core.envelope.text import MARK
+from guardrails.core.envelope import FIELDS, MARK, OPTIONAL
 from guardrails.core.values.types import STATUSES, Denial
 from tests.tables import table
 

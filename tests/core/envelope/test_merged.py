@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, limit_fields
-from guardrails.core.envelope.text import imitates
+from guardrails.core.envelope import imitates
 from tests.tables import table
 
 

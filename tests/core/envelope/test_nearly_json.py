@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrails import Envelope
-from guardrails.core.envelope.text import CLAIMS
+from guardrails.core.envelope import CLAIMS
 from guardrails.core.text.control import sanitise
 from guardrails.core.values.types import STATUSES
 from tests.tables import table

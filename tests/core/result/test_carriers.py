@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrails.core.prepare import news_hash
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import content_of, read_mcp
 from guardrails.core.result.failures import Source
-from guardrails.core.result.news import news_hash
 from guardrails.core.values.types import Failed
 from tests.core.result.carriers import block, carried
 from tests.tables import table

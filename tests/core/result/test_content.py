@@ -4,9 +4,9 @@ What a content says: that the work goes on, that it was done, nothing, or news; 
 
 from typing import Any
 
+from guardrails.core.prepare import news_hash
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import state_of
-from guardrails.core.result.news import news_hash
 from tests.core.result.carriers import block, carried
 from tests.tables import table
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.retries.model import KNOWN, MAX_BYTES, RetryModel, logistic, parse, text_of
+from guardrails.core.retries.model import CORRECTION_STRENGTH, KNOWN, MAX_BYTES, RetryModel, logistic, parse, text_of
 from guardrails.core.retries.serving import LOOPS
-from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH
 from guardrails.core.retries.trail import Settled, Situation, extended, failure_of
 from guardrails.core.values.errors import ModelError
 from tests.core.retries.conftest import body, constant, text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.retries.shrinkage import Beta, Count, times, wilson
+from guardrails.core.retries.model import Beta, Count, times, wilson
 from tests.tables import table
 
 

@@ -9,23 +9,11 @@ from guardrails.core.text.path_text import BadPathError, path_of, readings, syst
 from tests.tables import table
 
 
-@table(
-    ("path", "root", "inside"),
-    [
-        ("/w/a", "/w", True),
-        ("/w", "/w", True),
-        ("/w/../x", "/w", False),
-        ("/w/a/..", "/w", True),
-        ("/wx", "/w", False),
-        ("/a", "/", True),
-        ("a", ".", True),
-        ("a/../..", ".", False),
-        ("..a", ".", True),
-        ("/a", ".", False),
-        ("s/a", "s", True),
-        ("s/../a", "s", False),
-    ],
-)
+@table(("path", "root", "inside"), [
+    *((path, "/w", True) for path in ("/w/a", "/w", "/w/a/..")), *((path, "/w", False) for path in ("/w/../x", "/wx")),
+    ("/a", "/", True), ("a", ".", True), ("a/../..", ".", False), ("..a", ".", True), ("/a", ".", False), ("s/a", "s", True),
+    ("s/../a", "s", False),
+])  # fmt: skip
 def test_a_path_is_inside_by_its_text(path: str, root: str, inside: bool) -> None:
     assert within(path, root) is inside
 

@@ -1,7 +1,9 @@
 """
-Any value as plain JSON.
+Any value as plain JSON, and iterators and bytes made into bounded values.
 """
 
+import asyncio
+import base64
 import dataclasses
 import datetime as dt
 import io
@@ -9,7 +11,7 @@ import json
 import threading
 
 from collections import ChainMap, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from decimal import Decimal
 from enum import Enum
 from itertools import count
@@ -18,12 +20,24 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
+import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel
 
-from guardrails.core.text.plain_json import MAX_DEPTH, Copy, plain, to_json, written
+from guardrails import Policy, Truncate
+from guardrails.core.text.plain_json import (
+    MAX_DEPTH,
+    MAX_ITEMS,
+    Copy,
+    collect,
+    collect_async,
+    decoded,
+    to_json,
+    written,
+)
+from guardrails.core.text.plain_json import plain as plain_copy
 from tests.tables import table
 
 
@@ -47,31 +61,22 @@ FILE, QUEUE = io.StringIO("text"), deque([1, 2])
 UNREAD = ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)
 
 
-@table(
-    ("value", "named"),
-    [
-        (ROWS, "<generator>"),
-        ({"rows": [ROWS]}, {"rows": ["<generator>"]}),
-        (FILE, "<StringIO>"),
-        (Trip("Nara", ROWS), {"city": "Nara", "stops": "<generator>"}),
-        (Listing(iter([1, 2])), {"rows": "<list_iterator>"}),
-        (QUEUE, [1, 2]),
-        (threading.Lock(), "<lock>"),
-    ],
-)
+@table(("value", "named"), [
+    (ROWS, "<generator>"), ({"rows": [ROWS]}, {"rows": ["<generator>"]}), (FILE, "<StringIO>"), (QUEUE, [1, 2]),
+    (Trip("Nara", ROWS), {"city": "Nara", "stops": "<generator>"}), (Listing(iter([1])), {"rows": "<list_iterator>"}),
+    (threading.Lock(), "<lock>"),
+])  # fmt: skip
 def test_what_can_be_used_up_is_named_and_not_read(value: object, named: object) -> None:
-    assert plain(value) == named
-    assert json.loads(to_json(value)) == named
+    assert plain_copy(value) == json.loads(to_json(value)) == named
     assert (ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)) == UNREAD
 
 
 def test_a_copy_shares_nothing_that_can_change() -> None:
     value: dict[str, Any] = {"a": [1, {"b": bytearray(b"x")}], "trip": Trip("Nara", ["Kyoto"])}
-    copy = plain(value)
+    copy = plain_copy(value)
     value["a"][1]["b"][0] = 0
     value["a"].append(2)
     value["trip"].stops.clear()
-
     assert copy == {"a": [1, {"b": "x"}], "trip": {"city": "Nara", "stops": ["Kyoto"]}}
 
 
@@ -112,22 +117,13 @@ class Rows(list[Any]):
         raise RuntimeError("not that way")
 
 
-NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-VALUES = st.recursive(
-    st.none() | st.booleans() | NUMBERS | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
-    max_leaves=40,
-)
-
-
 class Array:
     """
     What numpy's arrays and scalars show of themselves.
     """
 
     def __init__(self, *data: Any, ndim: int = 1) -> None:
-        self.data = data
-        self.ndim = ndim
+        self.data, self.ndim = data, ndim
 
     def __getitem__(self, part: slice) -> "Array":
         return Array(*self.data[part])
@@ -139,64 +135,30 @@ class Array:
         return list(self.data) if self.ndim else self.data[0]
 
 
-class Table:
+class Table(dict[str, Any]):
     """
     What pandas' tables show of themselves.
     """
 
     ndim = 2
 
-    def __init__(self, **columns: Any) -> None:
-        self.columns = columns
 
-    def keys(self) -> list[str]:
-        return list(self.columns)
-
-    def __getitem__(self, key: str) -> Any:
-        return self.columns[key]
-
-
-@table(
-    ("value", "expected"),
-    [
-        (Kind.SUITE, 's"d'),
-        (Kind.RAW, "raw"),
-        (Trip("a", {1}), {"city": "a", "stops": [1], "_secret": "hunter2"}),
-        (Hotel(name="a", opened=dt.date(2026, 1, 2)), {"name": "a", "opened": "2026-01-02", "extra": None}),
-        (Tags(["a"]), ["a"]),
-        (Listing((1,)), {"rows": [1]}),
-        (MappingProxyType({"a": 1}), {"a": 1}),
-        (ChainMap({"a": 1}, {"a": 2}), {"a": 1}),
-        ({3, 1, 2}, [1, 2, 3]),
-        (frozenset({"b", "a"}), ["a", "b"]),
-        (deque([1, 2]), [1, 2]),
-        (range(3), [0, 1, 2]),
-        ({"a": 1}.values(), [1]),
-        ({"a": 1}.items(), [["a", 1]]),
-        (map(str, [1, 2]), ["1", "2"]),
-        (b"caf\xc3\xa9", "café"),
-        (bytearray(b"\xff\x00"), {"base64": "/wA=", "bytes": 2}),
-        (memoryview(b"text"), "text"),
-        (Decimal("0.10"), "0.10"),
-        (PurePosixPath("a/b"), "a/b"),
-        (ValueError("bad"), "ValueError('bad')"),
-        (1 + 2j, "(1+2j)"),
-        (int, "<class 'int'>"),
-        (Hotel, f"<class '{Hotel.__module__}.Hotel'>"),
-        (Array(1, 2), [1, 2]),
-        (Table(a=[1], b=[2]), {"a": [1], "b": [2]}),
-        (Array(7, ndim=0), 7),
-        (Array([1], [2], ndim=2), [[1], [2]]),
-    ],
-)
+@table(("value", "expected"), [
+    (Kind.SUITE, 's"d'), (Kind.RAW, "raw"), (Trip("a", {1}), {"city": "a", "stops": [1], "_secret": "hunter2"}),
+    (Hotel(name="a", opened=dt.date(2026, 1, 2)), {"name": "a", "opened": "2026-01-02", "extra": None}), (Tags(["a"]), ["a"]),
+    (Listing((1,)), {"rows": [1]}), (MappingProxyType({"a": 1}), {"a": 1}), (ChainMap({"a": 1}, {"a": 2}), {"a": 1}),
+    ({3, 1, 2}, [1, 2, 3]), (frozenset({"b", "a"}), ["a", "b"]), (deque([1, 2]), [1, 2]), (range(3), [0, 1, 2]),
+    ({"a": 1}.values(), [1]), ({"a": 1}.items(), [["a", 1]]), (map(str, [1, 2]), ["1", "2"]), (b"caf\xc3\xa9", "café"),
+    (bytearray(b"\xff\x00"), {"base64": "/wA=", "bytes": 2}), (memoryview(b"text"), "text"), (Decimal("0.10"), "0.10"),
+    (PurePosixPath("a/b"), "a/b"), (ValueError("bad"), "ValueError('bad')"), (1 + 2j, "(1+2j)"), (int, "<class 'int'>"),
+    (Hotel, f"<class '{Hotel.__module__}.Hotel'>"), (Array(1, 2), [1, 2]), (Array(7, ndim=0), 7),
+    (Array([1], [2], ndim=2), [[1], [2]]), (Table(a=[1], b=[2]), {"a": [1], "b": [2]}),
+])  # fmt: skip
 def test_each_kind_of_value_has_its_form(value: object, expected: object) -> None:
     assert Copy(65_536, consumes=True).of(value) == expected
 
 
-@table(
-    "value",
-    [range(10**12), dict.fromkeys(range(5_000)).keys(), deque(range(5_000)), frozenset(range(5_000)), count()],
-)
+@table("value", [range(10**12), dict.fromkeys(range(5_000)).keys(), deque(range(5_000)), frozenset(range(5_000)), count()])  # fmt: skip
 def test_a_long_collection_ends_where_more_cannot_fit_and_says_so(value: object) -> None:
     copy = Copy(1_000, consumes=True)
     made = copy.of(value)
@@ -206,38 +168,31 @@ def test_a_long_collection_ends_where_more_cannot_fit_and_says_so(value: object)
     assert last == {"_truncated": True, "omitted": None} or not copy.whole
 
 
-@table(
-    ("value", "expected"),
-    [
-        (2**64, "18446744073709551616"),
-        (-(2**200), str(-(2**200))),
-        (Count(2**70), str(2**70)),
-        (Count(7), "7"),
-        (Degrees(1.5), "1.5"),
-        (Degrees("nan"), "null"),
-        ([float("nan"), float("inf")], "[null,null]"),
-        (Text('a"b'), '"a\\"b"'),
-        (Point(1, 2), "[1,2]"),
-        (Rows([1, Text("a")]), '[1,"a"]'),
-        (OrderedDict(b=1, a=2**64), '{"b":1,"a":18446744073709551616}'),
-        ({"when": dt.date(2026, 1, 2), "s": {2, 1}}, '{"when":"2026-01-02","s":[1,2]}'),
-        ([OrderedDict(), Rows()], "[{},[]]"),
-        ({"\ud800": "\udc00"}, '{"\ufffd":"\ufffd"}'),
-        ({1: "a", 1.5: "b", None: "c", False: "d"}, '{"1":"a","1.5":"b","null":"c","false":"d"}'),
-        ({(1, 2): 1, b"raw": 2, Kind.SUITE: 3, Text("t"): 4}, '{"[1,2]":1,"raw":2,"s\\"d":3,"t":4}'),
-        ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
-    ],
-)
+@table(("value", "expected"), [
+    (2**64, "18446744073709551616"), (-(2**200), str(-(2**200))), (Count(2**70), str(2**70)), (Count(7), "7"),
+    (Degrees(1.5), "1.5"), (Degrees("nan"), "null"), ([float("nan"), float("inf")], "[null,null]"), (Text('a"b'), '"a\\"b"'),
+    (Point(1, 2), "[1,2]"), (Rows([1, Text("a")]), '[1,"a"]'), (OrderedDict(b=1, a=2**64), '{"b":1,"a":18446744073709551616}'),
+    ({"when": dt.date(2026, 1, 2), "s": {2, 1}}, '{"when":"2026-01-02","s":[1,2]}'), ([OrderedDict(), Rows()], "[{},[]]"),
+    ({"\ud800": "\udc00"}, '{"\ufffd":"\ufffd"}'), ({1: "a", 1.5: "b", None: "c", False: "d"}, '{"1":"a","1.5":"b","null":"c","false":"d"}'),
+    ({(1, 2): 1, b"raw": 2, Kind.SUITE: 3, Text("t"): 4}, '{"[1,2]":1,"raw":2,"s\\"d":3,"t":4}'),
+    ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
+])  # fmt: skip
 def test_what_orjson_does_not_write_has_its_form(value: object, expected: str) -> None:
-    assert written(plain(value)) == expected.encode()
+    assert written(plain_copy(value)) == expected.encode()
+
+
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=40,
+)
 
 
 @given(VALUES, st.integers(0, 300))
 def test_a_copy_that_ends_is_a_beginning_of_the_whole(value: object, room: int) -> None:
-    whole = orjson.dumps(value)
-    copy = Copy(room)
+    whole, copy = orjson.dumps(value), Copy(room)
     made = written(copy.of(value))
-
     assert made == whole if copy.whole else made[:room] == whole[:room]
     assert copy.whole or len(whole) > room
 
@@ -248,5 +203,83 @@ def test_what_is_too_deep_is_said_so(kind: Any, depth: int) -> None:
     value: Any = 1
     for _ in range(depth):
         value = kind((value,))
+    assert (b"nested too deeply" in to_json(plain_copy(value))) is (depth > MAX_DEPTH)
 
-    assert (b"nested too deeply" in to_json(plain(value))) is (depth > MAX_DEPTH)
+
+# Iterators and bytes
+
+
+class Source:
+    """
+    Counts what is taken from it and remembers that it was closed.
+    """
+
+    def __init__(self, item: Any = 1, length: int | None = None) -> None:
+        self.item, self.length, self.taken, self.closed = item, length, 0, False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.length is not None and self.taken >= self.length:
+            raise StopIteration
+        self.taken += 1
+        return self.item
+
+    def close(self) -> None:
+        self.closed = True
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self.close()
+
+
+def collected(source: Source, limit: int, *, is_async: bool) -> tuple[list[Any], bool]:
+    return asyncio.run(collect_async(source, limit)) if is_async else collect(source, limit)
+
+
+@table("is_async", [False, True])
+@table("item", ["", "x" * 100, 1, None, {}, {"a": "b" * 50}, [[]], b"", b"\xff" * 30, object()])
+def test_an_iterator_ends_in_time_and_is_closed(item: Any, is_async: bool) -> None:
+    source = Source(item)
+    items, complete = collected(source, 65_536, is_async=is_async)
+    assert (complete, source.closed, source.taken) == (False, True, len(items) + 1)
+    assert 1 <= len(items) <= MAX_ITEMS
+    assert len(collected(Source("x" * 97), 10_000, is_async=is_async)[0]) == 100, "about as large as its limit"
+    ends = Source({"id": 1}, length=3)
+    assert collected(ends, 1_000, is_async=is_async) == ([{"id": 1}] * 3, True)
+    assert ends.closed
+
+
+def test_a2_what_an_iterator_raises_is_not_swallowed() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError, match="gone"):
+        collect(failing())
+
+
+@table("kind", [bytes, bytearray, memoryview])
+@table(("data", "value"), [
+    (b"", ""), ("h\u00e9llo \U0001f600".encode(), "h\u00e9llo \U0001f600"), (b"\xff\xfe", {"base64": "//4=", "bytes": 2}),
+    (b"text\x00text", {"base64": "dGV4dAB0ZXh0", "bytes": 9}),
+    (b"ascii" * 4000 + b"\xff", {"base64": base64.b64encode(b"ascii" * 4000 + b"\xff").decode(), "bytes": 20_001}),
+])  # fmt: skip
+def test_bytes_become_text_or_base64(kind: Any, data: bytes, value: Any) -> None:
+    assert decoded(kind(data)) == (value, True)
+
+
+def test_d3_the_model_reads_how_long_cut_bytes_really_are() -> None:
+    envelope = Policy([Truncate(max_bytes=1_000)]).session("s").call("read", {}, lambda *_: b"x" * 10_000_000)
+    assert envelope.is_complete is False
+    assert "of 10,000,000 characters shown]" in envelope.to_json()
+    assert envelope.to_json().count("truncated:") == 1

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from guardrails import FailureRule
-from guardrails.core.tools.failure_rules import finder
+from guardrails.core.tools.tool import finder
 from tests.tables import table
 
 
@@ -29,7 +29,7 @@ from tests.tables import table
 )
 def test_a_pattern_that_invites_going_back_takes_no_time(pattern: str, text: str) -> None:
     code = (
-        "import resource, sys; from guardrails.core.tools.failure_rules import finder; find = finder(sys.argv[1]);"
+        "import resource, sys; from guardrails.core.tools.tool import finder; find = finder(sys.argv[1]);"
         "resource.setrlimit(resource.RLIMIT_CPU, (8, 8)); print([find(sys.argv[2]) for _ in range(20)][0])"
     )
     ran = subprocess.run([sys.executable, "-c", code, pattern, text], capture_output=True, text=True, check=False)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.tools.tool_choice import Strategy, ToolChoice, forces, next_tool_choice
+from guardrails.session.final_answer import Strategy, ToolChoice, forces, next_tool_choice
 from tests.tables import table
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count
 from guardrails.core.retries.trail import Settled, Situation, extended, failure_of
 from guardrails.core.values.types import INVALID
 from guardrails.offline.learning.facts import CallRow, Correction, labelled

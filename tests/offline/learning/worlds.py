@@ -6,7 +6,7 @@ import random
 
 from typing import Final
 
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count
 from guardrails.core.retries.trail import WAITS_MS, Settled, extended, failure_of
 from guardrails.offline.learning.facts import FOLDS, Correction, Fact, Facts
 

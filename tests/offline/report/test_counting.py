@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count
 from guardrails.offline.report.quality import count
 from guardrails.offline.report.rows import signal_of
 from guardrails.offline.report.tally import Tally

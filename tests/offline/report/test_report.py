@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Duplicates, Guard, Policy, Tool, Validation
 from guardrails.cli import app
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count
 from guardrails.core.values.types import ErrorType
 from guardrails.offline.report.reasons import ranked, reasons
 from guardrails.offline.report.rows import NEWS, REFUSED

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Policy, Tool
-from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.model import Count
 from guardrails.offline.report.suggestions import SESSIONS, Suggestion, overrides, suggestion
 from guardrails.offline.report.tally import Tally
 from tests.tables import table

@@ -102,8 +102,8 @@ def test_a_limit_an_error_and_a_missing_model_end_with_one_object_and_its_code(
         assert (end["error"] is None) == (shown is limited)
     assert ends == [
         ("forced", "budget.max_calls", 1, 2, 1),
-        ("failed", "endpoint.refused", 2, 1, 0),
-        ("failed", "agent_error", 2, 0, 0),
+        ("failed", "endpoint.refused", 2, None, None),
+        ("failed", "agent_error", 2, None, None),
     ]
 
 
@@ -122,7 +122,7 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
     assert f" needs `{missing}" in said
     extra = "openai" if missing == "openai" else "mcp"
     assert said.endswith(f': pip install "toolcall-guardrails[{extra}]"')
-    assert end.startswith("end ended=failed code=missing_extra exit_code=2 requests=0 ")
+    assert end.startswith("end ended=failed code=missing_extra exit_code=2 requests=- ")
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -1,3 +1,0 @@
-"""
-The envelope: the text that the model reads.
-"""
