@@ -89,50 +89,27 @@ def test_a_plain_value_fits_as_pydantic_says_in_strict_mode(kind: Any, value: An
     assert faults or repr(made) == repr(expected)
 
 
-@table(
-    ("kind", "value", "made"),
-    [
-        (Any, {"a": [1]}, {"a": [1]}),
-        (Half, MappingProxyType({"number": 1}), {"number": 1}),
-        (Duration | None, "30s", 30.0),
-        (int | float, 1, 1),
-        (float | int, 1, 1),
-        (Annotated[int, Checked(positive)], 3, -3),
-        (Annotated[Any, FromText(str)], 5, "5"),
-        (Pair, {"low": 1, "inner": [{"low": 2}]}, Pair(low=1, inner=(Pair(low=2),))),
-        (Pair, Pair(low=1, inner=[{"low": 2}]), Pair(low=1, inner=(Pair(low=2),))),  # type: ignore[arg-type]
-        (tuple[int, str], [1, "a"], (1, "a")),
-        (Model, {"count": 3}, Model(count=3)),
-        (Colour, "red", Colour.RED),
-        (Colour, Colour.RED, Colour.RED),
-        (Path | None, "a/b", Path("a/b")),
-        (bytes, b"a", b"a"),
-        (dict[str, MapType("Two", {"n": int}, make=lambda n: n * 2)], {"a": {"n": 4}}, {"a": 8}),  # type: ignore[misc]
-    ],
-)
+@table(("kind", "value", "made"), [
+    (Any, {"a": [1]}, {"a": [1]}), (Half, MappingProxyType({"number": 1}), {"number": 1}), (Duration | None, "30s", 30.0),
+    (int | float, 1, 1), (float | int, 1, 1), (Annotated[int, Checked(positive)], 3, -3), (Annotated[Any, FromText(str)], 5, "5"),
+    (Pair, {"low": 1, "inner": [{"low": 2}]}, Pair(low=1, inner=(Pair(low=2),))), (tuple[int, str], [1, "a"], (1, "a")),
+    (Pair, Pair(low=1, inner=[{"low": 2}]), Pair(low=1, inner=(Pair(low=2),))),  # type: ignore[arg-type]
+    (Model, {"count": 3}, Model(count=3)), (Colour, "red", Colour.RED), (Colour, Colour.RED, Colour.RED),
+    (Path | None, "a/b", Path("a/b")), (bytes, b"a", b"a"),
+    (dict[str, MapType("Two", {"n": int}, make=lambda n: n * 2)], {"a": {"n": 4}}, {"a": 8}),  # type: ignore[misc]
+])  # fmt: skip
 def test_a_value_that_fits_is_made_what_its_type_is(kind: Any, value: Any, made: Any) -> None:
     assert fit(kind, value) == (made, [])
 
 
-@table(
-    ("kind", "value", "said"),
-    [
-        (bool, 1, "not true or false: got it"),
-        (int, True, "not a whole number: got it"),
-        (tuple[str, ...], "ab", "not a list: got it"),
-        (tuple[int, str], [1], "Field required"),
-        (Annotated[int, Interval(gt=0, le=9)], 10, "must be at most 9, got `10`"),
-        (Half, {"text": "a"}, "missing key `number`"),
-        (Half, {"number": 1, "nuber": 1}, "unknown key `nuber`, did you mean `number`?"),
-        (Half, {"number": 1, "zzz": 1}, "unknown key `zzz`, known here: `number`, `text`"),
-        (Pair, {"low": 3, "high": 1}, "high is below low"),
-        (Annotated[int, Checked(positive)], 0, "no"),
-        (Annotated[int, "a mark of somebody's"], "x", "must be a valid integer"),
-        (Model, {"count": "x"}, "must be a valid integer"),
-        (Colour, "blue", "must be 'red'"),
-        (Model, 7, "must be an object"),
-    ],
-)
+@table(("kind", "value", "said"), [
+    (bool, 1, "not true or false: got it"), (int, True, "not a whole number: got it"), (tuple[str, ...], "ab", "not a list: got it"),
+    (tuple[int, str], [1], "Field required"), (Annotated[int, Interval(gt=0, le=9)], 10, "must be at most 9, got `10`"),
+    (Half, {"text": "a"}, "missing key `number`"), (Half, {"number": 1, "nuber": 1}, "unknown key `nuber`, did you mean `number`?"),
+    (Half, {"number": 1, "zzz": 1}, "unknown key `zzz`, known here: `number`, `text`"), (Pair, {"low": 3, "high": 1}, "high is below low"),
+    (Annotated[int, Checked(positive)], 0, "no"), (Annotated[int, "a mark of somebody's"], "x", "must be a valid integer"),
+    (Model, {"count": "x"}, "must be a valid integer"), (Colour, "blue", "must be 'red'"), (Model, 7, "must be an object"),
+])  # fmt: skip
 def test_a_value_that_does_not_fit_is_told_why(kind: Any, value: Any, said: str) -> None:
     _, faults = fit(kind, value)
     assert [fault.sentence("it") for fault in faults] == [said]

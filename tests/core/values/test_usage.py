@@ -4,107 +4,42 @@ What a model response used, in the form of each client and framework, and what i
 
 import re
 
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import genai_prices
 import pytest
+import yaml
 
+from genai_prices import data_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Policy, Price, SessionError
-from guardrails.core.values.usage import Usage, cost_of, own_price, read_usage
+from guardrails import Budget, MemorySink, Policy, Price, SessionError
+from guardrails.core.values.types import NO_TIME
+from guardrails.core.values.usage import Priced, Usage, cost_of, listed_price, own_price, price_of, read_usage
 from tests.tables import table
 
 
-CHAT = {
-    "prompt_tokens": 1_000,
-    "completion_tokens": 50,
-    "total_tokens": 1_050,
-    "prompt_tokens_details": {"cached_tokens": 800, "audio_tokens": 0},
-}
-RESPONSES = {"input_tokens": 1_000, "output_tokens": 50, "input_tokens_details": {"cached_tokens": 800}}
-TOTALS = {"input_tokens": 910, "output_tokens": 50, "total_tokens": 960}
-"""The sums of those that follow: 700 tokens came from a cache, 200 went into one, and 30 were thoughts."""
-PARTS = {"cache_read_tokens": 700, "cache_write_tokens": 200, "output_reasoning_tokens": 30}
-GOOGLE = {"tool_use_prompt_token_count": 10, "candidates_token_count": 20, "thoughts_token_count": 30}
-CAMEL = {"toolUsePromptTokenCount": 10, "candidatesTokenCount": 20, "thoughtsTokenCount": 30, "totalTokenCount": 960}
-CHAT_TOTALS = {"prompt_tokens": 910, "completion_tokens": 50, "total_tokens": 960}
-FORMS: dict[str, tuple[dict[str, Any], Usage]] = {
-    "chat.completions": (CHAT, Usage(1_000, 50, 800)),
-    "Responses": (RESPONSES, Usage(1_000, 50, 800)),
-    "all parts of chat.completions": (
-        CHAT_TOTALS
-        | {"prompt_tokens_details": {"cached_tokens": 700, "cache_write_tokens": 200, "audio_tokens": 5}}
-        | {"completion_tokens_details": {"reasoning_tokens": 30, "audio_tokens": 6}},
-        Usage(910, 50, 700, 200, 30, 5, 6),
-    ),
-    "anthropic": (
-        {"input_tokens": 10, "cache_creation_input_tokens": 200, "cache_read_input_tokens": 700}
-        | {"cache_creation": {"ephemeral_5m_input_tokens": 200}, "output_tokens": 50},
-        Usage(910, 50, 700, 200),
-    ),
-    "langchain": (
-        TOTALS
-        | {"input_token_details": {"audio": 5, "cache_read": 700, "cache_creation": 200}}
-        | {"output_token_details": {"audio": 6, "reasoning": 30}},
-        Usage(910, 50, 700, 200, 30, 5, 6),
-    ),
-    "pydantic-ai": (
-        {"input_tokens": 910, "output_tokens": 50, **PARTS, "input_audio_tokens": 5, "output_audio_tokens": 6},
-        Usage(910, 50, 700, 200, 30, 5, 6),
-    ),
-    "google": (
-        {"prompt_token_count": 900, **GOOGLE, "cached_content_token_count": 700, "total_token_count": 960}
-        | {
-            "prompt_tokens_details": [{"modality": "TEXT", "token_count": 895}, {"modality": "AUDIO", "token_count": 5}]
-        },
-        Usage(910, 50, 700, reasoning=30, input_audio=5),
-    ),
-    "google's JSON": (
-        {"promptTokenCount": 900, **CAMEL, "cachedContentTokenCount": 700}
-        | {"candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 6}]},
-        Usage(910, 50, 700, reasoning=30, output_audio=6),
-    ),
-    "bedrock": (
-        {"inputTokens": 10, "outputTokens": 50, "totalTokens": 960}
-        | {"cacheReadInputTokens": 700, "cacheWriteInputTokens": 200},
-        Usage(910, 50, 700, 200),
-    ),
-    "a model's usage of the Claude Agent SDK": (
-        {"inputTokens": 10, "outputTokens": 50, "cacheReadInputTokens": 700, "cacheCreationInputTokens": 200},
-        Usage(910, 50, 700, 200),
-    ),
-    "agent-framework": (
-        {"input_token_count": 910, "output_token_count": 50, "total_token_count": 960}
-        | {"cache_read_input_token_count": 700, "reasoning_output_token_count": 30},
-        Usage(910, 50, 700, reasoning=30),
-    ),
-    "crewai": (
-        {**CHAT_TOTALS, "cached_prompt_tokens": 700, "reasoning_tokens": 30}
-        | {"cache_creation_tokens": 200, "successful_requests": 1},
-        Usage(910, 50, 700, 200, 30),
-    ),
-    "litellm, of a model of Anthropic": (
-        {**CHAT_TOTALS, "prompt_tokens_details": {"cached_tokens": 700, "cache_creation_tokens": 200}}
-        | {"cache_read_input_tokens": 700, "cache_creation_input_tokens": 200},
-        Usage(910, 50, 700, 200),
-    ),
-    "openai-agents": (
-        {"requests": 1, **TOTALS, "input_tokens_details": {"cached_tokens": 700, "cache_write_tokens": 200}}
-        | {"output_tokens_details": {"reasoning_tokens": 30}},
-        Usage(910, 50, 700, 200, 30),
-    ),
-}
+CASES = yaml.safe_load(Path(__file__).with_name("usage.yaml").read_text())
+FORMS = CASES["forms"]
 
 
-def as_object(said: Any) -> Any:
-    if isinstance(said, list):
-        return [as_object(one) for one in said]
-    if not isinstance(said, dict):
-        return said
-    return SimpleNamespace(**{re.sub("[A-Z]", r"_\g<0>", key).lower(): as_object(value) for key, value in said.items()})
+def used(counts: dict[str, int]) -> Usage:
+    return Usage(**{"input": 0, "output": 0, **counts})
+
+
+def as_object(told: Any) -> Any:
+    if isinstance(told, list):
+        return [as_object(one) for one in told]
+    if not isinstance(told, dict):
+        return told
+    return SimpleNamespace(**{re.sub("[A-Z]", r"_\g<0>", key).lower(): as_object(value) for key, value in told.items()})
 
 
 class Buffer:
@@ -112,101 +47,55 @@ class Buffer:
     An object that tells its counts by attributes of its class alone.
     """
 
-    _kept = RESPONSES
+    _kept = FORMS["Responses"]["usage"]
     input_tokens = property(lambda self: self._kept["input_tokens"])
     output_tokens = property(lambda self: self._kept["output_tokens"])
     input_tokens_details = property(lambda self: self._kept["input_tokens_details"])
 
 
-@table("form", FORMS)
-def test_each_form_is_read_as_a_mapping_and_as_an_object(form: str) -> None:
-    said, usage = FORMS[form]
-    assert read_usage(said) == read_usage(as_object(said)) == read_usage(usage) == usage
-    assert read_usage(said).known
-    assert read_usage(as_object(said)).known
-    assert read_usage(Buffer()) == FORMS["Responses"][1]
+@table("form", [*FORMS.values(), {**FORMS["Responses"], "usage": Buffer()}])
+def test_each_form_is_read_as_a_mapping_and_as_an_object(form: dict[str, Any]) -> None:
+    usage = used(form["read"])
+    for told in (form["usage"], as_object(form["usage"]), usage):
+        assert (read_usage(told), read_usage(told).known) == (usage, True)
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "form"),
-    [
-        ("openai.types", "CompletionUsage", "chat.completions"),
-        ("openai.types.responses", "ResponseUsage", "openai-agents"),
-        ("agents.usage", "Usage", "openai-agents"),
-        ("langchain_core.messages.ai", "UsageMetadata", "langchain"),
-        ("pydantic_ai.usage", "RequestUsage", "pydantic-ai"),
-        ("pydantic_ai.usage", "RunUsage", "pydantic-ai"),
-        ("google.genai.types", "GenerateContentResponseUsageMetadata", "google"),
-        ("google.genai.types", "GenerateContentResponseUsageMetadata", "google's JSON"),
-        ("strands.types.event_loop", "Usage", "bedrock"),
-        ("agent_framework", "UsageDetails", "agent-framework"),
-        ("crewai.types.usage_metrics", "UsageMetrics", "crewai"),
-        ("anthropic.types", "Usage", "anthropic"),
-        ("litellm.types.utils", "Usage", "litellm, of a model of Anthropic"),
-    ],
-)
+@pytest.mark.parametrize(("module", "name", "form"), [
+    ("openai.types", "CompletionUsage", "chat.completions"), ("openai.types.responses", "ResponseUsage", "openai-agents"),
+    ("agents.usage", "Usage", "openai-agents"), ("langchain_core.messages.ai", "UsageMetadata", "langchain"),
+    ("pydantic_ai.usage", "RequestUsage", "pydantic-ai"), ("google.genai.types", "GenerateContentResponseUsageMetadata", "google"),
+    ("strands.types.event_loop", "Usage", "bedrock"), ("agent_framework", "UsageDetails", "agent-framework"),
+    ("crewai.types.usage_metrics", "UsageMetrics", "crewai"), ("litellm.types.utils", "Usage", "litellm, of a model of Anthropic"),
+])  # fmt: skip
 def test_the_real_class_is_read_where_it_is_installed(module: str, name: str, form: str) -> None:
     pytest.importorskip(module)
-    kind, (said, usage) = getattr(import_module(module), name), FORMS[form]
-    if name == "RunUsage":
-        said = {"requests": 1, **said}
-        assert not read_usage(kind()).known
-    made = kind.model_validate(said | {"cache_creation": None}) if form == "anthropic" else kind(**said)
-    assert read_usage(made) == usage
-    assert read_usage(made).known
+    made = getattr(import_module(module), name)(**FORMS[form]["usage"])
+    assert (read_usage(made), read_usage(made).known) == (used(FORMS[form]["read"]), True)
 
 
-@table(
-    ("usage", "read"),
-    [
-        ({"total_tokens": 100}, Usage(0, 100)),
-        ({"prompt_tokens": 30, "total_tokens": 100}, Usage(30, 70)),
-        ({"output_tokens": 30, "total_tokens": 100}, Usage(70, 30)),
-        ({"prompt_tokens": 30, "completion_tokens": 0, "total_tokens": 100}, Usage(30, 70)),
-        # Reasoning beside the completion.
-        ({"prompt_tokens": 100, "completion_tokens": 110, "total_tokens": 510}, Usage(100, 410)),
-        ({"prompt_tokens": 30, "total_tokens": 0}, Usage(30, 0)),
-        # No count of tokens.
-        ({"prompt_tokens": 9, "completion_tokens": 2, "client": {"cache": 7, "audio": 5}}, Usage(9, 2)),
-        # Google's thoughts, which are beside its output.
-        ({"prompt_token_count": 9, **GOOGLE}, Usage(19, 50, reasoning=30)),
-        # Numbers of JSON that some servers write with a point or an exponent.
-        ({"prompt_tokens": 1e8, "completion_tokens": 5.0}, Usage(100_000_000, 5)),
-        ({"requests": 1, "input_tokens": 0, "output_tokens": 0}, Usage(0, 0)),
-        ({"total_tokens": 0}, Usage(0, 0)),
-    ],
-)
-def test_a_sum_is_read_where_its_parts_are_not_told(usage: Any, read: Usage) -> None:
-    assert read_usage(usage) == read
+@table("case", CASES["sums"])
+def test_a_sum_is_read_where_its_parts_are_not_told(case: dict[str, Any]) -> None:
+    assert read_usage(case["usage"]) == used(case["read"])
 
 
 NOTHING = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
-@table(
-    ("usage", "unpriced"),
-    [
-        *((usage, 1) for usage in (None, {}, {"prompt_tokens": None}, SimpleNamespace())),
-        ({"prompt_tokens": "7", "completion_tokens": float("nan")}, 1),
-        ({"prompt_tokens": "1000", "completion_tokens": 7}, 1),
-        ({"prompt_tokens": -5, "completion_tokens": -7}, 1),
-        ({"input_tokens": 10**40, "output_tokens": 0}, 1),
-        # A sum of a framework over no request, or over one that nobody measured.
-        ({"requests": 0, **NOTHING}, 1),
-        ({"successful_requests": 0, **NOTHING}, 1),
-        ({"unmeasured_requests": 1, **NOTHING}, 1),
-        ({"unmeasured_requests": 1, "input_tokens": 70, "output_tokens": 5}, 1),
-        ({"prompt_tokens": 0}, 0),
-        (Usage(0, 0), 0),
-    ],
-)
+@table(("usage", "unpriced"), [
+    *((usage, 1) for usage in (None, {}, {"prompt_tokens": None}, SimpleNamespace())),
+    ({"prompt_tokens": "7", "completion_tokens": float("nan")}, 1), ({"prompt_tokens": "1000", "completion_tokens": 7}, 1),
+    ({"prompt_tokens": -5, "completion_tokens": -7}, 1), ({"input_tokens": 10**40, "output_tokens": 0}, 1),
+    # A sum of a framework over no request, or over one that nobody measured.
+    *(({name: count, **NOTHING}, 1) for name, count in (("requests", 0), ("successful_requests", 0), ("unmeasured_requests", 1))),
+    ({"unmeasured_requests": 1, "input_tokens": 70, "output_tokens": 5}, 1), ({"prompt_tokens": 0}, 0), (Usage(0, 0), 0),
+])  # fmt: skip
 def test_usage_that_says_nothing_or_cannot_be_read_was_not_free(usage: Any, unpriced: int) -> None:
     session = Policy(prices={"m": {"input_mtok": 1.0}}).session("s")
     session.charge(model="m", usage=usage)
     assert session.ledger.unpriced == unpriced
 
 
-@table("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])
+@table("usage", ["12 tokens", 7, True, [{}], (1, 2), SimpleNamespace(usage=as_object(FORMS["Responses"]["usage"]))])
 def test_what_cannot_be_usage_is_refused_with_a_hint_before_it_is_priced(usage: Any) -> None:
     session = Policy([]).session("s")
     with pytest.raises(SessionError, match=r"`response\.usage`"):
@@ -222,35 +111,30 @@ def test_the_total_is_right_whether_the_cached_is_told_in_the_input_or_beside(
     plain: int, read: int, written: int, output: int, told: bool
 ) -> None:
     whole = plain + read + written + output
-    cache = {"cacheReadInputTokens": read, "cacheWriteInputTokens": written}
-    beside = {"inputTokens": plain, "outputTokens": output, **cache, **({"totalTokens": whole} if told else {})}
-    inside = {"inputTokens": plain + read + written, "outputTokens": output, **cache, "totalTokens": whole}
+    kept = {"cacheReadInputTokens": read, "cacheWriteInputTokens": written, "outputTokens": output}
+    beside = {"inputTokens": plain, **kept, **({"totalTokens": whole} if told else {})}
+    inside = {"inputTokens": plain + read + written, **kept, "totalTokens": whole}
     assert read_usage(beside) == read_usage(inside) == Usage(plain + read + written, output, read, written)
 
 
-@table(
-    ("usage", "price", "micro"),
-    [
-        (Usage(1_000, 50), Price(input_mtok=1.25, output_mtok=10.0), 1_750),
-        (Usage(1_000, 50, 800), Price(input_mtok=1.25, output_mtok=10.0), 1_750),
-        (Usage(1_000, 50, 800), Price(input_mtok=1.25, output_mtok=10.0, cache_read_mtok=0.125), 850),
-        (Usage(1_000, 0, 5_000), Price(input_mtok=1.0, cache_read_mtok=0.0), 0),
-        (Usage(3, 0), Price(input_mtok=0.5), 2),
-        (Usage(1, 0), Price(input_mtok=0.5), 0),
-        (Usage(0, 0), Price(input_mtok=9.0), 0),
-        (Usage(436_000_000, 0), Price(input_mtok=0.1), 43_600_000),
-    ],
-)
-def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: Usage, price: Price, micro: int) -> None:
-    assert cost_of(usage, price) == micro
+# Own prices
+
+
+DEAR = {"input_mtok": 1.25, "output_mtok": 10.0}
+
+
+@table(("usage", "price", "micro"), [
+    (Usage(1_000, 50), DEAR, 1_750), (Usage(1_000, 50, 800), DEAR, 1_750), (Usage(1_000, 50, 800), {**DEAR, "cache_read_mtok": 0.125}, 850),
+    (Usage(1_000, 0, 5_000), {"input_mtok": 1.0, "cache_read_mtok": 0.0}, 0), (Usage(3, 0), {"input_mtok": 0.5}, 2),
+    (Usage(1, 0), {"input_mtok": 0.5}, 0), (Usage(0, 0), DEAR, 0), (Usage(436_000_000, 0), {"input_mtok": 0.1}, 43_600_000),
+])  # fmt: skip
+def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: Usage, price: Any, micro: int) -> None:
+    assert cost_of(usage, Price(**price)) == micro
 
 
 def test_an_exact_name_stands_above_a_glob_and_then_the_first_glob_that_matches() -> None:
-    prices = {
-        "gpt-5*": Price(input_mtok=1.0),
-        "gpt-5-mini*": Price(input_mtok=2.0),
-        "gpt-5-mini": Price(input_mtok=3.0),
-    }
+    names = ("gpt-5*", "gpt-5-mini*", "gpt-5-mini")
+    prices = {name: Price(input_mtok=float(n)) for n, name in enumerate(names)}
     found = [own_price(model, prices) for model in ("gpt-5-mini", "gpt-5-mini-2026", "GPT-5", "other")]
     assert found == [prices["gpt-5-mini"], prices["gpt-5*"], None, None]
 
@@ -261,51 +145,163 @@ def test_a_response_with_a_cache_never_costs_more_and_never_less_than_nothing(i:
     assert 0 <= cost_of(Usage(i, o, cached), price) <= cost_of(Usage(i, o), price)
 
 
-CACHES = {
-    "input_tokens": 10,
-    "output_tokens": 5,
-    "cache_read_input_tokens": 50,
-    "cache_creation_input_tokens": 300,
-    "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200},
-}
-KEPT = {"cache_read": 50, "ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200}
-NESTED = {"cache_creation_tokens": 300, "cache_creation_token_details": {"ephemeral_1h_input_tokens": 200}}
-
-
-@table(
-    "usage",
-    [
-        CACHES,
-        {"input_tokens": 360, "output_tokens": 5, "input_token_details": KEPT},
-        {"prompt_tokens": 360, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50, **NESTED}},
-    ],
-)
+@table("usage", CASES["an hour"])
 def test_what_is_kept_in_a_cache_for_an_hour_has_its_own_price(usage: dict[str, Any]) -> None:
-    used = read_usage(usage)
-    assert used == Usage(360, 5, 50, cache_write=300, cache_write_1h=200)
+    read = read_usage(usage)
+    assert read == Usage(360, 5, 50, cache_write=300, cache_write_1h=200)
     price = Price(input_mtok=3, output_mtok=15, cache_read_mtok=0.3, cache_write_mtok=3.75, cache_write_1h_mtok=6)
-    assert cost_of(used, price) == 10 * 3 + 50 * 0.3 + 100 * 3.75 + 200 * 6 + 5 * 15
-    assert cost_of(used, Price(input_mtok=3, cache_write_mtok=4)) == 60 * 3 + 300 * 4
-    assert cost_of(used, Price(input_mtok=3)) == 360 * 3
+    assert cost_of(read, price) == 10 * 3 + 50 * 0.3 + 100 * 3.75 + 200 * 6 + 5 * 15
+    assert cost_of(read, Price(input_mtok=3, cache_write_mtok=4)) == 60 * 3 + 300 * 4
+    assert cost_of(read, Price(input_mtok=3)) == 360 * 3
 
 
-@table(
-    ("usage", "cost", "by"),
-    [
-        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.0123}, 12_300, "response"),
-        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": {"total_cost": 0.02}}, 20_000, "response"),
-        ({"cost": 0}, 0, "response"),
-        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": -1}, None, None),
-        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": True}, None, None),
-        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": "0.1"}, None, None),
-    ],
-)
+@table(("told", "cost", "by"), [
+    (0.0123, 12_300, "response"), ({"total_cost": 0.02}, 20_000, "response"), *((odd, None, None) for odd in (-1, True, "0.1")),
+])  # fmt: skip
 def test_a_response_that_tells_its_own_cost_is_believed_where_no_price_is_known(
-    usage: dict[str, Any], cost: int | None, by: str | None
+    told: Any, cost: int | None, by: str | None
 ) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": told}
     with Policy(prices={"known": {"input_mtok": 1, "output_mtok": 1}}).session("s") as session:
         priced = session.charge(model="no-such-model", usage=usage)
-        assert (priced.cost, priced.by) == (cost, by)
-        assert session.ledger.unpriced == (cost is None)
+        assert (priced.cost, priced.by, session.ledger.unpriced) == (cost, by, cost is None)
         # A price is of tokens: without them the response is believed even where one is known.
-        assert session.charge(model="known", usage=usage).cost == (15 if usage.get("prompt_tokens") else cost)
+        assert session.charge(model="known", usage=usage).cost == 15
+        assert session.charge(model="known", usage={"cost": 0}).cost == 0
+
+
+# Listed prices
+
+
+NOW = 1_790_000_000_000
+LISTED = f"genai-prices {genai_prices.__version__}"
+TEXT = Usage(1_000_000, 100_000)
+API, LOCAL = "https://api.openai.com/v1/", "http://127.0.0.1:8000/v1"
+
+
+@cache
+def models() -> list[tuple[Any, Any]]:
+    """
+    Every model that is priced by its tokens and not by the request, and is found by its own name.
+    """
+    listed = [(provider, model) for provider in data_snapshot.get_snapshot().providers for model in provider.models]
+    return [(p, m) for p, m in listed if listed_price(TEXT, m.id, p.id, NOW).model == f"{p.id}/{m.id}"]
+
+
+@table(("model", "provider", "name"), [
+    *(("gpt-5-mini", provider, "openai/gpt-5-mini") for provider in (None, "openai", API, LOCAL)),
+    ("openai/gpt-5-mini", None, "openai/gpt-5-mini"), ("gpt-5-mini", "azure", "azure/gpt-5-mini"),
+])  # fmt: skip
+def test_a_model_is_priced_as_it_is_listed_whoever_serves_it(model: str, provider: str | None, name: str) -> None:
+    assert price_of(TEXT, model, {}, provider, NOW) == Priced(450_000, LISTED, name)
+    assert price_of(TEXT, model, {}, provider, NO_TIME).cost == 450_000, "a clock that fails leaves no price unknown"
+    assert price_of(TEXT, model, {"*gpt-5-*": Price(input_mtok=1.0)}, provider, NOW) == Priced(1_000_000, "policy")
+
+
+@table(("model", "usage", "micro"), [
+    # 0.25 a million in, 2 out, 0.025 in from the cache.
+    ("gpt-5-mini", Usage(1_000, 100, cached=800), 50 + 20 + 200), ("gpt-5-mini", Usage(1_000, 100, cached=5_000), 25 + 200),
+    ("gpt-5-mini", Usage(1_000, 100, reasoning=90), 250 + 200), ("gpt-5-mini", Usage(1_000, 100, cache_write=500), 250 + 200),
+    # Text 4 and 16, audio 32 and 64 a million.
+    ("gpt-realtime", Usage(1_000, 100), 5_600), ("gpt-realtime", Usage(1_000, 100, input_audio=1_000, output_audio=100), 38_400),
+    # Nobody says how many of the cached tokens are audio: none of them counts as cached.
+    ("gpt-realtime", Usage(1_000, 100, cached=600, input_audio=500), 500 * 4 + 500 * 32 + 1_600),
+])  # fmt: skip
+def test_what_is_among_the_tokens_is_priced_as_it_is_listed_and_never_too_low(
+    model: str, usage: Usage, micro: int
+) -> None:
+    assert price_of(usage, model, {}, None, NOW).cost == micro
+
+
+@table(("model", "provider", "why"), [
+    ("no-such-model", None, "does not list it"), ("no-such-model", "openai", "does not list it for `openai`"), ("", None, "does not list it"),
+    ("gpt-5-mini", "no-such-provider", "does not list it for `no-such-provider`"), ("whisper-1", "openai", "by the token"),
+])  # fmt: skip
+def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | None, why: str) -> None:
+    priced = price_of(TEXT, model, {}, provider, NOW)
+    assert (priced.cost, priced.by, priced.cost_usd) == (None, None, None)
+    assert why in priced.unknown
+
+
+class Broken:
+    from_auto_update = False
+
+    def find_provider_model(self, *_: object) -> None:
+        raise RuntimeError("torn")
+
+
+def test_a_list_that_was_replaced_is_asked_and_named_and_one_that_is_broken_leaves_the_price_unknown() -> None:
+    newer = data_snapshot.DataSnapshot(data_snapshot.get_snapshot().providers, from_auto_update=True)
+    priced = []
+    try:
+        for snapshot in (None, newer, Broken()):
+            data_snapshot.set_custom_snapshot(snapshot)  # type: ignore[arg-type]
+            priced.append(listed_price(TEXT, "gpt-5-mini", None, NOW))
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+    assert [one.by for one in priced] == [LISTED, f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}", None]
+    assert priced[2].unknown == "genai-prices failed: RuntimeError: torn"
+
+
+def test_a_price_is_that_of_its_day() -> None:
+    # A replay prices a response as of the time when it came.
+    changed = 0
+    for provider, model in models():
+        for entry in model.prices if isinstance(model.prices, list) else ():
+            if day := getattr(entry.constraint, "start_date", None):
+                noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000)
+                before, after = (
+                    listed_price(TEXT, model.id, provider.id, at).cost for at in (noon - 2 * 86_400_000, noon)
+                )
+                changed += before != after
+    assert changed > 10
+
+
+@given(st.integers(0, 10**6), counts, st.integers(0, 10**5), counts, st.integers(0, 10**5))
+def test_a_response_costs_what_the_list_itself_says(
+    index: int, read: int, written: int, cached: int, reasoning: int
+) -> None:
+    provider, model = models()[index % len(models())]
+    usage = Usage(read, written, min(cached, read), reasoning=min(reasoning, written))
+    told = {"cache_read_tokens": usage.cached, "output_reasoning_tokens": usage.reasoning}
+    exact = model.calc_price(
+        genai_prices.Usage(input_tokens=read, output_tokens=written, **told),
+        provider,
+        genai_request_timestamp=datetime.fromtimestamp(NOW / 1000, UTC),
+    )
+    micro = Decimal(exact.total_price * 1_000_000).to_integral_value(ROUND_HALF_EVEN)
+    assert listed_price(usage, model.id, provider.id, NOW).cost == int(micro)
+
+
+# As a session tells it
+
+
+def test_charge_says_what_a_response_cost_and_the_record_says_by_which_list(clock: Any) -> None:
+    records = MemorySink()
+    session = Policy([Budget(max_cost_usd=1.0)]).session("s", records=records, clock=clock)
+    details = {"prompt_tokens_details": {"cached_tokens": 800}, "completion_tokens_details": {"reasoning_tokens": 60}}
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 100, **details}
+    assert session.charge(model="gpt-5-mini", usage=usage, provider="openai").cost == 270
+    assert session.charge(model="gpt-5-mini", cost_usd=0.5).by == "caller"
+    assert session.charge(model="no-such", usage=usage).cost_usd is None
+    assert session.charge(model="gpt-5-mini").unknown == "the response did not say what it used"
+    assert (session.ledger.cost_usd, session.ledger.unpriced) == (0.50027, 2)
+    session.close()
+    first, _, third, _ = [line for line in records.records if line["event"] == "charge"]
+    assert (first["priced_by"], first["priced_as"], first["provider"]) == (LISTED, "openai/gpt-5-mini", "openai")
+    # All that the price was made of, so that the same version of the list gives it again.
+    counted = Usage(*(first[f"{name}_tokens"] for name in Usage._fields[:7]))
+    assert price_of(counted, first["model"], {}, first["provider"], first["ts_ms"]).cost == first["cost"] == 270
+    assert (third["cost"], third["priced_by"], third["priced_as"]) == (None, None, None)
+
+
+@table(("given", "recorded"), [
+    (None, None), ("azure", "azure"), (API, API), ("https://a@b@host", "https://host"), ("http://host?key=a/b", "http://host"),
+    ("https://me:key@models.example:8443/v1?api-key=s#x", "https://models.example:8443/v1"),
+])  # fmt: skip
+def test_no_key_of_an_endpoint_is_recorded(given: str | None, recorded: str | None, clock: Any) -> None:
+    records = MemorySink()
+    session = Policy().session("s", records=records, clock=clock)
+    session.charge(model="m", usage={"prompt_tokens": 1}, provider=given)
+    session.close()
+    assert [line["provider"] for line in records.records if line["event"] == "charge"] == [recorded]

@@ -1,15 +1,59 @@
 """
-Looks are told from work by the words of names, where a policy says so (MISSION A6).
+Names of sessions, which reach no file outside, and of tools, whose words tell looks from work (MISSION D8, A6).
 """
 
 from typing import Any
 
+import pytest
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Duplicates, Loops, Policy, Rule, Tool
-from guardrails.core.values.names import look_by_name, own_name
+from guardrails import Budget, Duplicates, Loops, Policy, Rule, SessionError, Tool
+from guardrails.core.values.names import checked_id, look_by_name, own_name, session_name
 from tests.tables import table
+
+
+TURNS = "turn the text around"
+
+
+@table(("name", "said"), [
+    ("", "empty"), ("..", "`..`"), ("../../etc/passwd", "`..`"), ("a/b", "`/`"), ("a\\b", "not hold"), ("a\x00b", "control"),
+    ("a\x7fb", "control"), *((name, TURNS) for name in ("a\u202eb", "a\u061cb", "\ufeffa", "a\u00adb", "..\u202e")),
+    ("x" * 257, "at most 256 bytes, not 257"), ("é" * 129, "not 258"), ("\ud800", "not seen"), (None, "NoneType"), (b"a", "bytes"),
+])  # fmt: skip
+def test_d8_a_name_that_could_reach_outside_is_refused(name: Any, said: str) -> None:
+    with pytest.raises(SessionError, match=said):
+        checked_id(name)
+
+
+@table(
+    "name",
+    ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x", "می‌خواهم", "👩‍🔬", "שלום"],
+)
+def test_d8_other_names_are_kept_as_they_are(name: str) -> None:
+    assert checked_id(name) is session_name(name) is name
+
+
+@given(st.text(), st.text())
+def test_d8_a_hosts_names_are_harmless_path_parts_and_two_threads_never_share_a_session(one: str, other: str) -> None:
+    name = session_name(one)
+    assert not set(name) & {"/", "\\", "\x00", "\n"}
+    assert ".." not in name
+    assert 0 < len(name.encode()) <= 256
+    assert checked_id(name) is name
+    assert (name == session_name(other)) == (one == other)
+
+
+def test_d8_the_name_of_a_child_is_held_to_the_same(clock: Any) -> None:
+    session = Policy([Budget(max_calls=3)]).session("s", clock=clock)
+    for name in ("", "..", "a/b"):
+        with pytest.raises(SessionError):
+            session.child(name)
+    assert session.child("sub").id == "s/sub"
+
+
+# Tools
 
 
 NAMES = {
@@ -34,28 +78,24 @@ def test_a_word_of_a_look_makes_a_look_and_one_of_work_makes_none(prefix: str) -
         assert {look_by_name(prefix + name) for name in names.split()} == {kind}
 
 
-@table("name", ["default", "strict", "observe", "agent"])
-def test_shipped_policies_go_by_names_and_one_made_in_code_only_if_it_is_told_to(name: str) -> None:
-    assert not Policy.load(name).chain.plan("get_x").changes
+def test_shipped_policies_go_by_names_and_declarations_and_rules_outweigh_them() -> None:
+    for name in ("default", "strict", "observe", "agent"):
+        assert not Policy.load(name).chain.plan("get_x").changes
     assert Policy([Loops()]).chain.plan("get_x").changes
-    assert not Policy([Loops()], by_name=True).chain.plan("get_x").changes
-
-
-def test_a_declaration_and_a_rule_of_ones_own_outweigh_a_name() -> None:
     rules = [Rule(match="get_key", declared={"read_only": False})]
     tools = [Tool(name="get_lease", read_only=False), Tool(name="get_x")]
     policy = Policy([Loops()], rules=rules, tools=tools, by_name=True)
-    assert [policy.chain.plan(name).changes for name in ("get_key", "get_lease", "get_x")] == [True, True, False]
+    changes = [policy.chain.plan(name).changes for name in ("get_key", "get_lease", "get_x", "get_y")]
+    assert changes == [True, True, False, False]
 
 
 @table("between", ["get_order", "server-get_order", "mcp__server__get_order"])
 def test_looks_between_free_no_look(between: str, clock: Any) -> None:
-    one = Policy([Duplicates(rule="evidence", window=20)], by_name=True).session(between, clock=clock)
-    heard = []
+    one, seen = Policy([Duplicates(rule="evidence", window=20)], by_name=True).session(between, clock=clock), []
     for tool in ("read_file", between, "read_file", between, "read_file"):
         clock.advance(5)
-        heard.append(one.call(tool, {"of": 1}, lambda _tool, _arguments: "same").ok)
-    assert heard == [True, True, True, True, False]
+        seen.append(one.call(tool, {"of": 1}, lambda *_: "same").ok)
+    assert seen == [True, True, True, True, False]
 
 
 @given(st.text(max_size=40))
