@@ -14,10 +14,10 @@ import pytest
 from guardrails import Policy
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
-from guardrails.integrations.otel.telemetry import Telemetry, TracedSink
+from guardrails.otel.telemetry import Telemetry, TracedSink
 from guardrails.sinks import JsonLines, MemorySink, OnRecord, Record
 from tests.core.text.test_redaction import KEY, SECRETS
-from tests.integrations.otel.seen import Seen
+from tests.otel.seen import Seen
 
 
 WORD = "Tr0ub4dor&3x"

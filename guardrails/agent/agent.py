@@ -15,8 +15,8 @@ from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
 from guardrails.integrations.openai.loop import WIRES, LoopResult
-from guardrails.integrations.otel import of_process
 from guardrails.offline.figures import plural
+from guardrails.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
 from guardrails.session.session import Session

@@ -96,7 +96,7 @@ def _answered(
 ) -> Answer:
     telemetry = None
     if "opentelemetry.trace" in sys.modules:
-        from guardrails.integrations.otel import of_process
+        from guardrails.otel import of_process
 
         telemetry = of_process()
     session = policy.session(

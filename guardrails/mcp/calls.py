@@ -32,6 +32,7 @@ from guardrails.core.values.types import Failed
 from guardrails.hooks.results import cut, mapping, mark_of
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.session.ledger import InForce
 from guardrails.session.session import Session, scoped
 
 from .pins import by_name
@@ -273,7 +274,7 @@ class GuardedCalls:
         raise NotImplementedError
 
 
-def watches(policy: Policy) -> bool:
+def watches(policy: InForce) -> bool:
     """
     Whether *policy* decides and records, and changes nothing.
     """

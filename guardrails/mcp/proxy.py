@@ -21,7 +21,7 @@ from guardrails.core.chain import Chain
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
-from guardrails.integrations.otel import of_process
+from guardrails.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from guardrails.core.tools.tool import Tool
     from guardrails.core.values.types import Mode
     from guardrails.core.values.usage import Price
-    from guardrails.integrations.otel import Telemetry
+    from guardrails.otel import Telemetry
     from guardrails.session.calls import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink

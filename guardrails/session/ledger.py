@@ -13,7 +13,7 @@ from dataclasses import InitVar, field, replace
 from functools import partial, reduce
 from math import ceil
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
 from guardrails.core import record as records
 from guardrails.core.chain import Chain, Plan
@@ -35,11 +35,14 @@ from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
 from guardrails.core.values.types import MICRO, NO_TIME, End, ToolCall
 
+from .results import Results
+
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from guardrails.policy.policy import Policy
+    from guardrails.core.values.types import Denial
+    from guardrails.core.values.usage import Price
     from guardrails.sinks import Sink
     from guardrails.sinks.base import Entry
     from guardrails.stores import Store
@@ -61,6 +64,24 @@ RECORD_BYTES: Final = 1_900
 EVENT_BYTES: Final = 1_200
 
 
+class InForce(Protocol):
+    """
+    The part of a policy by which its sessions go; it may be another at the next call.
+    """
+
+    chain: Chain
+    scopes: dict[str, Chain]
+    digest: str | None
+    changed: bool
+    due_s: float
+    stop: "Denial | None"
+    prices: "dict[str, Price]"
+    results: Results
+    model_files: Any
+
+    def look(self) -> None: ...
+
+
 @dataclass(eq=False)
 class Ledger:
     """
@@ -74,7 +95,7 @@ class Ledger:
     """
 
     id: str
-    policy: "Policy"
+    policy: "InForce"
     store: "Store"
     clock: Callable[[], float]
     sink: "Sink | None" = None

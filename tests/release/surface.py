@@ -140,7 +140,11 @@ def adapters() -> Iterator[str]:
     The names that each adapter exports, read without its host; those of the testing tools beside them.
     """
     folder = ROOT / "guardrails"
-    places = [*(folder / "integrations").glob("*.py"), *(folder / "integrations").glob("*/__init__.py")]
+    places = [
+        folder / "otel/__init__.py",
+        *(folder / "integrations").glob("*.py"),
+        *(folder / "integrations").glob("*/__init__.py"),
+    ]
     places += [folder / "mcp/__init__.py", folder / "testing/scripted_openai.py", folder / "testing/promises.py"]
     for path in places:
         parts = path.relative_to(ROOT).with_suffix("").parts

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, Success
-from tests.integrations.otel.seen import Seen
+from tests.otel.seen import Seen
 
 
 pytest.importorskip("opentelemetry.sdk")
 
-from guardrails.integrations.otel.telemetry import MAX_LABELS, OTHER
+from guardrails.otel.telemetry import MAX_LABELS, OTHER
 
 
 def ten(tool: str, arguments: Any) -> Any:

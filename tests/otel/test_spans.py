@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Approve, Budget, Policy, SqliteStore, Success
-from tests.integrations.otel.seen import Seen
+from tests.otel.seen import Seen
 
 
 pytest.importorskip("opentelemetry.sdk")
@@ -174,7 +174,7 @@ def test_a_call_that_another_process_decided_has_a_span_from_its_admission(
 
 
 def test_open_spans_are_bounded(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.integrations.otel.telemetry.MAX_OPEN", 3)
+    monkeypatch.setattr("guardrails.otel.telemetry.MAX_OPEN", 3)
     session = seen.session(policy=Policy())
     for n in range(5):
         session.decide("search", {"n": n}, id=f"c{n}", claim=True)

@@ -4,7 +4,7 @@ What the tests of telemetry share: an SDK whose spans and metrics stay in memory
 
 import pytest
 
-from tests.integrations.otel.seen import Seen
+from tests.otel.seen import Seen
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from guardrails import Budget, Duplicates, JsonLines, Policy, Success
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in
-from tests.integrations.otel.seen import Seen
+from tests.otel.seen import Seen
 
 
 pytest.importorskip("opentelemetry.sdk")

@@ -15,7 +15,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.integrations.otel.seen import as_otlp
+from tests.otel.seen import as_otlp
 
 
 class Collector:

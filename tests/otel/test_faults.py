@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from guardrails import Policy
-from tests.integrations.otel.seen import Seen
+from tests.otel.seen import Seen
 from tests.tables import table
 
 
@@ -84,7 +84,7 @@ PROGRAMS = {
     "without telemetry nothing is imported, and a session is a plain one": """
         import sys
         from guardrails import Policy, Session
-        from guardrails.integrations.otel import of_process
+        from guardrails.otel import of_process
         session = Policy.load("default").session("run-1")
         assert type(session) is Session
         assert session.call("search", {}, lambda *_: 10).ok
@@ -95,7 +95,7 @@ PROGRAMS = {
         import sys
         sys.modules["opentelemetry"] = None
         try:
-            from guardrails.integrations.otel import Telemetry
+            from guardrails.otel import Telemetry
         except ImportError as error:
             assert 'pip install "toolcall-guardrails[otel]"' in str(error)
         else:
@@ -103,7 +103,7 @@ PROGRAMS = {
     """,
     "a process has telemetry if its program has set a provider": """
         from opentelemetry import trace
-        from guardrails.integrations.otel import Telemetry, of_process
+        from guardrails.otel import Telemetry, of_process
         assert of_process() is None
         from opentelemetry.sdk.trace import TracerProvider
         trace.set_tracer_provider(TracerProvider())
@@ -113,7 +113,7 @@ PROGRAMS = {
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
         from guardrails import Policy
-        from guardrails.integrations.otel import Telemetry
+        from guardrails.otel import Telemetry
         traces = TracerProvider()
         traces.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter()))
         session = Policy.load("default").session("run-1", telemetry=Telemetry(tracer_provider=traces))

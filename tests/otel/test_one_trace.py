@@ -20,7 +20,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.files import calls_in
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
-from tests.integrations.otel.collector import Collector
+from tests.otel.collector import Collector
 
 
 pytestmark = pytest.mark.system

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from guardrails import MemorySink, Policy, Session
-from guardrails.integrations.otel import Telemetry
+from guardrails.otel import Telemetry
 
 
 class Seen:

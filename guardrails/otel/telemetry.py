@@ -27,7 +27,7 @@ from guardrails.session.steps import Execute
 from guardrails.sinks.base import Entry, OnRecord, Sink, put_of
 
 
-with needs("otel", "`guardrails.integrations.otel`"):
+with needs("otel", "`guardrails.otel`"):
     from opentelemetry import metrics, trace
     from opentelemetry.context import Context, attach, detach, get_current
     from opentelemetry.propagate import extract
