@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from guardrails.core.guards.rate import Rate as Rate
     from guardrails.core.guards.retry_budget import RetryBudget as RetryBudget
     from guardrails.core.guards.retryable import Retryable as Retryable
+    from guardrails.core.guards.rules import Rules as Rules
     from guardrails.core.guards.shell import Shell as Shell
     from guardrails.core.guards.streak import Streak as Streak
     from guardrails.core.guards.summary import Summary as Summary
@@ -105,6 +106,7 @@ _NAMES = {
     "core.guards.loops": "Loops",
     "core.guards.retry_budget": "RetryBudget",
     "core.guards.retryable": "Retryable",
+    "core.guards.rules": "Rules",
     "core.guards.summary": "Summary",
     "core.guards.truncate": "Truncate",
     "core.state": "SessionState",

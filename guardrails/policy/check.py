@@ -19,6 +19,7 @@ from guardrails.core.chain import Chain, Rule
 from guardrails.core.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
 from guardrails.core.guards.base import Guard, overrides, respelt
+from guardrails.core.guards.rules import SESSION, Rules
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.refusals import ERROR
@@ -38,6 +39,8 @@ Numbers = tuple[str, ...] | None
 OnError = Literal["deny", "allow"]
 
 _MATCH: Final = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
+_RULED: Final = "of_tools"
+"""What code gives as `rules`, which is a guard in a file."""
 _SCOPE: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
@@ -96,8 +99,8 @@ def policy_type(kinds: Kinds, *, code: bool = False) -> MapType:
     if code:
         parts = {"declared": MapType("Declared", declared), "guards": MapType("Ruled", ruled)}
         rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
-        types |= {"rules": list[MapType("Rule", rule, make=Rule, of=Rule)], "tools": dict[str, Tool]}  # type: ignore[misc]
-        return MapType("Policy", types, make=partial(_arguments, guards, "rules"))
+        types |= {_RULED: list[MapType("Rule", rule, make=Rule, of=Rule)], "tools": dict[str, Tool]}  # type: ignore[misc]
+        return MapType("Policy", types, make=partial(_arguments, guards, _RULED))
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
     rule = {"match": _MATCH, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
@@ -224,6 +227,7 @@ def checked_settings(
     kinds: Iterable[type[Guard]],
     scopes: Mapping[str, Iterable[Guard]],
     tools: Iterable[Tool | Callable[..., Any]],
+    rules: Iterable[Rule],
     **settings: Any,
 ) -> dict[str, Any]:
     """
@@ -236,7 +240,11 @@ def checked_settings(
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
     written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written |= {"scopes": {at: _settings_of(one) for at, one in shared.items()}, "tools": _tools(tools, mistakes)}
+    written |= {
+        _RULED: [*rules],
+        "scopes": {at: _settings_of(one) for at, one in shared.items()},
+        "tools": _tools(tools, mistakes),
+    }
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
     return {**_fitted(policy_type(types, code=True), written, (), mistakes), "kinds": known}
@@ -251,13 +259,18 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     given = modes | {key: settings[key] for key in ("rules", "kinds", "by_name", "tools")}
     words, left_out = settings.get("messages", {}), OPTIONAL - set(settings.get("fields", OPTIONAL))
     order, form = sorted(settings["guards"], key=place_of), settings.get("envelope")
+    scopes = {scope: [*own] for scope, own in settings["scopes"].items()}
+    for rules in [guard for guard in order if isinstance(guard, Rules)]:
+        order[order.index(rules)] = rules.within(SESSION)
+        for scope in rules.scopes:
+            scopes.setdefault(scope, []).append(rules.within(scope))
     chain = Chain(order, form=form, left_out=left_out, messages=words, **given)
     # Only those rules hold in a scope that set the mode in which a tool is guarded.
-    rules = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
+    ruled = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
     shared = {}
-    for scope, own in sorted(settings["scopes"].items()):
+    for scope, own in sorted(scopes.items()):
         ours = {at.removeprefix(f"{scope}."): one for at, one in words.items() if at.startswith((f"{scope}.", ERROR))}
-        shared[scope] = Chain(own, rules=rules, messages=ours, **modes)
+        shared[scope] = Chain(own, rules=ruled, messages=ours, **modes)
     guards = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
     if mistakes := dict.fromkeys(unusable(guards)):
         raise PolicyError([*mistakes])
@@ -303,7 +316,7 @@ def _fitted(kind: Any, value: Any, path: tuple[str, ...], mistakes: list[str]) -
     """
     made, faults = fit(kind, value, path)
     for fault in faults:
-        place = fault.path[:-1] if fault.kind == "key" else fault.path
+        place = ["rules" if part == _RULED else part for part in fault.path[: -1 if fault.kind == "key" else None]]
         mistakes.append(f"{'.'.join(map(str, place))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
     if mistakes:
         raise PolicyError(mistakes)

@@ -22,7 +22,7 @@ import os
 import re
 
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from os import PathLike
@@ -35,6 +35,7 @@ from xxhash import xxh3_128_hexdigest as digest
 
 from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.rules import Rules
 from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
@@ -164,6 +165,20 @@ def items(node: Node | None, key: str) -> list[Node]:
     return found.value if found is not None and isinstance(found.value, list) else []
 
 
+def inside(node: Node, line: int, column: int) -> Position:
+    """
+    Returns the place of a line and column of the text that *node* is: of one on its own line, or of a block with `|`.
+    """
+    at = node.position
+    mark = at.source.lines[at.line - 1][at.column - 1]
+    if line == 1 and mark not in "|>":
+        return at._replace(column=at.column + column - 1 + (mark in "\"'"))
+    if mark != "|" or at.line + line > len(at.source.lines):
+        return at
+    text = at.source.lines[at.line + line - 1]
+    return Position(at.source, at.line + line, len(text) - len(text.lstrip()) + column)
+
+
 def got(node: Node) -> str:
     """
     Returns the value that was found, as it was written.
@@ -267,7 +282,7 @@ def _refusal(event: Any, depth: int) -> str:
     if event.anchor:
         return "anchors and aliases are not allowed, write the value out"
     if tag == "!replace" and not (depth == LIST_DEPTH and isinstance(event, yaml.SequenceStartEvent)):
-        return "`!replace` stands before the list of `tools:` only"
+        return "`!replace` stands before the list of `tools:` or `rules:` only"
     if tag not in (None, "!", "!replace"):
         return f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
     return ""
@@ -396,7 +411,7 @@ class Document:
         self.mistakes += mistakes_at(faults, self.root)
         if not self.mistakes:
             arguments["guards"] += [each for each in self._given if each not in self.kinds]
-            self.mistakes += self._of_rules(arguments)
+            self.mistakes += [*self._of_rules(arguments), *self._of_expressions(arguments)]
         if self.mistakes:
             raise PolicyError(lines_of(self.mistakes, [*self.sources]))
         return {"name": self.name, "kinds": self.kinds, **arguments}
@@ -426,6 +441,21 @@ class Document:
             for name, own in rule.guards.items():
                 for wrong in unusable(kinds[name].ruled(guards.get(name), own)):
                     yield Mistake((inner(node, name) or node).position, f"tools.{number}.{wrong}")
+
+    def _of_expressions(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
+        """
+        Returns what is wrong with what rules say in CEL, by itself and for the tools whose parameters are declared.
+        """
+        own = next((guard for guard in arguments["guards"] if isinstance(guard, Rules)), Rules())
+        root = inner(self.root, "rules", "rules") or inner(self.root, "rules")
+        declared = [rule for rule in arguments["rules"] if isinstance(rule.declared.get("parameters"), Mapping)]
+        for number, rule in enumerate(own.rules):
+            tools = [each for each in declared if any(map(rule.is_about, each.match))]
+            for place, expression in rule.expressions():
+                node = inner(root, number, *place) or self.root
+                for_tools = (one for each in tools for one in expression.faults_for(each.declared["parameters"]))
+                for line, column, said in dict.fromkeys([*expression.faults, *for_tools]):
+                    yield Mistake(inside(node, line, column), f"rules.{number}.{'.'.join(place)}: {said}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """
@@ -499,7 +529,8 @@ class Document:
         """
         Returns the value *over* at *path* laid upon *base*: a setting replaces what was said of it by another name.
         """
-        if path == ("tools",) and isinstance(base.value, list) and isinstance(over.value, list) and not over.replaces:
+        adds = path in (("tools",), ("rules",)) and not over.replaces
+        if adds and isinstance(base.value, list) and isinstance(over.value, list):
             # Two files may extend the same one: its rules stand once, below those of both.
             return replace(over, value=[*(rule for rule in over.value if rule not in base.value), *base.value])
         if not isinstance(base.value, dict) or not isinstance(over.value, dict):

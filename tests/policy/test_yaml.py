@@ -67,7 +67,7 @@ def test_a_plain_scalar_is_what_yaml_1_2_says_and_a_number_that_readers_disagree
         ("<<: {a: 1}", ["1:1: merge keys `<<` are not allowed, write the keys out or use `extends`"]),
         ("a: !!python/name:os.system x", [f"1:4: {TAG % '!!python/name:os.system'}"]),
         ("!policy {a: 1}", [f"1:1: {TAG % '!policy'}"]),
-        ("a: !replace {b: 1}", ["1:4: `!replace` stands before the list of `tools:` only"]),
+        ("a: !replace {b: 1}", ["1:4: `!replace` stands before the list of `tools:` or `rules:` only"]),
         ("? [a, b]\n: 1", ["1:3: a key must be text"]),
         ("{[a]: 1, {b: c}: 2}", ["1:2: a key must be text", "1:10: a key must be text"]),
         ("a: &x 1", [f"1:4: {ANCHOR}"]),

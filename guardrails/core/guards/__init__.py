@@ -16,6 +16,7 @@ from .loops import Loops
 from .rate import Rate
 from .retry_budget import RetryBudget
 from .retryable import Retryable
+from .rules import Rules
 from .shell import Shell
 from .streak import Streak
 from .summary import Summary
@@ -28,7 +29,7 @@ from .workspace import Workspace
 Kinds = tuple[type[Guard], ...]
 
 GUARDS: Final[Kinds] = (
-    *(ToolFilter, Validation, Workspace, Shell, Approve),
+    *(ToolFilter, Validation, Workspace, Shell, Rules, Approve),
     *(Budget, Growth, Rate, Streak, Denials),
     *(Duplicates, Loops, LoopScore, Retryable, RetryBudget, Summary, Truncate),
 )

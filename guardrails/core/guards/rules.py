@@ -1,0 +1,430 @@
+"""
+Rules that people write about single tools: refused, asked, limited by a sum, in an order.
+
+Promises, each with a test:
+
+* A call that no rule names or watches has no part in it.
+* A sum counts a call from its admission on. A call that surely failed, or never ran, gives back; one whose end nobody knows does not. So a
+  sum is never over.
+* `after` counts what worked. `after_not` counts what may have happened, and what still runs.
+"""
+
+import re
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, Decimal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
+
+from xxhash import xxh3_64_hexdigest
+
+from guardrails.core.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import AMBIGUOUS, PolicyError
+from guardrails.core.values.periods import UTC, Per, Period
+from guardrails.core.values.schema import Ge, Gt, MinLen
+from guardrails.core.values.types import MICRO, Denial, Nudge, Outcome, ToolCall
+from guardrails.core.values.units import Duration, Glob, matcher
+
+from .approve import Approve
+from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard
+
+
+if TYPE_CHECKING:
+    from guardrails.core.values.cel import Expression
+
+Globs = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
+Some = Annotated[str, MinLen(1)]
+SESSION: Final = "session"
+ACTIONS: Final = ("deny", "ask", "nudge", "limit", "after", "after_not")
+MANY: Final = 1_000
+"""What a session remembers for one rule: values that are the same, and open calls."""
+VALUE_SHOWN: Final = 64
+"""Of a longer value a hash is kept."""
+TOOLS: Final = 4_096
+"""Tools whose laws are kept; names come from the model."""
+ANY: Final = "*"
+"""Stands for all values that were too many."""
+
+Entry = Sequence[Any]
+"""[when, amount in millionths, value that is to be the same, the open call that it is of or empty]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLimit:
+    """
+    At most so much, of a sum or of calls.
+    """
+
+    max: Annotated[float, Ge(0)]
+    """Of the sum; without a `sum` of calls."""
+    sum: Some | None = None
+    """An amount of each call in CEL: `args.amount`."""
+    per: Per | None = None
+    """`1h` is the last hour; `day`, `week` and `month` are of the calendar; without it all time counts."""
+    zone: str = UTC
+    """The time zone of the calendar, such as `Europe/Berlin`."""
+    scope: str = SESSION
+    """Whose calls are counted together: those of a `session`, or of a scope such as `user`, `tenant` or `global`."""
+
+    def __post_init__(self) -> None:
+        Period(self.per, self.zone)
+        if not re.fullmatch("[a-z][a-z0-9_]{0,31}", self.scope):
+            raise ValueError(f"`{self.scope}` is no scope: write `session`, or a name such as `user` or `global`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RuleSettings:
+    """
+    One rule: the tools that it is about, and one of `deny`, `ask`, `nudge`, `limit`, `after` and `after_not`.
+    """
+
+    tools: Globs
+    """Globs of tools."""
+    when: Some | None = None
+    """Only calls of which this is true, in CEL: `args.amount > 100`."""
+    deny: Some | None = None
+    """They are refused; the text says why."""
+    ask: Some | None = None
+    """A person decides; the text says why."""
+    nudge: Some | None = None
+    """They run, and the model reads this text."""
+    limit: SumLimit | None = None
+    """They run up to a sum or a number of calls."""
+    after: Globs | None = None
+    """They run only after a call of one of these tools that worked."""
+    after_not: Globs | None = None
+    """They run only as long as no call of one of these tools was made."""
+    same: Some | None = None
+    """Of `after` and `after_not`: the argument that has the same value in both calls."""
+    within: Annotated[Duration, Gt(0)] | None = None
+    """Of `after` and `after_not`: only so long after."""
+
+    def __post_init__(self) -> None:
+        given = [name for name in ACTIONS if getattr(self, name) is not None]
+        if len(given) != 1:
+            both = " and ".join(f"`{name}`" for name in given) or "none"
+            raise ValueError(f"a rule has one of {', '.join(ACTIONS[:-1])} or {ACTIONS[-1]}, got {both}")
+        lone = next((name for name in ("same", "within") if getattr(self, name) is not None), None)
+        if lone and not given[0].startswith("after"):
+            raise ValueError(f"`{lone}` goes with `after` and `after_not`, not with `{given[0]}`")
+
+    def __repr__(self) -> str:
+        given = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"{{{', '.join(f'{name}: {value}' for name, value in given if value is not None)}}}"
+
+    def is_about(self, tool: str) -> bool:
+        return matcher(_tuple(self.tools))(tool) is not None
+
+    def expressions(self) -> "list[tuple[tuple[str, ...], Expression]]":
+        """
+        Returns what it says in CEL, each with its setting. Raises MissingExtra without the package.
+        """
+        said = {("when",): self.when, ("limit", "sum"): self.limit.sum if self.limit else None}
+        if not any(said.values()):
+            return []
+        from guardrails.core.values import cel
+
+        kinds: list[cel.Kind] = ["true or false", "a number"]
+        return [
+            (place, cel.Expression(text, kind)) for (place, text), kind in zip(said.items(), kinds, strict=True) if text
+        ]
+
+
+class Law:
+    """
+    A rule ready to decide. Raises PolicyError if what it says in CEL has a mistake, MissingExtra without the package.
+    """
+
+    def __init__(self, rule: RuleSettings) -> None:
+        self.rule, limit = rule, rule.limit
+        self.action = next(name for name in ACTIONS if getattr(rule, name) is not None)
+        self.names = matcher(_tuple(rule.tools))
+        self.watches = self.names if limit else matcher(_tuple(rule.after or rule.after_not or ()))
+        said = dict(rule.expressions())
+        self.when, self.sum = said.get(("when",)), said.get(("limit", "sum"))
+        self.period = Period(limit.per, limit.zone) if limit else Period(rule.within)
+        counted = (rule.tools, rule.when, limit.sum, limit.per, limit.zone) if limit else (rule.after, rule.same)
+        self.key = f"{self.action}:{xxh3_64_hexdigest(repr((*counted, rule.within, rule.after_not)).encode())}"
+        """Of what it remembers: it stays if only its limit changes."""
+        if faults := [f"`{one.text}`: {fault.said}" for one in said.values() for fault in one.faults]:
+            raise PolicyError(faults)
+
+    def about(self, call: ToolCall, doubles: frozenset[str]) -> bool:
+        return self.when is None or bool(self.when.value(call.arguments, call.tool, doubles))
+
+    def amount(self, call: ToolCall, doubles: frozenset[str]) -> int:
+        """
+        Returns the amount of a call in millionths, rounded up; less than nothing counts as nothing.
+        """
+        if self.sum is None:
+            return MICRO
+        exact = Decimal(str(self.sum.value(call.arguments, call.tool, doubles))) * MICRO
+        if not exact.is_finite():
+            raise ValueError(f"`{self.sum.text}` is {exact}")
+        return max(0, int(exact.to_integral_value(ROUND_CEILING)))
+
+    def value(self, call: ToolCall) -> str:
+        """
+        Returns the value of the argument that is to be the same, as text.
+        """
+        found = call.arguments
+        for name in self.rule.same.split(".") if self.rule.same else ():
+            found = found.get(name) if isinstance(found, Mapping) else None
+        text = "" if self.rule.same is None else str(found)
+        return text if len(text) <= VALUE_SHOWN else xxh3_64_hexdigest(text.encode(errors="surrogatepass"))
+
+    def remembered(self, entries: Sequence[Entry], now_ms: int) -> list[Entry]:
+        """
+        Returns *entries* that count still, those that say the same put together.
+        """
+        since, merged = self.period.since(now_ms), dict[Any, Entry]()
+        for at_ms, amount, value, open_ in entries:
+            if at_ms >= since:
+                place = open_ or (self.period.part(at_ms) if self.rule.limit else value,)
+                old = merged.get(place)
+                made = [at_ms, amount, value, open_]
+                merged[place] = made if old is None else [max(at_ms, old[0]), amount + old[1], value, open_]
+        made, many = list(merged.values()), len(merged) - MANY
+        if many <= 0:
+            return made
+        spilled, made = made[: many + 1], made[many + 1 :]
+        # What is too much to be known one by one counts, except as a permission.
+        whole = [max(at for at, *_ in spilled), sum(amount for _, amount, *_ in spilled), ANY, ""]
+        return made if self.action == "after" else [whole, *made]
+
+    def ended(self, entry: Entry, now_ms: int, *, worked: bool, sure: bool) -> list[Entry]:
+        """
+        Returns the *entry* of a call that is over, if it still counts. *sure*: it did nothing.
+        """
+        counts = worked or (not sure and self.action != "after")
+        return [[entry[0] if self.rule.limit else now_ms, *entry[1:3], ""]] if counts else []
+
+
+class OfTool(NamedTuple):
+    """
+    The rules about one tool, and those that watch it.
+    """
+
+    tool: Tool
+    judging: tuple[Law, ...]
+    watching: tuple[Law, ...]
+    doubles: frozenset[str]
+
+
+@guard
+class Rules(Guard):
+    """
+    Hold calls to rules about single tools. In a policy file a list stands for *rules*.
+
+    Of the rules that object to a call the first denial counts, else the first question to a person, else the first nudge.
+    It remembers by rule what was counted.
+    """
+
+    codes: ClassVar[Codes] = {
+        "rules.deny": ("tool", "reason"),
+        "rules.nudge": ("tool",),
+        "rules.limit": ("tool", "limit", "used", "left", "asked"),
+        "rules.after": ("tool", "after"),
+        "rules.after_not": ("tool", "after"),
+    }
+    family: ClassVar[bool] = True
+    events: ClassVar[tuple[str, ...]] = ("withdraw", "expire")
+    tool_settings: ClassVar[tuple[str, ...] | None] = ("mode",)
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    listed: ClassVar[str | None] = "rules"
+
+    rules: tuple[RuleSettings, ...] = ()
+    """The rules."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_bound", None)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """
+        The scopes that it counts in, beside the session.
+        """
+        named = (one.limit.scope for one in self.rules if one.limit is not None and one.limit.scope != SESSION)
+        return tuple(dict.fromkeys(named))
+
+    def within(self, scope: str) -> "Rules":
+        """
+        Returns the same with the rules that count in *scope* alone.
+        """
+        chosen = [one for one in self.rules if (one.limit.scope if one.limit else SESSION) == scope]
+        return self.but({"rules": tuple(chosen)})
+
+    def prepare(self) -> None:
+        self._laws  # noqa: B018  what is wrong with them is told now
+
+    def companions(self) -> tuple[Guard, ...]:
+        return (Approve(mode=self.mode),) if any(one.ask for one in self.rules) else ()
+
+    def applies(self, tool: Tool) -> bool:
+        made = self._of(tool)
+        return bool(made.judging or made.watching)
+
+    def asks(self, tool: str) -> bool:
+        return any(law.rule.ask and law.names(tool) for law in self._laws.all)
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return any(law.names(tool) for law in self._laws.all)
+
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge]:
+        # What it remembers is no sum of the store: steps that change it are done one after the other.
+        return ()
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        found: Verdict = None
+        _, judging, _, doubles = self._of(facts.tool)
+        for law in judging:
+            if not law.about(call, doubles):
+                continue
+            verdict = _JUDGES[law.action](law, call, state, (mine or {}).get(law.key, ()), facts, doubles)
+            if isinstance(verdict, Denial) and verdict.parks is None:
+                return verdict
+            if found is None or (isinstance(found, Nudge) and isinstance(verdict, Denial)):
+                found = verdict
+        return found
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        _, _, watching, doubles = self._of(facts.tool)
+        made, now = mine or {}, facts.now_ms
+        for law in watching:
+            amount = 0
+            if law.rule.limit:
+                if not law.about(call, doubles):
+                    continue
+                amount = law.amount(call, doubles)
+            entry = [now, amount, law.value(call), _place(state, facts)]
+            made = {**made, law.key: law.remembered([*made.get(law.key, ()), entry], now)}
+        return made or None
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        unknown = outcome.error_type in AMBIGUOUS or getattr(outcome, "unknown", False)
+        return mine if facts.late else self._over(state, mine, facts, worked=outcome.ok, sure=not unknown)
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        return self._over(state, mine, facts, worked=False, sure=event.name == "withdraw")
+
+    def _over(self, state: SessionState, mine: Any, facts: Facts, *, worked: bool, sure: bool) -> Any:
+        made, own, now = mine or {}, _place(state, facts), facts.now_ms
+        for law in self._of(facts.tool).watching:
+            before: Sequence[Entry] = made.get(law.key, ())
+            ended = next((entry for entry in before if entry[3] == own), None)
+            if ended is not None:
+                others = [entry for entry in before if entry is not ended]
+                others += law.ended(ended, now, worked=worked, sure=sure)
+                made = {**made, law.key: law.remembered(others, now)}
+        return made or None
+
+    @property
+    def _laws(self) -> "_Laws":
+        if self._bound is None:
+            object.__setattr__(self, "_bound", _Laws(self.rules))
+        return self._bound  # type: ignore[no-any-return]
+
+    def _of(self, tool: Tool) -> OfTool:
+        laws = self._laws
+        found = laws.tools.get(tool.name)
+        return found if found is not None and found.tool is tool else laws.of(tool)
+
+
+class _Laws:
+    """
+    The laws of *rules*, and of each tool those that are about it.
+    """
+
+    def __init__(self, rules: Sequence[RuleSettings]) -> None:
+        self.all = tuple(map(Law, rules))
+        self.tools: dict[str, OfTool] = {}
+
+    def of(self, tool: Tool) -> OfTool:
+        if len(self.tools) >= TOOLS:
+            self.tools.clear()
+        judging = tuple(law for law in self.all if law.names(tool.name))
+        watching = tuple(law for law in self.all if law.watches(tool.name))
+        spec = tool.arguments() if any(law.when or law.sum for law in (*judging, *watching)) else None
+        known = {} if spec is None else spec.schema().get("properties") or {}
+        doubles = frozenset(
+            name for name, one in known.items() if isinstance(one, Mapping) and one.get("type") == "number"
+        )
+        made = self.tools[tool.name] = OfTool(tool, judging, watching, doubles)
+        return made
+
+
+def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _place(state: SessionState, facts: Facts) -> str:
+    return f"{facts.holder or state.name}#{facts.seq}"
+
+
+# The verdicts, by the action of a rule
+
+
+def _deny(law: Law, call: ToolCall, *_: Any) -> Denial:
+    text = str(law.rule.deny).rstrip(".")
+    message, hint = f"`{call.tool}` is not made here: {text}.", "Do it in a way that this allows, or ask the user."
+    return Denial("rules.deny", message, hint, values={"tool": call.tool, "reason": text})
+
+
+def _ask(law: Law, call: ToolCall, state: SessionState, entries: Any, facts: Facts, *_: Any) -> Verdict:
+    asked = Approve(tools=("*",), reason=str(law.rule.ask))
+    return asked.check(call, state, state.own.get(asked.key), facts)
+
+
+def _nudge(law: Law, call: ToolCall, *_: Any) -> Nudge:
+    return Nudge(code="rules.nudge", hint=str(law.rule.nudge), values={"tool": call.tool})
+
+
+def _limit(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Facts, doubles: Any) -> Verdict:
+    limit: Any = law.rule.limit
+    since, most, asked = law.period.since(facts.now_ms), int(Decimal(str(limit.max)) * MICRO), law.amount(call, doubles)
+    used = sum(amount for at, amount, *_ in entries if at >= since)
+    left = max(0, most - used)
+    if asked <= most - used:
+        return None
+    figures = {"limit": most, "used": used, "left": left, "asked": asked}
+    shown = {name: f"{Decimal(amount) / MICRO:f}" for name, amount in figures.items()}
+    what = f"of `{limit.sum}`" if limit.sum else "calls"
+    message = f"`{call.tool}` may use {shown['limit']} {what}{law.period}: {shown['used']} are used"
+    message += f", {shown['left']} are left, and this call is for {shown['asked']}."
+    hint = f"Stay within {shown['left']}, or go on without it and say so." if left else "Go on without it, and say so."
+    return Denial("rules.limit", message, hint, values={"tool": call.tool, **shown})
+
+
+def _after(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Facts, __: Any) -> Verdict:
+    since, value = law.period.since(facts.now_ms), law.value(call)
+    if any(at >= since and same == value and not open_ for at, _, same, open_ in entries):
+        return None
+    names, same = _names(law.rule.after), f" with the same `{law.rule.same}`" * bool(law.rule.same)
+    message = f"`{call.tool}` comes after a call of {names}{same} that worked{law.period}. There was none."
+    hint = f"Call {names}{same} first, then make this call again."
+    return Denial("rules.after", message, hint, values={"tool": call.tool, "after": names})
+
+
+def _after_not(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Facts, __: Any) -> Verdict:
+    since, value = law.period.since(facts.now_ms), law.value(call)
+    if not any(at >= since and same in (value, ANY) for at, _, same, _ in entries):
+        return None
+    names, same = _names(law.rule.after_not), f" with this `{law.rule.same}`" * bool(law.rule.same)
+    message = f"`{call.tool}` is not made after a call of {names}{same}{law.period}, and there was one."
+    hint = "Go on without it, or ask the user."
+    return Denial("rules.after_not", message, hint, values={"tool": call.tool, "after": names})
+
+
+def _names(globs: Any) -> str:
+    return " or ".join(f"`{one}`" for one in _tuple(globs))
+
+
+_JUDGES: Final[Mapping[str, Callable[..., Verdict]]] = {
+    "deny": _deny,
+    "ask": _ask,
+    "nudge": _nudge,
+    "limit": _limit,
+    "after": _after,
+    "after_not": _after_not,
+}

@@ -1,0 +1,127 @@
+"""
+Conditions and amounts that people write in CEL, the language of Kubernetes and of agent gateways.
+
+An expression sees `args`, the arguments of a call, and `tool`, its name. It is compiled once, and can be held to the schema of a tool. Numbers
+that a schema calls `number` are doubles, and may be compared with whole ones.
+"""
+
+import re
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
+
+import orjson
+
+from .errors import needs
+from .pattern import pattern
+from .schema import suggestion
+
+
+Kind = Literal["true or false", "a number"]
+_ERROR: Final = pattern(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_NUMBERS: Final = pattern(r"overload for '_(?:[<>]=?|[!=]=)_' applied to '\((?:int|double), (?:int|double)\)'")
+_TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
+_HAS: Final = pattern(r"has\(\s*args\.\w+\s*\)")
+_ARGUMENT: Final = pattern(r"\bargs\.(\w+)")
+_WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
+
+
+class CelFault(NamedTuple):
+    """
+    A mistake in an expression; line and column count from 1.
+    """
+
+    line: int
+    column: int
+    said: str
+
+
+class Expression:
+    """
+    An expression of CEL whose value is of the *kind*. Raises MissingExtra without the package.
+    """
+
+    def __init__(self, text: str, kind: Kind = "true or false") -> None:
+        self.text, self.kind = text, kind
+        cel = _library()
+        self._env = cel.NewEnv(variables=_variables())
+        self.faults = self._faults(self._env, text)
+        """What is wrong with it, whatever the tool."""
+        # Its checker knows no comparison of a whole number with a double, as its evaluation does.
+        self._program = None if self.faults else self._env.compile(text, disable_check=True)
+
+    def value(self, arguments: Any, tool: str, doubles: frozenset[str] = frozenset()) -> Any:
+        """
+        Returns its value for a call; arguments whose names are in *doubles* are no whole numbers. Raises ValueError if there is none.
+        """
+        plain = orjson.loads(orjson.dumps(arguments, default=str)) if isinstance(arguments, Mapping) else {}
+        for name in doubles & plain.keys():
+            if type(plain[name]) is int:
+                plain[name] = float(plain[name])
+        made: Any = None if self._program is None else self._program.eval(data={"args": plain, "tool": tool}).value()
+        if (type(made) is bool) if self.kind == "true or false" else (type(made) in (int, float)):
+            return made
+        raise ValueError(f"`{self.text}` is not {self.kind}: {str(made)[:200]}")
+
+    def faults_for(self, schema: Mapping[str, Any]) -> Iterator[CelFault]:
+        """
+        Returns what is wrong with it for a tool whose arguments are of this JSON *schema*.
+        """
+        known = schema.get("properties")
+        if self.faults or not isinstance(known, Mapping) or not known:
+            return
+        bare = _TEXT.sub(lambda text: " " * len(text[0]), self.text)
+        for found in _ARGUMENT.finditer(bare) if schema.get("additionalProperties", False) is False else ():
+            if found[1] not in known:
+                yield _fault(bare, found.start(1), f"no argument `{found[1]}`{suggestion(found[1], list(known))}")
+        env = _library().NewEnv(variables=_variables() | {f"args.{name}": _type(one) for name, one in known.items()})
+        text = _HAS.sub(lambda has: "true".ljust(len(has[0])), self.text)
+        yield from self._faults(env, text)
+
+    def _faults(self, env: Any, text: str) -> list[CelFault]:
+        try:
+            kind = env.compile(text).return_type().name()
+        except RuntimeError as error:
+            found = _ERROR.findall(str(error))
+            named = (one for one in found if not _NUMBERS.search(one[2]))
+            return [CelFault(int(line), int(column), _suggested(said, text)) for line, column, said in named]
+        fits = {"true or false": ("BOOL", "DYN"), "a number": ("INT", "UINT", "DOUBLE", "DYN")}[self.kind]
+        return [] if kind in fits else [CelFault(1, 1, f"`{text}` is not {self.kind}, but {kind.lower()}")]
+
+
+def _fault(text: str, at: int, said: str) -> CelFault:
+    return CelFault(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), said)
+
+
+def _suggested(said: str, text: str) -> str:
+    bare = _TEXT.sub("", text)
+    words = [f"`{sign}` for `{word}`" for word, sign in _WORDS.items() if re.search(rf"\b{word}\b", bare)]
+    if words:
+        return f"{said}: CEL writes {', '.join(words)}"
+    unknown = re.match(r"undeclared reference to '(\w+)'", said)
+    if unknown and re.search(rf"(?<![.\w]){unknown[1]}(?!\s*\()", bare):
+        return f"no `{unknown[1]}` here: an argument is `args.{unknown[1]}`, the tool's name `tool`"
+    return said
+
+
+@cache
+def _library() -> Any:
+    with needs("cel", "a rule with `when` or `sum`"):
+        from cel_expr_python import cel
+    return cel
+
+
+def _variables() -> dict[str, Any]:
+    kinds = _library().Type
+    return {"args": kinds.Map(kinds.STRING, kinds.DYN), "tool": kinds.STRING}
+
+
+def _type(schema: Any) -> Any:
+    kinds, kind = _library().Type, schema.get("type") if isinstance(schema, Mapping) else None
+    if kind == "array":
+        return kinds.List(_type(schema.get("items")))
+    if kind == "object":
+        return kinds.Map(kinds.STRING, kinds.DYN)
+    plain = {"string": kinds.STRING, "boolean": kinds.BOOL, "integer": kinds.INT, "number": kinds.DOUBLE}
+    return plain.get(kind, kinds.DYN) if isinstance(kind, str) else kinds.DYN
