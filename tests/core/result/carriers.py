@@ -6,8 +6,15 @@ import json
 
 from collections.abc import Iterator
 from dataclasses import make_dataclass
+from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
+
+import yaml
+
+
+RESULTS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("results.yaml").read_text())
+"""What tools bring back, by what is read of it."""
 
 
 def block(text: str) -> dict[str, str]:

@@ -1,10 +1,9 @@
 """
-The kind of a failure: of a number, a name, a text, an exception.
+The kind of a failure: of a number, a name, a text, an exception; and how long the other side asked to wait.
 """
 
 import asyncio
 import concurrent.futures
-import gzip
 import http.client
 import json
 import socket
@@ -13,10 +12,10 @@ import ssl
 import subprocess
 import urllib.error
 
-from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from email.message import Message
-from pathlib import Path
+from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,16 +29,14 @@ from hypothesis import strategies as st
 from guardrails.core.result import reading_of
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of, kind_of_text, status_in
+from guardrails.core.result.waits import MAX_WAIT_MS, wait_in_text, wait_ms
 from guardrails.core.values.errors import INSTEAD
 from guardrails.core.values.types import ERROR_TYPES
+from tests.core.result.carriers import RESULTS
 from tests.tables import table
 
 
-RECORDED = Path(__file__).parents[4] / "shared" / "data" / "errors_and_retries.jsonl.gz"
-NAMES = {"server_5xx": "server_error", "stale_state": "precondition", "user_rejected": "cancelled"}
-"""What the recorded file calls otherwise."""
 PASSING = {"rate_limit", "timeout", "server_error", "unavailable", "connection"}
-TRACED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\nKeyError: 1'
 REQUEST = httpx2.Request("GET", "https://example.com")
 
 
@@ -53,24 +50,10 @@ def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) 
     assert {kind_of(status) for status in statuses} == {kind}
 
 
-@table(("kind", "names"), [
-    ("timeout", "ConnectTimeout APITimeoutError DEADLINE_EXCEEDED ETIMEDOUT timeout"),
-    ("rate_limit", "RateLimitError rate_limit_exceeded ThrottlingException RESOURCE_EXHAUSTED TooManyRequests"),
-    ("auth", "AuthenticationError invalid_api_key ExpiredToken UNAUTHENTICATED NoCredentialsError"),
-    ("permission", "PermissionDeniedError insufficient_quota AccessDenied Forbidden EACCES"),
-    ("not_found", "NotFoundError NoSuchKey DoesNotExist ENOENT ENOTFOUND FileNotFoundError"),
-    ("conflict", "ConflictError AlreadyExists IntegrityError UniqueViolation EEXIST FileExistsError"),
-    ("precondition", "PreconditionFailed ConditionalCheckFailedException ENOSPC"),
-    ("validation", "ValidationError InvalidArgument BadRequestError UnprocessableEntity"),
-    ("unavailable", "ServiceUnavailable OverloadedError DeadlockDetected SerializationFailure ECONNREFUSED"),
-    ("server_error", "InternalServerError INTERNAL APIResponseValidationError"),
-    ("connection", "ConnectError RemoteDisconnected SSLError RemoteProtocolError ECONNRESET EAI_AGAIN"),
-    ("cancelled", "CancelledError KeyboardInterrupt AbortError"),
-    ("tool_missing", "ToolNotFoundError UnknownTool Unimplemented"),
-    ("code_error", "KeyError ZeroDivisionError code_error"), (None, "EOFError Exception RuntimeError OSError Surprise Unknown E1"),
-])  # fmt: skip
-def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str | None, names: str) -> None:
-    assert {name: kind_of(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
+@table("kind", RESULTS["names"])
+def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str) -> None:
+    names = RESULTS["names"][kind].split()
+    assert {name: kind_of(name) for name in names} == dict.fromkeys(names, None if kind == "none" else kind)
 
 
 def test_a_code_of_json_rpc_has_a_kind() -> None:
@@ -79,36 +62,10 @@ def test_a_code_of_json_rpc_has_a_kind() -> None:
     assert {code: kind_of(code) for code in codes} == codes
 
 
-@table(("kind", "texts"), [
-    ("not_found", ("Error: User not found", "ENOENT: no such file or directory, open '/x'", "Could not find [Foo]. Similar: []")),
-    ("not_found", ("Error: Payment method not found", '{"message": "Not Found", "status": "404"}', "404 page not found\nTimeout limit: 30 s")),
-    ("not_found", ("credentials.json was not found", "unauthorized.py: no such file", "/var/log/timeout.log does not exist")),
-    ("not_found", ("getaddrinfo ENOTFOUND example.com", "Could not resolve host: x", "[Errno -2] Name or service not known")),
-    ("tool_missing", ("Unknown tool: generate_slides", "Agent type 'x' not found. Available agents: y")),
-    ("validation", ("Input validation error: 'path' is a required property", "String to replace not found in file.")),
-    ("validation", ("genre must be an integer: thriller", "Invalid timezone: Foo/Bar", "invalid value for 'timeout'", "HTTP 501")),
-    ("validation", ("cannot fetch file:///etc/x", "Request URL has an unsupported protocol 'file://'", "timeout must be an integer")),
-    ("precondition", ("File has not been read yet. Read it first.", "File has been modified since read", "Please use 'make' first.")),
-    ("timeout", ("Tool call timed out.", "context deadline exceeded", "Timeout", "Connection timeout to host https://x")),
-    ("rate_limit", ("status code 429", "Rate limit reached for gpt-5-mini", "Quota exceeded: 60 requests per minute")),
-    ("rate_limit", ("You exceeded your current quota. Please retry in 34s.", "you are making requests too quickly")),
-    ("unavailable", ("HTTP/1.1 503", "database is locked", "SQLITE_BUSY", "deadlock detected", "connection refused", "Lock wait timeout exceeded")),
-    ("server_error", ("request invalid, data error. status_code=500", "Expecting value: line 1 column 1 (char 0)", "Internal Server Error")),
-    ("auth", ("401 Unauthorized", "Incorrect API key provided", "authentication failed for bob")),
-    ("permission", ("Access denied for user", "insufficient_quota", "Your credit balance is too low", "Billing hard limit has been reached")),
-    ("connection", ("fetch failed", "certificate verify failed", "socket hang up", "Temporary failure in name resolution")),
-    ("conflict", ("a user of this name already exists", "another git process seems to be running")),
-    ("too_large", ("File content (30000 tokens) exceeds maximum allowed tokens (25000).",)),
-    ("invalid_path", ("EISDIR: illegal operation on a directory, read",)),
-    ("cancelled", ("The user doesn\u2019t want to proceed with this tool use.", "[Request interrupted by user for tool use]")),
-    ("code_error", (f"Timeout limit: 30 s\n{TRACED}", f"{TRACED}\nTimeout limit: 30 s", "KeyError: 'x'")),
-    ("timeout", (TRACED.replace("KeyError: 1", "requests.exceptions.ReadTimeout: no"),)),
-    ("unavailable", (TRACED.replace("KeyError: 1", "sqlite3.OperationalError: database is locked"),)),
-    ("exec_nonzero", ("Exit code 1\nFAIL: 2 tests failed, 1 timeout", f"Exit code 1\nconnection refused\n{TRACED}")),
-    ("not_found", ("Exit code 22\ncurl: (22) The requested URL returned error: HTTP 404",)), (None, ("Exit code 0", "Here are your results", "", "room 404")),
-])  # fmt: skip
-def test_the_words_of_an_error_tell_its_kind(kind: str | None, texts: tuple[str, ...]) -> None:
-    assert {text: kind_of_text(text) for text in texts} == dict.fromkeys(texts, kind)
+@table("kind", RESULTS["words"])
+def test_the_words_of_an_error_tell_its_kind(kind: str) -> None:
+    texts = RESULTS["words"][kind]
+    assert {text: kind_of_text(text) for text in texts} == dict.fromkeys(texts, None if kind == "none" else kind)
 
 
 @table(("text", "status"), [
@@ -271,22 +228,102 @@ def test_the_kind_is_always_one_of_the_closed_list(attributes: dict[str, Any], t
     assert status is None or 400 <= status < 600
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded errors are not here")
-def test_the_recorded_errors_of_real_agents_are_told_apart() -> None:
-    agreed, total = Counter[str](), Counter[str]()
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
-        for error in map(json.loads, lines):
-            kind = NAMES.get(error["error_type"], error["error_type"])
-            told = kind_of_text("\n".join(filter(None, (error["result_head"], error["result_tail"])))) or "other"
-            agreed.update({"kind": told == kind, "passing": (told in PASSING) == (kind in PASSING)})
-            total["all"] += 1
-
-    assert agreed["kind"] / total["all"] > 0.97
-    assert agreed["passing"] / total["all"] > 0.996
-
-
 @table("written", ["no rule to make target", b"no rule to make target"])
 def test_a_failed_command_says_what_it_wrote(written: str | bytes) -> None:
     failure = failure_of(subprocess.CalledProcessError(2, "make", stderr=written))
     assert failure.error_type == "exec_nonzero"
     assert "no rule to make target" in failure.error_message
+
+
+# Waits
+
+
+NOW = 1_700_000_000_000
+"""Tue, 14 Nov 2023 22:13:20 GMT, in milliseconds."""
+
+
+def refusal(**headers: str) -> Exception:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.HTTPStatusError("no", request=REQUEST, response=httpx2.Response(429, headers=named, request=REQUEST))
+
+
+@table(("value", "wait"), [
+    ("7", 7000), ("0", 0), ("2.5", 2500), (" 3 ", 3000), (3, 3000), (0.25, 250), ("Tue, 14 Nov 2023 22:13:30 GMT", 10_000),
+    ("Tuesday, 14-Nov-23 22:13:30 GMT", 10_000), ("Tue Nov 14 22:13:30 2023", 10_000), ("Tue, 14 Nov 2023 22:13:10 GMT", 0),
+    ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Fri, 14 Nov 2053 22:13:30 GMT", MAX_WAIT_MS), ("999999999", MAX_WAIT_MS), (1e300, MAX_WAIT_MS), ("-1", None),
+    (-1, None), ("nan", None), (float("inf"), None), ("inf", None), ("1_000", None), ("soon", None), ("", None), ("9" * 5000, None),
+    ("Tue, 99 Nov 2023 22:13:30 GMT", None), ("Tue, 14 Foo 2023 22:13:30 GMT", None), ("Tue, 14 Nov 2023 22:13:30 PST", None), (True, None), (None, None),
+    ([], None),
+])  # fmt: skip
+def test_seconds_and_dates_become_milliseconds_and_nonsense_is_ignored(value: Any, wait: int | None) -> None:
+    assert wait_ms(value, NOW) == wait
+
+
+@given(st.datetimes(datetime(1970, 1, 2), datetime(2099, 1, 1)))  # noqa: DTZ001
+def test_every_http_date_is_read(moment: datetime) -> None:
+    at = moment.replace(microsecond=0, tzinfo=UTC)
+    wait = wait_ms(format_datetime(at, usegmt=True), int(at.timestamp() * 1000) - 5000)
+
+    assert wait == 5000
+
+
+def test_the_reset_of_a_limit_says_nothing_of_another_failure() -> None:
+    request = httpx2.Request("GET", "https://example.com")
+    answer = httpx2.Response(404, headers={"x-ratelimit-reset": "60"}, request=request)
+
+    assert failure_of(httpx2.HTTPStatusError("no", request=request, response=answer), now_ms=NOW).retry_after_ms is None
+
+
+def test_a_date_without_a_clock_says_nothing() -> None:
+    assert failure_of(refusal(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")).retry_after_ms is None
+
+
+@table("case", RESULTS["headers"])
+def test_headers_say_it_in_any_case(case: dict[str, Any]) -> None:
+    assert failure_of(refusal(**case["headers"]), now_ms=NOW).retry_after_ms == case["wait"]
+
+
+@table(("attributes", "wait"), [
+    ({"retry_after": 2}, 2000), ({"retry_after_ms": 1200}, 1200), ({"retry_after": None}, None),
+    ({"headers": {"Retry-After": "3"}}, 3000), ({"response": {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "4"}}}}, 4000),
+    ({"response": {"ResponseMetadata": None}}, None), ({"response": SimpleNamespace(headers=None)}, None), ({"resp": {"retry-after": "5"}}, 5000),
+    ({"headers": [("Retry-After", "3")]}, None),
+])  # fmt: skip
+def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: int | None) -> None:
+    exc = Exception("no")
+    vars(exc).update(attributes)
+
+    assert failure_of(exc, now_ms=NOW).retry_after_ms == wait
+
+
+@table("case", RESULTS["waits"])
+def test_a_text_asks_for_a_wait_in_words(case: dict[str, Any]) -> None:
+    assert wait_in_text(case["text"], NOW) == case["wait"]
+    assert failure_of(RuntimeError(case["text"]), now_ms=NOW).retry_after_ms == case["wait"]
+
+
+@given(st.text(max_size=80) | st.text(alphabet="retry after wait in0123456789.:smh- ", max_size=80))
+def test_no_text_is_too_strange(text: str) -> None:
+    for wait in (wait_ms(text, NOW), wait_in_text(text, NOW)):
+        assert wait is None or 0 <= wait <= MAX_WAIT_MS
+
+
+def test_a_lock_of_a_database_is_worth_a_moment() -> None:
+    assert reading_of(sqlite3.OperationalError("database is locked")).retry_after_ms == 250
+    assert reading_of({"error": "deadlock detected, retry in 2 s"}).retry_after_ms == 2000
+
+
+def test_a_wrapper_is_looked_through() -> None:
+    wrapper = RuntimeError("tool failed")
+    wrapper.__cause__ = refusal(retry_after="6")
+
+    assert failure_of(wrapper).retry_after_ms == 6000
+
+
+@table(("result", "wait_ms"), [
+    ({"status": 404, "error": "no such page", "x-ratelimit-reset": 30}, None),
+    ({"status": 429, "error": "slow down", "x-ratelimit-reset": 30}, 30_000),
+    ({"error": "rate limit exceeded", "x-ratelimit-reset": 30}, 30_000),
+])  # fmt: skip
+def test_the_end_of_a_window_is_a_wait_of_what_the_window_refusal(result: Any, wait_ms: int | None) -> None:
+    assert reading_of(result).retry_after_ms == wait_ms
