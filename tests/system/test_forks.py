@@ -1,7 +1,8 @@
 """
-What a fork leaves to the threads of both processes.
+What a fork leaves to both processes: threads, stores, records and ids.
 """
 
+import asyncio
 import os
 import signal
 import threading
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import JsonLines, MemoryStore
+from guardrails import JsonLines, MemorySink, MemoryStore, Policy, SqliteStore
+from guardrails.session.ledger import new_id
 from guardrails.sinks import read
 from tests.stores.mapped import MappedStore
 from tests.stores.test_contract import STORES, spend
@@ -81,3 +83,33 @@ def test_records_of_another_thread_of_both_processes_are_written_after_a_fork(tm
     assert ended(child) == 0
     sink.close()
     assert sorted(record["who"] for record in read(sink.path)) == ["before", "child", "parent"]
+
+
+def test_a_forked_child_draws_no_id_of_its_parent(tmp_path: Path) -> None:
+    session, file = Policy().session("s"), tmp_path / "ids"
+
+    def drawn() -> set[str]:
+        return {new_id(), session.decide("t", {}).call.id}
+
+    drawn()
+    child = forked(lambda: file.write_text(" ".join(drawn())) > 0)
+    own = drawn()
+    assert ended(child) == 0
+    assert not own & {*file.read_text().split()}
+
+
+def test_a_forked_child_awaits_calls_on_a_file_in_a_thread_of_its_own(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+    policy, sink = Policy(), MemorySink()
+
+    async def call(name: str) -> bool:
+        async def run(*_: object) -> str:
+            return name
+
+        return (await policy.session(name, store=store, records=sink).acall("t", {}, run)).ok
+
+    assert asyncio.run(call("before"))
+    child = forked(lambda: asyncio.run(call("child")))
+    assert asyncio.run(call("after"))
+    assert ended(child) == 0
+    assert len(store) == 3
