@@ -102,7 +102,7 @@ class GuardedClient(GuardedCalls):
             wire = _on_wire(given)
             return wire
 
-        answer = await self._call(name, arguments, send, options)
+        answer = await self._call(name, arguments, self._listed, send, options)
         made = CallToolResult.model_validate(answer, by_name=False)
         if made.is_error and raise_on_error:
             [first, *_] = made.content

@@ -87,7 +87,7 @@ class GuardedClient(GuardedCalls):
             wire = _wire(given)
             return wire
 
-        made = await self._call(name, arguments, send, options)
+        made = await self._call(name, arguments, self._listed, send, options)
         return given if made is wire and given is not None else CallToolResult.model_validate(made, by_name=False)
 
     async def list_tools(self, **options: Any) -> ListToolsResult:

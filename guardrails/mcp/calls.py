@@ -10,12 +10,10 @@ import json
 import re
 import time
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, Unpack
+from typing import Any, Final, NamedTuple, Self, Unpack
 from uuid import uuid4
 
 from jsonschema_rs import validator_for
@@ -26,20 +24,19 @@ from guardrails.core.arguments.problems import Checked
 from guardrails.core.envelope import Envelope, block_of
 from guardrails.core.result.content import read_mcp
 from guardrails.core.result.exceptions import failure_of
+from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import cut, mapping, mark_of
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.policy.tools import checked_arguments
 from guardrails.session.ledger import InForce
 from guardrails.session.session import Session, scoped
 
-from .pins import by_name
+from .pins import by_name, visible
 
-
-if TYPE_CHECKING:
-    from mcp.server.auth.provider import AccessToken
 
 Listed = Mapping[str, Any]
 """A tool as its server lists it."""
@@ -48,8 +45,6 @@ Known = dict[str, tuple[Tool, Listed]]
 Listing = Callable[[], Awaitable[Iterable[Listed]]]
 Send = Callable[[Any], Awaitable[Any]]
 """Makes the call with the arguments that are given, and returns the result."""
-Told = tuple[type[Exception], ...]
-"""Exceptions that become results."""
 PREFIX: Final = "io.github.toolcall-guardrails"
 RUN: Final = f"{PREFIX}/run"
 """Key of a request's `_meta` by which a client says to which run of an agent a call belongs."""
@@ -63,7 +58,6 @@ THEIRS: Final = "(the server's words) "
 """Before a text of a server that begins as ours do."""
 _OURS: Final = re.compile(r"[\W_]*+".join(["(?i)", *"guardrails"]) + r"\b")
 """With any signs between, as some of them are not seen; a bracket is among the first."""
-_NOTES: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
 PROCESS: Final = "process"
 """The run of calls that name none and come from a process of one's own: MCP has no sessions."""
 IDLE_S: Final = 1800.0
@@ -87,10 +81,10 @@ class Run(NamedTuple):
     """By the client or the operator: they say where one ends."""
 
 
-def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, request: Any = None) -> Run:
+def run_of(meta: Mapping[str, Any] | None, token: Any, *, request: Any = None) -> Run:
     """
-    Returns the run that a call belongs to. It is the run that its client names in *meta*, apart for each *token* that
-    authenticates. Without a name, all calls of a token are one run. Without either it is the transport's session, or
+    Returns the run that a call belongs to. It is the run that its client names in *meta*, apart for each *token* (the
+    SDK's `AccessToken`). Without a name, all calls of a token are one run. Without either it is the transport's session, or
     the process if the client has it for itself.
 
     Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
@@ -119,7 +113,7 @@ class Guarding:
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self.sessions = Sessions(guarded, **options)
         self._clock: Callable[[], float] = options.get("clock") or time.time
-        self._runs: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._runs: dict[str, tuple[Session, float]] = {}
         """Sessions by their runs, each with the time of its latest call, in seconds."""
         self._tools: dict[str, tuple[Tool, Listed] | None] = {}
         """By name; None: not listed."""
@@ -138,17 +132,18 @@ class Guarding:
             session = self.sessions.of(f"{run.name}:{uuid4()}" if anew else run.name, run=anew)
         self._runs[run.name] = session, now
         if len(self._runs) > MAX_RUNS:
-            self._runs.popitem(last=False)
+            del self._runs[next(iter(self._runs))]
         if now - called_at > STUCK_S:
             await asyncio.to_thread(_go_on, session)
         return session
 
-    def hear(self, listed: Iterable[Any], held: Mapping[str, str] = MappingProxyType({})) -> Known:
+    def hear(self, listed: Iterable[Any], held: Mapping[str, str] | None = None) -> Known:
         """
         Know the tools that a server *listed*, and return them by name; *held* says why some are held, by their names, listed or not.
         """
-        named = {name: {"name": name} for name in held} | by_name(listed)
-        tools = {name: (tool_of(one, held.get(name, "")), one) for name, one in named.items()}
+        reasons = held or {}
+        named = {name: {"name": name} for name in reasons} | by_name(listed)
+        tools = {name: (tool_of(one, reasons.get(name, "")), one) for name, one in named.items()}
         self._tools.update(tools)
         return tools
 
@@ -184,13 +179,13 @@ class Guarding:
             if run.name is None:
                 self.sessions.end(session)
 
-    async def call(self, session: Session, asked: Listed, listing: Listing, send: Send, *, told: Told = ()) -> Any:
+    async def call(self, session: Session, asked: Listed, listing: Listing, send: Send, *, told: Any = ()) -> Any:
         """
         The result of `send(arguments)`, if *session* lets the call run that is *asked* for by its parameters, with the notes of its envelope;
         else the refusal. An answer that is no tool result, such as a question to the client, is returned unchanged. The call that carries
         the answer to that question is the very call that asked.
 
-        Raises what *send* raises but for what is *told*, as the host's own failures have forms of their own.
+        Raises what *send* raises but for exceptions of the types *told*, as the host's own failures have forms of their own.
         """
         tool, listed = await self.known(asked["name"], listing)
         scope = scope_of(session, tool, asked, listed=listed is not None)
@@ -209,11 +204,12 @@ class Guarding:
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
                 raised = error
-                return Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
-            if is_question(given):
-                raise Asks
-            value = outcome_of(given) if _is_result(given) else "began a task"
-            return value
+                value = Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
+            else:
+                if is_question(given):
+                    raise Asks
+                value = outcome_of(given) if _is_result(given) else "began a task"
+            return _explained(tool, fitted, value) if isinstance(value, Failed) else value
 
         try:
             envelope = await scope.acall(tool.name, asked.get("arguments") or {}, execute)
@@ -229,6 +225,17 @@ class Guarding:
         if given.get("isError") or not envelope.ok:
             return refused(envelope, given)
         return answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
+
+
+def _explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
+    """
+    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
+    """
+    if tool.parameters is None or (failed.error_type or kind_of_text(failed.message)) != "validation":
+        return failed
+    strict = SchemaArguments(tool.parameters.schema())
+    fitted = checked_arguments(replace(tool, parameters=strict), arguments)
+    return fitted if isinstance(fitted, Envelope) else failed
 
 
 class GuardedCalls:
@@ -261,17 +268,16 @@ class GuardedCalls:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def _call(self, name: str, arguments: Any, send: Callable[..., Any], options: dict[str, Any]) -> Any:
+    async def _call(
+        self, name: str, arguments: Any, listing: Listing, send: Callable[..., Any], options: dict[str, Any]
+    ) -> Any:
         """
         The result of `send(arguments, options)`, with *options* that tell the server the session, if that lets the call run.
         """
         options = {**options, "meta": {**(options.get("meta") or {}), RUN: self.guarded_by.id}}
         asked = {"name": name, "arguments": arguments, "inputResponses": options.get("input_responses")}
         asked["requestState"] = options.get("request_state")
-        return await self._guarding.call(self.guarded_by, asked, self._listed, lambda fitted: send(fitted, options))
-
-    async def _listed(self) -> list[Listed]:
-        raise NotImplementedError
+        return await self._guarding.call(self.guarded_by, asked, listing, lambda fitted: send(fitted, options))
 
 
 def watches(policy: InForce) -> bool:
@@ -356,15 +362,18 @@ def _is_wrong(error: Any) -> bool:
     return name != "Format" and not (name == "Type" and isinstance(error.instance, str))
 
 
-def with_room(listed: Mapping[str, Any]) -> dict[str, Any]:
+def as_shown(listed: Listed) -> Listed:
     """
-    Returns a *listed* tool with room for a note in its `outputSchema`, if that is of an object.
+    Returns a *listed* tool as a client is told it: in words that a person sees, and with room for a note in its `outputSchema`, if that
+    is of an object.
     """
     schema = mapping(listed.get("outputSchema"))
     fields = schema.get("properties", {})
+    words = {part: visible(text) for part in ("title", "description") if isinstance(text := listed.get(part), str)}
     if schema.get("type") != "object" or not isinstance(fields, dict):
-        return {**listed}
-    return {**listed, "outputSchema": {**schema, "properties": {**fields, NOTES: _NOTES}}}
+        return {**listed, **words}
+    note = {"type": "object", "description": "What is to be known of this result beside it."}
+    return {**listed, **words, "outputSchema": {**schema, "properties": {**fields, NOTES: note}}}
 
 
 def is_question(result: Any) -> bool:
@@ -396,12 +405,16 @@ def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict
     person and the envelope as JSON. It has no structured content, which clients would check. Images and other blocks
     that are no text stay.
     """
-    given, text = result or {}, envelope.to_json()
+    given, text = {**(result or {})}, envelope.to_json()
+    given.pop("structuredContent", None)
     blocks = [block for block in given.get("content") or () if not is_text(block)]
-    made = {name: value for name, value in given.items() if name != "structuredContent"}
-    made["content"] = [{"type": "text", "text": f"{_line(envelope)}\n{text}"}, *blocks]
-    meta = {**(given.get("_meta") or {}), ENVELOPE: json.loads(text)}
-    return {**made, "isError": True, "_meta": meta}
+    content = [{"type": "text", "text": f"{_line(envelope)}\n{text}"}, *blocks]
+    return {
+        **given,
+        "content": content,
+        "isError": True,
+        "_meta": {**mapping(given.get("_meta")), ENVELOPE: json.loads(text)},
+    }
 
 
 def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Any = None) -> Mapping[str, Any]:
@@ -433,7 +446,7 @@ def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: 
     made = {**result, "content": content}
     if structured is not None:
         made["structuredContent"] = noted if fits else structured
-    return {**made, "_meta": {**(result.get("_meta") or {}), ENVELOPE: notes}} if notes else made
+    return {**made, "_meta": {**mapping(result.get("_meta")), ENVELOPE: notes}} if notes else made
 
 
 def is_text(block: Any) -> bool:
@@ -453,14 +466,12 @@ def wrapped_value(structured: Any) -> Any:
     return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
 
 
-def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
+def _fits(structured: Any, schema: Any) -> bool:
     """
-    Returns whether *structured* is valid by *schema*; False also if the schema is none.
+    Returns whether *structured* is valid by *schema*, if there is one; False also for a schema that is none.
     """
-    if schema is None:
-        return True
     with suppress(ValueError):
-        return validator_for(dict(schema), retriever=refuse).is_valid(structured)
+        return validator_for(dict(mapping(schema)), retriever=refuse).is_valid(structured)
     return False
 
 

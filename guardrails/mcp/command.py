@@ -37,11 +37,7 @@ def parser() -> argparse.ArgumentParser:
     add("--listen", type=_address, help="[HOST:]PORT to listen on over streamable HTTP, before the server at --url")
     add("--identity-header", type=str.lower, help="the header that names the user of a request; a gateway sets it")
     add("--tenant-header", type=str.lower, help="the header that names its tenant")
-    add("--token-key", help="public keys (PEM or a JWK set) that bearer tokens are signed with")
-    add("--token-audience", help="the audience that a token must name: the address of this proxy")
-    add("--token-issuer", help="the issuer that a token must name")
-    add("--identity-claim", default="sub", help="the claim of a token that names the user")
-    add("--tenant-claim", help="the claim of a token that names the tenant")
+    add("--tokens", help="a Python file whose `verifier`, a TokenVerifier of the SDK, says whose a token is")
     add("--allow-host", default="", help="names of this proxy beside localhost, and origins of pages, with commas")
     return made
 
@@ -58,11 +54,11 @@ def options_of(argv: list[str]) -> argparse.Namespace:
         made.error("say how to start the server after `--`, or where it is by `--url`")
     if options.url is None and (options.header or options.listen):
         made.error("`--header` and `--listen` are for a server at a `--url`")
-    who = (options.identity_header, options.tenant_header, options.token_key, options.allow_host)
-    if any(who) and not options.listen:
+    headers = options.identity_header or options.tenant_header
+    if not options.listen and (headers or options.tokens or options.allow_host):
         made.error("whose a request is, and `--allow-host`, are for `--listen`")
-    if options.token_key and (options.identity_header or options.tenant_header or not options.token_audience):
-        made.error("`--token-key` goes with `--token-audience`, and without headers that say whose a request is")
+    if options.tokens and headers:
+        made.error("`--tokens` or headers say whose a request is, and not both")
     return options
 
 
@@ -74,9 +70,8 @@ def main(argv: list[str]) -> int:
         if argv[:1] in (["pins"], ["allow"]):
             return _pins(argv)
         options = options_of(argv)
-        door = import_module(".proxy" if options.listen is None else ".listen", __package__)
-        return int(door.serve(options))
-    except (GuardrailsError, OSError) as error:
+        return int(import_module(".proxy", __package__).serve(options))
+    except (GuardrailsError, ImportError, OSError) as error:
         sys.stderr.write(f"guardrails mcp: {os_message(error) if isinstance(error, OSError) else error}\n")
         return 2
 
@@ -96,7 +91,7 @@ def _pins(argv: list[str]) -> int:
         sys.stderr.write(f"guardrails mcp: not every tool of `{options.server}` that was named is held\n")
         return 1
     for server, tools in sorted(Pins(options.pins).read().items()):
-        held = ", ".join(visible(name) for name, pin in tools.items() if "held" in pin)
+        held = ", ".join(visible(name) for name, pin in tools.items() if pin[1:])
         sys.stdout.write(f"{server}: {len(tools)} tools, held: {held or 'none'}\n")
     return 0
 

@@ -6,32 +6,22 @@ import hashlib
 import json
 import re
 import threading
-import time
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NotRequired
+from typing import Annotated, Any, Final
 
-from pydantic import TypeAdapter
-from typing_extensions import TypedDict
+from pydantic import Field, TypeAdapter
 
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.logs import log
 from guardrails.stores.places import state_folder, write_whole
 
 
-class Pin(TypedDict):
-    """
-    The hash of what a tool said of itself, the day on which that was first `seen`, and since when the tool is `held`, if it is.
-    """
-
-    sha256: str
-    seen: str
-    held: NotRequired[str]
-
-
-_PINNED: Final = TypeAdapter(dict[str, dict[str, Pin]])
-WHY: Final = "it says something else of itself than on {}; `guardrails mcp pins` shows it"
+Pinned = dict[str, dict[str, Annotated[list[str], Field(min_length=1, max_length=2)]]]
+"""Hashes by server and tool: of what the tool said first, and behind it of what it says now, if it is held for that."""
+_PINNED: Final = TypeAdapter(Pinned)
+WHY: Final = "it says something else of itself than when it was first seen; `guardrails mcp pins` shows it"
 _PARTS: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 _DATE: Final = r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
@@ -78,11 +68,11 @@ class Pins:
     first time. If the file cannot be used, the log says so, and what was known of it stays known in this process.
     """
 
-    def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
-        self._path, self._clock, self._lock = path, clock, threading.Lock()
-        self._known: dict[str, dict[str, Pin]] = {}
+    def __init__(self, path: str | None = None) -> None:
+        self._path, self._lock = path, threading.Lock()
+        self._known: Pinned = {}
 
-    def look(self, server: str, offered: Iterable[Any]) -> dict[str, str]:
+    def look(self, server: str, offered: Collection[Any]) -> dict[str, str]:
         """
         Pin those of the tools that *server* offers that are new. Returns why each tool is held that says something else than it did,
         also of those that it does not offer now.
@@ -96,39 +86,36 @@ class Pins:
                 log.warning("changed tools are known in this process only: %s", error)
                 self._path = None
                 self._see(server, offered)
-            return {name: WHY.format(pin["seen"]) for name, pin in self._known[server].items() if "held" in pin}
+            return {name: WHY for name, pin in self._known[server].items() if pin[1:]}
 
     def _see(self, server: str, offered: Iterable[Any]) -> bool:
         """
         Pin and hold. Returns whether that is news.
         """
-        today, before = time.strftime("%Y-%m-%d", time.gmtime(self._clock())), json.dumps(self._known)
-        known = self._known.setdefault(server, {})
+        before, pins = json.dumps(self._known), self._known.setdefault(server, {})
         for name, tool in by_name(offered).items():
             digest = _digest(tool)
-            pin = known.setdefault(name, {"sha256": digest, "seen": today})
-            if pin["sha256"] == digest:
-                pin.pop("held", None)
-            else:
-                pin.setdefault("held", today)
+            first = pins.get(name, [digest])[0]
+            pins[name] = [first] if first == digest else [first, digest]
         return json.dumps(self._known) != before
 
     def allow(self, server: str, tools: Collection[str] = ()) -> list[str]:
         """
-        Forget the held *tools* of the servers whose names begin with *server*, all of them if none is named, so that they are pinned
-        anew. Returns their names. Raises StoreError or OSError if the file cannot be used.
+        Pin what the held *tools* of the servers whose names begin with *server* say now, all of them if none is named. Returns their
+        names. Raises StoreError or OSError if the file cannot be used.
         """
         with self._lock:
-            self._known, names = self.read(), []
-            for own in (own for key, own in self._known.items() if f"{key} ".startswith(f"{server} ")):
-                allowed = [name for name, pin in own.items() if "held" in pin and (not tools or name in tools)]
-                names += [name for name in allowed if own.pop(name)]
+            self._known = self.read()
+            named = [own for key, own in self._known.items() if f"{key} ".startswith(f"{server} ")]
+            held = [(own, name) for own in named for name in own if own[name][1:] and (not tools or name in tools)]
+            for own, name in held:
+                own[name] = own[name][1:]
             self._write()
-        return names
+        return [name for _, name in held]
 
-    def read(self) -> dict[str, dict[str, Pin]]:
+    def read(self) -> Pinned:
         """
-        All that is pinned, by server and tool. Raises StoreError if the file cannot be used.
+        All that is pinned. Raises StoreError if the file cannot be used.
         """
         if self._path is None:
             return self._known

@@ -1,44 +1,63 @@
 """
-The proxy of one client: two transports of the `mcp` SDK and a pump between them.
+The proxy: two transports of the `mcp` SDK and a pump between them, of one client on standard input and output, or of each session of the many
+that it listens for over streamable HTTP.
 
 Calls of tools and lists of tools are looked at; all other messages pass. What a server says in our names is marked in all of them.
 """
 
 import argparse
 import asyncio
+import json
 import os
+import re
 import signal
+import socket
+import sys
 import threading
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
-from time import monotonic
 from typing import Any, Final
+from uuid import uuid4
 
 from guardrails.core.chain import Chain
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 from guardrails.otel import of_process
+from guardrails.policy.own_file import run_file
 from guardrails.policy.policy import Policy
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
-from .calls import Guarding, Known, Run, run_of, watches, with_room, without_ours
-from .pins import Pins, by_name, pins_file, server_of, visible
+from .calls import RUN, Guarding, Known, Run, as_shown, run_of, watches, without_ours
+from .pins import Pins, by_name, pins_file, server_of
 
 
 with needs("mcp", "`guardrails mcp`"):
     import anyio
+    import uvicorn
 
     from anyio.abc import TaskStatus
+    from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
     from mcp.server.stdio import stdio_server
+    from mcp.server.streamable_http import StreamableHTTPServerTransport
+    from mcp.server.transport_security import RequestBodyLimitMiddleware
     from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
     from mcp.shared.exceptions import MCPError
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp_types import CONNECTION_CLOSED
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+    from sse_starlette.sse import AppStatus
+    from starlette.datastructures import Headers
+    from starlette.exceptions import HTTPException
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.middleware.exceptions import ExceptionMiddleware
+    from starlette.requests import HTTPConnection
+    from starlette.types import Receive, Scope, Send
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
     from .servers import near_server, remote_server
 
@@ -55,6 +74,19 @@ DRAIN_S: Final = 60.0
 SETTLE_S: Final = 0.1
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
+REQUEST_S: Final = 30.0
+"""Seconds that a request may take to come, its head and its body."""
+IDLE_S: Final = 1800.0
+"""Seconds without a request after which a session is over."""
+MAX_BODY: Final = 4 * 1024 * 1024
+MAX_CONNECTIONS: Final = 100
+MAX_SESSIONS: Final = 1_000
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_NEAR: Final = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+"""The origins of pages of this machine."""
+METHODS: Final = ("GET", "POST", "DELETE")
+ONCE: Final = ("authorization", "content-length", "host", "mcp-session-id", "origin")
+"""Headers that say whose a request is, where it ends, and who sent it: there is one of each."""
 Params = Mapping[str, Any]
 Streams = tuple[Any, Any]
 
@@ -71,9 +103,9 @@ class Shared:
         self.options = options
         self.policy = Policy.load(options.policy, envelope="quiet")
         known = {"global", *told, *(name for name in ("user", "tenant") if getattr(options, name) is not None)}
-        why = "the policy limits the scope `{0}`: say whose calls these are by `--{0} ID`"
-        if unknown := [why.format(name) for name in self.policy.scopes if name not in known]:
-            raise PolicyError(unknown)
+        if unknown := [name for name in self.policy.scopes if name not in known]:
+            why = "the policy limits the scope `{0}`: say whose calls these are by `--{0} ID`"
+            raise PolicyError([why.format(name) for name in unknown])
         self.store = MemoryStore() if options.store is None else store_at(options.store)
         self.telemetry = of_process()
         self.pins = None if options.pins == "none" else Pins(options.pins or pins_file())
@@ -100,35 +132,30 @@ class Guards(Guarding):
         """
         tools = [*by_name(listed).values()]
         held = {} if self.shared.pins is None else self.shared.pins.look(self.shared.server, tools)
-        return super().hear(map(with_room, tools), {} if watches(self.shared.policy) else held)
+        return super().hear(map(as_shown, tools), {} if watches(self.shared.policy) else held)
 
     def shown(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """
         Know the tools of a *result* of `tools/list`. Returns it as the client is told it: without the tools that the policy denies
         without a condition, and without the words of those that are held.
         """
-        offered, shown = result.get("tools") or [], []
+        offered, tools = result.get("tools") or [], []
         known, plan = self.hear(offered), self.chain().plan
         if watches(self.shared.policy):
             return {**result}
         for name in by_name(offered):
             tool, listed = known[name]
-            if any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting):
-                continue
             if tool.held:
                 listed = {"name": name, "description": f"It is held: {tool.held}.", "inputSchema": {"type": "object"}}
-            words = {
-                part: visible(text) for part in ("title", "description") if isinstance(text := listed.get(part), str)
-            }
-            shown.append({**listed, **words})
-        return {**result, "tools": shown}
+            if not any(type(one) is ToolFilter and one.hides(name) for one in plan(name).acting):
+                tools.append(listed)
+        return {**result, "tools": tools}
 
     def chain(self) -> Chain:
         """
         The policy as it is now.
         """
-        if monotonic() >= self.shared.policy.due_s:
-            self.shared.policy.look()
+        self.shared.policy.look()
         return self.shared.policy.chain
 
 
@@ -275,6 +302,9 @@ class Pump:
         return next((ctx for _, ctx in reversed(self._open.values())), self._client)
 
 
+# One client
+
+
 async def _served(options: argparse.Namespace, guards: Guards) -> int:
     code, loop = 0, asyncio.get_running_loop()
     reader, lines = anyio.create_memory_object_stream[str](16)
@@ -320,13 +350,208 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
     return code
 
 
+# Many clients
+
+
+class Session(StreamableHTTPServerTransport):
+    """
+    One client, or if it is *stateless* one request. It is the *owner's*.
+    """
+
+    def __init__(self, owner: tuple[str | None, ...], *, stateless: bool) -> None:
+        self.owner, self.key = owner, uuid4().hex
+        super().__init__(None if stateless else self.key, idle_timeout=None if stateless else IDLE_S)
+        self.pump: Pump | None = None
+
+    def run(self, meta: Mapping[str, Any]) -> Run:
+        """
+        The run of a call with this `_meta`: the one that the client names, else the session, else the user. Strangers share none.
+        """
+        user, tenant, _ = self.owner
+        named = meta.get(RUN, self.mcp_session_id)
+        stranger = user is None and tenant is None and named is None
+        return Run(None if stranger else json.dumps([user, tenant, named]), named=named is not None)
+
+
+class Gate:
+    """
+    An ASGI application: who may ask, and the `sessions` of those who do, which are tasks of its `group`.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        names = ("user", "tenant") if options.tokens else (options.identity_header, options.tenant_header)
+        self._names = {place: name for place, name in zip(("user", "tenant"), names, strict=True) if name is not None}
+        """The scopes that a request says, each with the header that does."""
+        self._verifier = None if options.tokens is None else verifier_in(options.tokens)
+        """Says whose a request is by its token; None: headers do."""
+        self._shared = Shared(options, *self._names)
+        self._needs = self._names.keys() & {"user", *self._shared.policy.scopes}
+        self._guards = lru_cache(MAX_SESSIONS)(partial(Guards, self._shared))
+        self._options, self.group = options, anyio.create_task_group()
+        self.sessions: dict[str, Session] = {}
+        allowed = {one.strip().lower() for one in options.allow_host.split(",")} - {""}
+        self._hosts = {*LOOPBACK, options.listen[0], *allowed}
+        self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
+        pages: Any = {"allow_origins": self._origins, "allow_origin_regex": _NEAR.pattern, "allow_methods": METHODS}
+        body = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
+        self._app = CORSMiddleware(body, **pages, allow_headers=["*"], expose_headers=["mcp-session-id"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Answer a request. Raises HTTPException for one that can be read in two ways, or is of a page of a stranger that has found our address.
+        """
+        headers = Headers(scope=scope)
+        twice = [name for name in (*ONCE, *self._names.values()) if len(headers.getlist(name)) > 1]
+        if twice or ("content-length" in headers and "transfer-encoding" in headers):
+            raise HTTPException(400, f"said twice: {', '.join(twice) or 'the length'}")
+        host, origin = re.sub(r":\d+$", "", headers.get("host", "")).strip("[]").lower(), headers.get("origin")
+        if host not in self._hosts or not (origin is None or _NEAR.fullmatch(origin) or origin in self._origins):
+            raise HTTPException(403, "this is no address for that client")
+        await self._app(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        if scope["method"] not in METHODS:
+            raise HTTPException(405, headers={"Allow": ", ".join(METHODS)})
+        owner, name = await self._owner(scope), headers.get("mcp-session-id")
+        if name is not None:
+            session = self.sessions.get(name)
+            if session is None or session.owner != owner:
+                raise HTTPException(404, "there is no such session")
+            await session.handle_request(scope, receive, send)
+            return
+        if len(self.sessions) >= MAX_SESSIONS:
+            raise HTTPException(503, "there are too many sessions")
+        last = HANDSHAKE_PROTOCOL_VERSIONS[-1]
+        stateless = headers.get("mcp-protocol-version", last) not in HANDSHAKE_PROTOCOL_VERSIONS
+        session = Session(owner, stateless=stateless)
+        await self.group.start(self._live, session, headers)
+        try:
+            await session.handle_request(scope, receive, send)
+        finally:
+            if session.pump is None or session.pump.version is None:
+                # It is over with its one request, or did not begin as a session does.
+                await session.terminate()
+
+    async def _owner(self, scope: Scope) -> tuple[str | None, ...]:
+        """
+        Returns the user and the tenant of a request, as far as they are asked for, and the token of its session. Raises HTTPException
+        if it does not say them.
+        """
+        said = dict[str, Any](Headers(scope=scope))
+        token = said.get("authorization")
+        if self._verifier is not None:
+            shown = await BearerAuthBackend(self._verifier).authenticate(HTTPConnection(scope))
+            access = None if shown is None else shown[1].access_token
+            # A token that says whose the request is may be a new one; any other token is that of the session.
+            said, token = {} if access is None else {**(access.claims or {}), "user": access.subject}, None
+        whose = {place: own for place, name in self._names.items() if isinstance(own := said.get(name), str) and own}
+        if not self._needs <= whose.keys():
+            why = "this needs a token, or a header, that says whose it is"
+            raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
+        return whose.get("user", self._options.user), whose.get("tenant", self._options.tenant), token
+
+    async def _live(self, session: Session, headers: Headers, *, task_status: TaskStatus[None]) -> None:
+        """
+        Pump between a client and the server until one of them is gone.
+        """
+        guards = self._guards(*session.owner[:2])
+        # A token that was made for us goes no further: whoever it is shown to could ask us in its owner's name.
+        ours = ("mcp-param-",) if self._verifier else ("mcp-param-", "authorization")
+        passed = {key: one for key, one in headers.items() if key.startswith(ours)} | dict(self._options.header)
+        try:
+            async with session.connect() as client, remote_server(self._options.url, passed) as server:
+                self.sessions[session.key] = session
+                with session.idle_scope or anyio.CancelScope():
+                    session.pump = Pump(guards, session.run, client, server)
+                    task_status.started()
+                    await session.pump.run()
+        except Exception as error:  # the others go on
+            log.error("a session has failed: %r", error)
+        finally:
+            await session.terminate()
+            if self.sessions.pop(session.key, None) is not None and session.mcp_session_id is not None:
+                guards.sessions.end(guards.sessions.of(session.run({}).name))
+
+
+def verifier_in(file: str) -> Any:
+    """
+    Returns the `verifier` of a Python *file*. Raises PolicyError if it has none, ImportError if it cannot be run.
+    """
+    verifier = getattr(run_file(file, "tokens"), "verifier", None)
+    if verifier is None:
+        raise PolicyError([f"`{file}` has no `verifier`"])
+    return verifier
+
+
+# The server
+
+
+class _Connection(H11Protocol):
+    """
+    A connection on which each request has to come in time.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(REQUEST_S, self._late)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._timer.cancel()
+        self._timer = self.loop.call_later(REQUEST_S, self._late)
+
+    def _late(self) -> None:
+        # Also of one that was answered before its body came.
+        if self.cycle is None or self.cycle.response_complete or self.cycle.more_body:
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """
+    Answers what was asked before the signal came that ends it.
+    """
+
+    sessions: dict[str, Session]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Streams of notifications have no end of their own.
+        for session in self.sessions.values():
+            session.close_standalone_sse_stream()
+        await super().shutdown(sockets)
+
+
+async def listening(options: argparse.Namespace, ready: Any = None) -> None:
+    """
+    Listen as *options* say until a signal comes; *ready* is told the server and its port. Raises as `Shared` does, PolicyError for keys that
+    cannot be read, OSError for an address that cannot be had.
+    """
+    gate, family = Gate(options), socket.AF_INET6 if ":" in options.listen[0] else socket.AF_INET
+    # Else a signal would cut the streams of open calls.
+    AppStatus.enable_automatic_graceful_drain = False
+    config = uvicorn.Config(ExceptionMiddleware(gate), http=_Connection, ws="none", lifespan="off", log_level="warning")
+    config.limit_concurrency, config.timeout_graceful_shutdown = MAX_CONNECTIONS + 1, int(DRAIN_S)
+    with socket.create_server(options.listen, family=family) as listener:
+        sys.stderr.write(f"guardrails mcp: listening on port {listener.getsockname()[1]}\n")
+        server = _Server(config)
+        server.sessions = gate.sessions
+        if ready is not None:
+            ready(server, listener.getsockname()[1])
+        async with gate.group:
+            await server.serve(sockets=[listener])
+            gate.group.cancel_scope.cancel()
+
+
 def serve(options: argparse.Namespace) -> int:
     """
-    Stand between the client on standard input and output and the server of *options*. Returns the exit code: 0 once the client has ended,
-    1 if the server has, 128 and the number of the signal that came.
+    Listen as *options* say, or stand between the client on standard input and output and the server of *options*. Returns the exit code: 0 once
+    the client has ended, 1 if the server has, 128 and the number of the signal that came.
 
-    Raises as `Shared` does, and OSError for a command that cannot be started.
+    Raises as `Shared` and `listening` do, and OSError for a command that cannot be started.
     """
+    if options.listen is not None:
+        asyncio.run(listening(options))
+        return 0
     guards = Guards(Shared(options), options.user, options.tenant)
     try:
         return asyncio.run(_served(options, guards))

@@ -17,9 +17,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BeforeValidator, Field, StrictBool, ValidationError
+from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from guardrails.core.tools.tool import Tool
@@ -81,6 +81,9 @@ class McpServer:
         return () if self.command is None else (self.command, *self.args)
 
 
+_SERVER: Final = TypeAdapter(McpServer)
+
+
 def read_servers(path: str | Path) -> list[McpServer]:
     """
     The servers in a TOML or JSON file, as `servers_of` reads them.
@@ -111,19 +114,18 @@ def servers_of(document: Any) -> list[McpServer]:
     servers: list[McpServer] = []
     mistakes: list[str] = []
     for name, given in table.items():
-        entry, place = mapping(given), f"mcp_servers.{name}"
-        if not isinstance(given, dict):
-            mistakes.append(f"{place}: a server is a table with `command` or `url`")
-        elif gone := entry.keys() & {"network", "sandbox"}:
+        place = f"mcp_servers.{name}"
+        if gone := mapping(given).keys() & {"network", "sandbox"}:
             mistakes.append(f"{place}.{min(gone)}: is gone; a `command` may begin with `bwrap` and its options")
-        elif entry.get("command") is None and entry.get("url") is None:
-            log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
-        else:
-            try:
-                servers.append(McpServer(**{**entry, "name": name}))
-            except ValidationError as error:
-                places = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
-                mistakes += [f"{place}.{where}: {why.removeprefix('Value error, ')}" for where, why in places]
+        try:
+            server = _SERVER.validate_python({**given, "name": name} if isinstance(given, dict) else given)
+            if server.command is None and server.url is None:
+                log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
+            else:
+                servers.append(server)
+        except ValidationError as error:
+            places = [(".".join(map(str, (place, *one["loc"]))), one["msg"]) for one in error.errors()]
+            mistakes += [f"{where}: {why.removeprefix('Value error, ')}" for where, why in places]
     if mistakes:
         raise PolicyError(mistakes)
     return servers
@@ -188,7 +190,6 @@ MAX_NAME: Final = 64
 """Characters that an API takes as the name of a function."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 _ON_WIRE: Final[dict[str, Any]] = {"by_alias": True, "mode": "json", "exclude_none": True}
-LockFile = str | Literal[False] | None
 
 
 class McpTools:
@@ -203,17 +204,16 @@ class McpTools:
     connection. A name that another tool has registered stays with that tool.
 
     A tool that says something else of itself than when it was first seen is held: it is offered without its words, and the guards
-    refuse its calls until `guardrails mcp allow`. The lock file is *pins* (`pins_file()` is this user's). None keeps it in this process,
-    and False holds no tool.
+    refuse its calls until `guardrails mcp allow`. The lock file is *pins* (`pins_file()` is this user's). None keeps it in this process.
     """
 
     def __init__(
-        self, servers: Iterable[McpServer], registry: Registry | None = None, *, pins: LockFile = None
+        self, servers: Iterable[McpServer], registry: Registry | None = None, *, pins: str | None = None
     ) -> None:
         self.registry = Registry() if registry is None else registry
         self.held: dict[str, str] = {}
         """Why which tool is held."""
-        self._pins = None if pins is False else Pins(pins)
+        self._pins = Pins(pins)
         self._connections = [Connection(server) for server in servers]
         self._offered: list[str] = []
 
@@ -236,9 +236,9 @@ class McpTools:
             self.registry.remove(self._offered.pop())
 
     def _offer(self, connection: "Connection") -> None:
-        server, held = connection.server, {}
-        if self._pins is not None and server.pins:
-            held = self._pins.look(server_of(server.words, server.url, server.name), connection.listed)
+        server = connection.server
+        place = server_of(server.words, server.url, server.name)
+        held = self._pins.look(place, connection.listed) if server.pins else {}
         for name, (own, tool) in tools_of(server, connection.listed, held).items():
             if name in self.registry:
                 log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
@@ -261,7 +261,6 @@ class Connection:
         self.problem: str | None = None
         """Why it cannot be reached now."""
         self._task: asyncio.Task[None] | None = None
-        self._lost = asyncio.Event()
 
     async def client(self) -> Client | None:
         """
@@ -269,8 +268,6 @@ class Connection:
 
         An attempt goes on in the background when the caller that waits for it is cancelled.
         """
-        if self._task is not None and self._lost.is_set():
-            await asyncio.wait([self._task])
         if self._task is None or self._task.done():
             self._lost, self._ready = asyncio.Event(), asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._live(self._ready), name=f"mcp {self.server.name}")
@@ -290,7 +287,7 @@ class Connection:
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             if isinstance(error, MCPError) and error.error.code != CONNECTION_CLOSED:
                 raise
-            self._lost.set()
+            await self.close()
             raise ConnectionError(f"MCP server `{self.server.name}` went away before it answered") from error
         return outcome_of(result.model_dump(**_ON_WIRE))
 
@@ -298,8 +295,8 @@ class Connection:
         """
         End the connection, and the server if it was started here.
         """
-        self._lost.set()
         if self._task is not None:
+            self._lost.set()
             await asyncio.wait([self._task])
 
     async def _live(self, ready: "asyncio.Future[Client | None]") -> None:
@@ -321,7 +318,6 @@ class Connection:
             self.problem = f"not ready after {server.connect_timeout:g} s" if isinstance(error, TimeoutError) else said
             log.error("MCP server `%s`: %s", server.name, self.problem)
         finally:
-            lost.set()
             if not ready.done():
                 ready.set_result(None)
 

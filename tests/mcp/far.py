@@ -27,7 +27,9 @@ class Far(ThreadingHTTPServer):
         """Methods, and headers with small names."""
         self.sends_to: str | None = None
         self.over = threading.Event()
-        """It hangs until then, and answers nobody afterwards."""
+        """It answers nobody afterwards."""
+        self.free = threading.Event()
+        """It hangs until then."""
 
     @property
     def url(self) -> str:
@@ -63,7 +65,9 @@ class Handler(BaseHTTPRequestHandler):
         elif method != "tools/call":
             self.answer(400, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"a bad one"}}')
         elif params["name"] == "hang":
-            self.server.over.wait(20)
+            self.server.free.wait(20)
+            if not self.server.over.is_set():
+                self.tell(id_, called("late", {}))
         elif params["name"] == "lost":
             self.answer(404, b"")
         elif params["name"] == "gone":
@@ -108,6 +112,7 @@ def served() -> Iterator[Far]:
         yield server
     finally:
         server.over.set()
+        server.free.set()
         server.shutdown()
         thread.join()
         server.server_close()

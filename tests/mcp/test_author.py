@@ -3,12 +3,11 @@ Tools that an author makes answer for themselves, on servers of both SDKs, read 
 """
 
 import asyncio
-import functools
 import json
 import threading
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -22,7 +21,7 @@ from mcp_types import CallToolResult, ElicitRequest, ElicitRequestFormParams, El
 
 from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Truncate, Validation
 from guardrails.mcp import AnsweringTools
-from guardrails.mcp.calls import ENVELOPE, RUN
+from guardrails.mcp.calls import ENVELOPE
 
 
 GUARDS = [Budget(max_calls=4), Duplicates(window=5), Retryable(), Summary(), Truncate(max_bytes=2_000)]
@@ -149,15 +148,6 @@ def test_a_tool_that_is_stuck_holds_up_no_other_nor_the_end() -> None:
         free.set()
 
 
-def test_each_run_has_a_budget_of_its_own_and_calls_that_name_none_share_one() -> None:
-    async def work(client: Any) -> list[bool]:
-        metas: list[Any] = [{RUN: "a"}, {RUN: "b"}, None]
-        calls = [(n, meta) for meta in metas for n in range(5)]
-        return [bool((await client.call_tool("describe", {"hotel": n}, meta=meta)).is_error) for n, meta in calls]
-
-    assert within(hotels(MCPServer("s")), work) == ([False] * 4 + [True]) * 3
-
-
 def test_a_tool_that_asks_its_client_is_called_again_and_that_is_no_duplicate() -> None:
     questions: list[str] = []
     server = MCPServer("s")
@@ -184,47 +174,3 @@ def test_a_tool_that_asks_its_client_is_called_again_and_that_is_no_duplicate() 
     assert (first.structured_content or {})["result"] == "booked in Bern: {'nights': 3}"
     # The same call from the start is a repeat.
     assert again.is_error
-
-
-# Functions behind a session, as tools of any server
-
-
-def search(query: str, n: int = 2) -> list[dict[str, Any]]:
-    return [{"found": query}] * n
-
-
-async def asearch(query: str) -> dict[str, str]:
-    return {"found": query}
-
-
-def pages(query: str) -> Iterator[int]:
-    yield from range(len(query))
-
-
-async def apages(query: str) -> AsyncIterator[str]:
-    for letter in query:
-        yield letter
-
-
-class Shop:
-    def order(self, query: str) -> "list[str]":
-        return [query]
-
-    def __call__(self, query: str) -> float:
-        return 0.5
-
-
-@pytest.mark.parametrize("returns", ["json", "envelope", "value"])
-def test_every_kind_of_function_that_a_session_wraps_is_a_tool(
-    server: Any, returns: Literal["json", "envelope", "value"]
-) -> None:
-    session = Policy([Duplicates(), Summary()]).session("s")
-    few = functools.partial(search, n=1)
-    every: list[Callable[..., Any]] = [search, asearch, pages, apages, Shop().order, Shop(), few]
-    for n, function in enumerate(every):
-        server.tool()(session.wrap(function, returns=returns, name=f"t{n}"))
-
-    async def work(client: Any) -> Any:
-        return [await client.call_tool(f"t{n}", {"query": query}) for n in range(7) for query in ("one", "other")]
-
-    assert [result.content for result in within(server, work) if result.is_error] == []

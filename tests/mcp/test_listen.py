@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import queue
+import signal
 import socket
 import threading
 import time
@@ -24,24 +25,44 @@ pytest.importorskip("mcp")
 import httpx2
 import jwt
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from guardrails.mcp.calls import NOTES, RUN
 from guardrails.mcp.command import main, options_of
-from guardrails.mcp.listen import listening
+from guardrails.mcp.proxy import listening
+from tests.docs.pages import DOCS, blocks
 
 from .far import Far
+from .process import Process, tap
 from .server import TOOLS
 
 
 pytestmark = pytest.mark.system
-HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
 ACCEPT = "application/json, text/event-stream"
 STATELESS = "2026-07-28"
 VERSION = "io.modelcontextprotocol/protocolVersion"
 WAIT_S = 60
 QUOTAS = "scopes:\n  user: {budget: {max_calls: 2}}\n  tenant: {budget: {max_calls: 3}}\n"
+
+
+def request(method: str, params: Any = None, id_: int = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}
+
+
+HELLO = request("initialize")
+NOTE = {"jsonrpc": "2.0", "method": "notifications/x"}
+
+
+def ask(port: int, message: Any, method: str = "POST", **headers: str) -> tuple[int, dict[str, str], Any]:
+    """
+    Status, headers and message of what is answered on *port*.
+    """
+    given = {"Accept": ACCEPT} | {name.replace("_", "-"): value for name, value in headers.items()}
+    url = f"http://127.0.0.1:{port}/mcp"
+    made = httpx2.request(method, url, json=message, headers=given, timeout=WAIT_S, trust_env=False)
+    events = [line.removeprefix("data: ") for line in made.text.splitlines() if line.startswith("data: ")]
+    body = events[-1] if events else made.text
+    return made.status_code, dict(made.headers), json.loads(body) if body[:1] == "{" else body
 
 
 class Front:
@@ -65,23 +86,14 @@ class Front:
         self.thread.join()
 
     def ask(self, message: Any, method: str = "POST", **headers: str) -> tuple[int, dict[str, str], Any]:
-        """
-        Status, headers and message of what is answered.
-        """
-        given = {"Accept": ACCEPT} | {name.replace("_", "-"): value for name, value in headers.items()}
-        url = f"http://127.0.0.1:{self.port}/mcp"
-        made = httpx2.request(method, url, json=message, headers=given, timeout=WAIT_S, trust_env=False)
-        events = [line.removeprefix("data: ") for line in made.text.splitlines() if line.startswith("data: ")]
-        body = events[-1] if events else made.text
-        return made.status_code, dict(made.headers), json.loads(body) if body[:1] == "{" else body
+        return ask(self.port, message, method, **headers)
 
     def call(self, name: str, arguments: Any = None, meta: Any = None, **headers: str) -> Any:
         """
         The result of a call of a stateless client.
         """
         said = {"name": name, "arguments": arguments or {}, "_meta": {VERSION: STATELESS, **(meta or {})}}
-        asked = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": said}
-        status, _, answer = self.ask(asked, MCP_Protocol_Version=STATELESS, **headers)
+        status, _, answer = self.ask(request("tools/call", said, 7), MCP_Protocol_Version=STATELESS, **headers)
         assert (status, answer["id"]) == (200, 7), answer
         return answer["result"]
 
@@ -91,13 +103,13 @@ class Front:
         """
         return bool(self.call("echo", {"n": n}, **headers).get("isError"))
 
-    def raw(self, data: bytes) -> bytes:
+    def raw(self, *lines: str, body: str = "{}") -> bytes:
         """
-        The first line of what is answered to *data*.
+        All that is answered to a head of *lines* and a *body*, until the connection ends or one is complete.
         """
         with socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_S) as client:
-            client.sendall(data)
-            return client.makefile("rb").readline()
+            client.sendall("\r\n".join([*lines, "", body]).encode())
+            return client.recv(65_536)
 
 
 Listen = Callable[..., Front]
@@ -121,39 +133,45 @@ def test_a_session_is_one_conversation_and_is_its_owners(listen: Listen, far: Fa
     one = listen()
     status, headers, hello = one.ask(HELLO, Authorization="Bearer k", Origin="http://localhost:3000")
     assert (status, hello["result"]["serverInfo"]["name"]) == (200, "far")
+    assert headers["access-control-allow-origin"] == "http://localhost:3000"
     assert far.seen.get_nowait()[1]["authorization"] == "Bearer k"
     mine = {"Mcp_Session_Id": headers["mcp-session-id"], "Authorization": "Bearer k"}
-    tools = one.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, **mine)[2]["result"]["tools"]
+    tools = one.ask(request("tools/list"), **mine)[2]["result"]["tools"]
     assert NOTES in tools[0]["outputSchema"]["properties"]
     assert len(tools) == len(TOOLS)
-    call = {"name": "search", "arguments": {"of": ["a", "b"]}}
-    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
-    found = [one.ask(ask, **mine)[2]["result"].get("isError", False) for _ in range(3)]
-    assert found == [False, False, True]
-    assert one.ask({"jsonrpc": "2.0", "method": "notifications/x"}, **mine)[0] == 202
-    for other in ({**mine, "Authorization": "Bearer z"}, {**mine, "Mcp_Session_Id": "no-such"}):
-        assert one.ask(ask, **other)[0] == 404
-    assert one.ask(ask, Mcp_Session_Id=headers["mcp-session-id"])[0] == 404
+    call = request("tools/call", {"name": "search", "arguments": {"of": ["a", "b"]}}, 2)
+    assert [one.ask(call, **mine)[2]["result"].get("isError", False) for _ in range(3)] == [False, False, True]
+    assert one.ask(NOTE, **mine)[0] == 202
+    others: list[dict[str, str]] = [{**mine, "Authorization": "Bearer z"}, {**mine, "Mcp_Session_Id": "no-such"}]
+    for other in (*others, {"Mcp_Session_Id": headers["mcp-session-id"]}):
+        assert one.ask(call, **other)[0] == 404
     assert one.ask(None, "DELETE", **mine)[0] == 200
-    assert one.ask(ask, **mine)[0] == 404
+    assert one.ask(call, **mine)[0] == 404
+    # A header of the operator stands in the place of a client's.
+    listen("--header=Authorization: Bearer own", "--header=User-Agent: own").ask(HELLO, Authorization="Bearer k")
+    last = [*far.seen.queue][-1][1]
+    assert (last["authorization"], last["user-agent"]) == ("Bearer own", "own")
+
+
+def asked(far: Far, times: int) -> None:
+    posts = iter(lambda: far.seen.get(timeout=WAIT_S)[0], None)
+    for _ in range(times):
+        assert "POST" in posts
 
 
 def test_open_calls_are_answered_when_the_server_knows_the_session_no_longer(listen: Listen, far: Far) -> None:
     one, answers = listen(), queue.Queue[Any]()
     session = one.ask(HELLO)[1]["mcp-session-id"]
-    one.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, Mcp_Session_Id=session)
+    one.ask(request("tools/list"), Mcp_Session_Id=session)
 
     def call(name: str, id_: int) -> None:
-        params = {"name": name, "arguments": {"n": id_}}
-        asked = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params}
-        answers.put(one.ask(asked, Mcp_Session_Id=session)[2])
+        message = request("tools/call", {"name": name, "arguments": {"n": id_}}, id_)
+        answers.put(one.ask(message, Mcp_Session_Id=session)[2])
 
     threads = [threading.Thread(target=call, args=("hang", id_)) for id_ in (2, 3)]
     for thread in threads:
         thread.start()
-    posts = iter(lambda: far.seen.get(timeout=WAIT_S)[0], None)
-    for _ in range(4):
-        assert "POST" in posts
+    asked(far, 4)
     call("lost", 4)
     for thread in threads:
         thread.join()
@@ -162,20 +180,35 @@ def test_open_calls_are_answered_when_the_server_knows_the_session_no_longer(lis
     assert all(found[id_]["result"]["content"][0]["text"].startswith("[guardrails:connection]") for id_ in (2, 3))
 
 
-def test_a_header_of_the_operator_stands_in_the_place_of_a_clients(listen: Listen, far: Far) -> None:
-    listen("--header=Authorization: Bearer own", "--header=User-Agent: own").ask(HELLO, Authorization="Bearer k")
-    headers = far.seen.get_nowait()[1]
-    assert (headers["authorization"], headers["user-agent"]) == ("Bearer own", "own")
+def test_a_signal_ends_it_once_open_calls_are_answered_also_before_a_stream_that_has_no_end(far: Far) -> None:
+    with Process(*tap(url=far.url, listen=0)) as one:
+        port = int(one.popen.stderr.readline().split()[-1])
+        mine = {"Mcp_Session_Id": ask(port, HELLO)[1]["mcp-session-id"]}
+        answers = queue.Queue[Any]()
+        hang = request("tools/call", {"name": "hang"}, 2)
+        works = [lambda: answers.put(ask(port, hang, **mine)[2]), lambda: ask(port, None, "GET", **mine)]
+        threads = [threading.Thread(target=work) for work in works]
+        for thread in threads:
+            thread.start()
+        asked(far, 3)
+        one.popen.send_signal(signal.SIGTERM)
+        with pytest.raises(queue.Empty):
+            answers.get(timeout=1)
+        far.free.set()
+        assert answers.get(timeout=WAIT_S)["result"]
+        assert one.popen.wait() in (0, -signal.SIGTERM)
+        for thread in threads:
+            thread.join()
 
 
 def test_clients_that_use_the_same_ids_do_not_meet_and_a_run_that_is_named_is_one(listen: Listen, far: Far) -> None:
     one = listen(rules="extends: default\ntools: [{match: hang, timeout: 100ms}]\n")
     found: list[Any] = []
 
-    def ask(n: int) -> None:
+    def work(n: int) -> None:
         found.extend(json.loads(one.call("echo", {"n": n})["content"][0]["text"]) == {"n": n} for _ in range(5))
 
-    threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -183,17 +216,7 @@ def test_clients_that_use_the_same_ids_do_not_meet_and_a_run_that_is_named_is_on
     # Strangers have nothing in common: the fifth equal call is nobody's repeat.
     assert found == [True] * 20
     assert one.call("hang")["content"][0]["text"].startswith("[guardrails:timeout]")
-    results = [one.call("search", {"of": ["a", "b"]}, meta={RUN: "r"}) for _ in range(3)]
-    assert results[2]["isError"]
-
-
-def test_users_have_quotas_by_the_headers_that_say_who_they_are(listen: Listen, tmp_path: Path) -> None:
-    names = ("--identity-header=X-User", "--tenant-header=X-Tenant", f"--store={tmp_path / 's.db'}")
-    one = listen(*names, rules=QUOTAS)
-    assert [one.refused(n, X_User="a", X_Tenant="t") for n in range(3)] == [False, False, True]
-    assert [one.refused(n, X_User="b", X_Tenant="t") for n in range(2)] == [False, True]
-    assert not one.refused(9, X_User="b", X_Tenant="u")
-    assert [one.ask(HELLO, **said)[0] for said in ({}, {"X_User": "a"})] == [401, 401]
+    assert [one.call("search", {"of": ["a", "b"]}, meta={RUN: "r"}) for _ in range(3)][2]["isError"]
 
 
 OURS = "https://tools.example.com"
@@ -217,157 +240,155 @@ def test_names_and_origins_are_compared_whole(listen: Listen, far: Far, headers:
     before = far.seen.qsize()
     assert one.ask(HELLO, **headers)[0] == status
     assert (far.seen.qsize() == before) is (status == 403)
-    may, shown, _ = one.ask(None, "OPTIONS", **headers, Access_Control_Request_Headers="x-y")
-    assert may == (204 if status == 200 else 403)
-    if may == 204:
-        assert shown["access-control-allow-headers"] == "x-y"
-        assert shown["access-control-allow-origin"] == headers.get("Origin", "")
+    before = far.seen.qsize()
+    question = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "x-y"}
+    may, shown, _ = one.ask(None, "OPTIONS", **headers, **question)
+    assert far.seen.qsize() == before, "it is answered here"
+    if status == 403 or "Origin" not in headers:
+        assert may == (403 if status == 403 else 405)
+    else:
+        assert (may, shown["access-control-allow-origin"]) == (200, headers["Origin"])
+        assert "x-y" in shown["access-control-allow-headers"]
+
+
+LENGTH = "Content-Length: 2"
 
 
 @table(
     ("lines", "status"),
     [
-        (["Host: evil.example.com", "Content-Length: 2"], 400),
-        (["Origin: http://localhost", "Origin: http://evil.example.com", "Content-Length: 2"], 400),
-        (["Authorization: Bearer a", "Authorization: Bearer b", "Content-Length: 2"], 400),
-        (["X-User: a", "X-User: b", "Content-Length: 2"], 400),
-        (["Content-Length: 2", "Content-Length: 3"], 400),
+        (["Host: evil.example.com", LENGTH], 400),
+        (["Origin: http://localhost", "Origin: http://evil.example.com", LENGTH], 400),
+        (["Authorization: Bearer a", "Authorization: Bearer b", LENGTH], 400),
+        (["X-User: a", "X-User: b", LENGTH], 400),
+        ([LENGTH, "Content-Length: 3"], 400),
         (["Content-Length: -2"], 400),
         (["Content-Length: 0x2"], 400),
-        (["Content-Length: 2", "Transfer-Encoding: chunked"], 400),
+        ([LENGTH, "Transfer-Encoding: chunked"], 400),
         (["Transfer-Encoding: gzip, chunked"], 400),
         (["X-User: a", "Content-Length: 99999999"], 413),
-        (["X-User: a", "Content-Length: 2"], 400),
-        (["Content-Length: 2"], 401),
+        (["X-User: a", LENGTH], 400),
+        ([LENGTH], 401),
     ],
 )
 def test_a_request_that_can_be_read_in_two_ways_is_refused(
     listen: Listen, far: Far, lines: list[str], status: int
 ) -> None:
     head = ["POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Accept: {ACCEPT}", *lines]
-    answer = listen("--identity-header=X-User").raw("\r\n".join([*head, "", "{}"]).encode())
+    answer = listen("--identity-header=X-User").raw(*head)
     assert answer.split()[1] == str(status).encode(), answer
     assert far.seen.empty()
 
 
-def test_a_head_and_a_body_have_to_come_in_time(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.mcp.listen.HEAD_S", 0.05)
-    monkeypatch.setattr("guardrails.mcp.listen.BODY_S", 0.05)
-    one = listen()
-    assert one.raw(b"POST /mcp HTTP/1.1\r\nHost: loc") == b""
-    for host, status in (("localhost", b" 408 "), ("evil", b" 403 ")):
-        with socket.create_connection(("127.0.0.1", one.port), timeout=WAIT_S) as client:
-            client.sendall(f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Length: 9\r\n\r\n{{".encode())
-            assert status in client.makefile("rb").read(), "it is answered, and its place is free again"
-
-
-def test_more_connections_than_a_hundred_are_turned_away(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.mcp.listen.MAX_CONNECTIONS", 2)
+def test_a_request_has_to_come_in_time_and_more_connections_than_a_hundred_are_turned_away(
+    listen: Listen, far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.mcp.proxy.MAX_CONNECTIONS", 2)
     one = listen()
     with contextlib.ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(socket.create_connection(("127.0.0.1", one.port)))
         assert one.ask(HELLO)[0] == 503
+    monkeypatch.setattr("guardrails.mcp.proxy.REQUEST_S", 0.05)
+    two = listen()
+    head = ("POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Accept: {ACCEPT}")
+    for lines in ((head[0], "Host: loc"), (*head, "Content-Length: 9"), (head[0], "Host: evil", "Content-Length: 9")):
+        answer = two.raw(*lines, body="{")
+        assert answer == b"" or b" 403 " in answer, "its place is free again"
+    assert far.seen.empty()
 
 
-# Signed tokens
-
-US = f"{OURS}/mcp"
-KEY, OTHER = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-
-
-def pem(key: Any) -> str:
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return str(key.public_key().public_bytes(serialization.Encoding.PEM, form).decode())
+def test_users_have_quotas_by_the_headers_that_say_who_they_are(listen: Listen, tmp_path: Path) -> None:
+    names = ("--identity-header=X-User", "--tenant-header=X-Tenant", f"--store={tmp_path / 's.db'}")
+    one = listen(*names, rules=QUOTAS)
+    assert [one.refused(n, X_User="a", X_Tenant="t") for n in range(3)] == [False, False, True]
+    assert [one.refused(n, X_User="b", X_Tenant="t") for n in range(2)] == [False, True]
+    assert not one.refused(9, X_User="b", X_Tenant="u")
+    assert [one.ask(HELLO, **said)[0] for said in ({}, {"X_User": "a"})] == [401, 401]
 
 
-def token(key: Any = KEY, algorithm: str = "ES256", kid: str | None = None, **claims: Any) -> str:
-    said = {"sub": "ann", "org": "acme", "aud": US, "exp": time.time() + 86_400, **claims}
-    said = {name: value for name, value in said.items() if value is not None}
-    return f"Bearer {jwt.encode(said, key, algorithm, headers={} if kid is None else {'kid': kid})}"
+# Tokens
+
+VERIFIER = """
+from mcp.server.auth.provider import AccessToken
+
+class Verifier:
+    async def verify_token(self, token):
+        user, _, tenant = token.partition("@")
+        if user == "fails":
+            raise OSError("nobody can be asked")
+        if user != "nobody":
+            claims = {"tenant": {} if tenant == "odd" else tenant}
+            end = 1 if user == "late" else None
+            return AccessToken(token=token, client_id="app", scopes=[], subject=user, claims=claims, expires_at=end)
+
+verifier = Verifier()
+"""
 
 
 @pytest.fixture
-def signed(listen: Listen, tmp_path: Path) -> Listen:
-    def begin(*argv: str, keys: str = pem(KEY)) -> Front:
-        (tmp_path / "keys").write_text(keys)
-        given = (f"--token-key={tmp_path / 'keys'}", f"--token-audience={US}", "--tenant-claim=org")
-        return listen(*given, f"--store={tmp_path / 's.db'}", *argv, rules=QUOTAS)
-
-    return begin
+def signed(listen: Listen, tmp_path: Path) -> Front:
+    (tmp_path / "tokens.py").write_text(VERIFIER)
+    return listen(f"--tokens={tmp_path / 'tokens.py'}", f"--store={tmp_path / 's.db'}", rules=QUOTAS)
 
 
-def test_users_and_tenants_have_quotas_and_sessions_by_the_claims_of_their_tokens(signed: Listen, far: Far) -> None:
-    one = signed()
-    assert [one.refused(n, Authorization=token()) for n in range(3)] == [False, False, True]
-    assert [one.refused(n, Authorization=token(sub="bob")) for n in range(2)] == [False, True]
-    assert not one.refused(9, Authorization=token(sub="bob", org="other"))
+def test_users_and_tenants_have_quotas_and_sessions_by_their_tokens(signed: Front, far: Far) -> None:
+    assert [signed.refused(n, Authorization="Bearer ann@acme") for n in range(3)] == [False, False, True]
+    assert [signed.refused(n, Authorization="Bearer bob@acme") for n in range(2)] == [False, True]
+    assert not signed.refused(9, Authorization="bearer  bob@other")
     assert not any("authorization" in headers for _, headers in far.seen.queue), "it was made for us"
-    session = one.ask(HELLO, Authorization=token())[1]["mcp-session-id"]
-    ping = {"jsonrpc": "2.0", "method": "notifications/x"}
-    for bearer, status in ((token(exp=time.time() + 9_999), 202), (token(sub="bob"), 404)):
-        assert one.ask(ping, Mcp_Session_Id=session, Authorization=bearer)[0] == status
-
-
-WRONG = {
-    "none": None,
-    "no bearer": "Basic YTpi",
-    "no token": "Bearer not.a.token",
-    "another's key": token(OTHER),
-    "no signature": token(None, "none"),
-    "a secret that is the public key": token("x" * 64, "HS256"),
-    "over": token(exp=time.time() - 60),
-    "without an end": token(exp=None),
-    "for others": token(aud="https://other.example.com"),
-    "for nobody": token(aud=None),
-    "without a user": token(sub=None),
-    "a tenant that is no text": token(org={"a": 1}),
-    "not yet": token(nbf=time.time() + 43_200),
-}
-ISSUER = "https://login.example.com"
-
-
-def test_who_shows_no_valid_token_is_a_stranger(signed: Listen, far: Far) -> None:
-    one, issued = signed(), signed(f"--token-issuer={ISSUER}", "--header=Authorization: Bearer own")
-    strangers = [(one, said) for said in WRONG.values()]
-    strangers += [(issued, token()), (issued, token(iss="https://evil.example.com"))]
-    for front, said in strangers:
-        for message, method in ((HELLO, "POST"), (None, "GET")):
-            headers = {} if said is None else {"Authorization": said}
-            status, told, body = front.ask(message, method, **headers)
-            assert (status, told["www-authenticate"]) == (401, "Bearer"), said
-            assert body.startswith("this needs a token")
-    assert far.seen.empty()
-    assert issued.ask(HELLO, Authorization=token(iss=ISSUER))[0] == 200
-    assert far.seen.get_nowait()[1]["authorization"] == "Bearer own"
-
-
-KEYS: dict[str, Any] = {
-    "ES256": OTHER,
-    "RS256": rsa.generate_private_key(65537, 2048),
-    "PS512": rsa.generate_private_key(65537, 2048),
-    "ES384": ec.generate_private_key(ec.SECP384R1()),
-    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
-}
-
-
-def test_of_a_set_of_public_keys_of_any_kind_the_one_counts_that_the_token_names(signed: Listen) -> None:
-    listed = [json.loads(jwt.get_algorithm_by_name(kind).to_jwk(key.public_key())) for kind, key in KEYS.items()]
-    one = signed(keys=json.dumps({"keys": [{**key, "kid": kind} for key, kind in zip(listed, KEYS, strict=True)]}))
-    right = [token(key, kind, kind) for kind, key in KEYS.items()]
-    wrong = [token(OTHER, kid="ES384"), token(OTHER, kid="none"), token(OTHER), token(kid="ES256")]
-    assert [one.ask(HELLO, Authorization=said)[0] for said in (*right, *wrong)] == [200] * 5 + [401] * 4
+    session = signed.ask(HELLO, Authorization="Bearer ann@acme")[1]["mcp-session-id"]
+    for bearer, status in (("Bearer ann@acme", 202), ("Bearer bob@acme", 404)):
+        assert signed.ask(NOTE, Mcp_Session_Id=session, Authorization=bearer)[0] == status
 
 
 @table(
-    "text",
-    ["", "no key", "{}", '{"keys": []}', "-----BEGIN PUBLIC KEY-----\n"],
+    ("shown", "status"),
+    [(one, 401) for one in (None, "Basic ann@acme", "Bearer nobody@acme", "Bearer ann", "Bearer ann@odd", "Bearer @a")]
+    + [("Bearer late@acme", 401), ("Bearer fails@acme", 500)],
 )
-def test_keys_that_are_none_are_told_before_anybody_is_listened_to(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str
+def test_who_shows_no_valid_token_is_a_stranger(signed: Front, far: Far, shown: str | None, status: int) -> None:
+    for message, method in ((HELLO, "POST"), (None, "GET")):
+        found, headers, _ = signed.ask(message, method, **({} if shown is None else {"Authorization": shown}))
+        assert (found, headers.get("www-authenticate")) == (status, "Bearer" if status == 401 else None)
+    assert far.seen.empty()
+
+
+@table("text", [None, "", "verifier = None", "1 / 0"])
+def test_a_file_without_a_verifier_is_told_before_anybody_is_listened_to(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], text: str | None
 ) -> None:
-    path = tmp_path / "keys"
-    path.write_text(text)
-    argv = ["--url=http://127.0.0.1:9/mcp", "--listen=0", f"--token-key={path}", f"--token-audience={US}"]
-    assert main(argv) == 2
-    assert "--token-key" in capfd.readouterr().err
+    path = tmp_path / "tokens.py"
+    if text is not None:
+        path.write_text(text)
+    assert main(["--url=http://127.0.0.1:9/mcp", "--listen=0", f"--tokens={path}"]) == 2
+    assert "tokens.py" in capfd.readouterr().err
+
+
+def test_the_verifier_of_the_page_lets_nobody_in_but_who_shows_a_token_that_was_made_for_us(
+    listen: Listen, tmp_path: Path
+) -> None:
+    [code] = [one.text for one in blocks(DOCS / "mcp-proxy.md", "python") if "verify_token" in one.text]
+    (tmp_path / "tokens.py").write_text(code)
+    key, other = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    public = json.loads(jwt.get_algorithm_by_name("ES256").to_jwk(key.public_key()))
+    (tmp_path / "keys.json").write_text(json.dumps({"keys": [{**public, "kid": "1"}]}))
+    one = listen(f"--tokens={tmp_path / 'tokens.py'}")
+    right: dict[str, Any] = {
+        "sub": "ann",
+        "azp": "app",
+        "org": "acme",
+        "aud": f"{OURS}/mcp",
+        "iss": "https://login.example.com",
+    }
+    right["exp"] = time.time() + 60
+
+    def status(signer: Any = key, kind: str = "ES256", kid: str = "1", **claims: Any) -> int:
+        said = {name: value for name, value in {**right, **claims}.items() if value is not None}
+        token = jwt.encode(said, signer, kind, headers={"kid": kid})
+        return one.ask(HELLO, Authorization=f"Bearer {token}")[0]
+
+    assert status() == 200
+    wrong = [status(other), status(None, "none"), status("x" * 64, "HS256"), status(kid="2"), status(exp=1)]
+    claims: list[dict[str, Any]] = [{name: None} for name in right] + [{"aud": OURS}, {"iss": OURS}]
+    assert {*wrong, *(status(**said) for said in claims)} == {401}
