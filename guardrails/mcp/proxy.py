@@ -27,8 +27,8 @@ from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 from guardrails.otel import of_process
-from guardrails.policy.own_file import run_file
 from guardrails.policy.policy import Policy
+from guardrails.policy.tools import run_file
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
