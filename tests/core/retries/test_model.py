@@ -2,6 +2,7 @@
 A model file is checked as a whole before anything of it is used, and says what a sum of look-ups says.
 """
 
+import math
 import re
 
 from typing import Any
@@ -12,11 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.retries.model import CORRECTION_STRENGTH, KNOWN, MAX_BYTES, RetryModel, logistic, parse, text_of
+from guardrails.core.retries.model import (
+    CORRECTION_STRENGTH,
+    MAX_BYTES,
+    Beta,
+    Count,
+    RetryModel,
+    logistic,
+    parse,
+    text_of,
+    times,
+    wilson,
+)
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.retries.trail import Settled, Situation, extended, failure_of
 from guardrails.core.values.errors import ModelError
-from tests.core.retries.conftest import body, constant, text
+from tests.core.retries.conftest import body, text
 from tests.tables import table
 
 
@@ -39,44 +51,25 @@ def test_a_model_is_read_as_it_was_written() -> None:
     assert model.sha256 == parse(text(training={})).sha256 != parse(text(training={"days": 1})).sha256
 
 
-@table(
-    "data, said",
-    [
-        (b"", "not JSON"),
-        (text()[:-40], "not JSON"),
-        (b"\x80\x04\x95pickle", "not JSON"),
-        (b"[1]", "no retry model"),
-        (b'{"format": "other"}', "no retry model"),
-        (text_of(body(), LOOPS), "no retry model"),
-        (b" " * (MAX_BYTES + 1), "bytes (at most"),
-        (written(version=2), "reads 4: train it again: `guardrails train RECORDS -o FILE`"),
-        (written(version=5), "upgrade this library, or train it again"),
-        (written(intercept=0.5), "the hash does not fit"),
-        (written(more=1), "see `more`"),
-    ],
-)
+NUMBER = "a number from -20 to 20 is wanted"
+
+
+@table(("data", "said"), [
+    *((data, "not JSON") for data in (b"", text()[:-40], b"\x80\x04\x95pickle")),
+    *((data, "no retry model") for data in (b"[1]", b'{"format": "other"}', text_of(body(), LOOPS))),
+    (b" " * (MAX_BYTES + 1), "bytes (at most"), (written(version=2), "reads 4: train it again: `guardrails train RECORDS -o FILE`"),
+    (written(version=5), "upgrade this library, or train it again"), (written(intercept=0.5), "the hash does not fit"),
+    (written(more=1), "see `more`"),
+    # Numbers that no training writes.
+    *((text(intercept=odd), NUMBER) for odd in (1e300, "0.25", True)), (text(weights={"timeout": 20.5}), NUMBER),
+    (text(weights=[]), "cannot be read"), (text(tools={"a": {"timeout": None}}), NUMBER),
+    (text(evidence={"a": {"timeout": -1}}), "a number from 0 to inf is wanted"),
+    (text(corrections={"a": {"timeout": [1]}}), "cannot be read"),
+    (text(corrections={"a": {"timeout": [1, "x"]}}), "a number from 0 to 1 is wanted"),
+])  # fmt: skip
 def test_a_file_that_is_no_good_says_what_is_wrong_and_what_to_do(data: bytes, said: str) -> None:
     with pytest.raises(ModelError, match=re.escape(said)):
         parse(data)
-
-
-@table(
-    "changes, said",
-    [
-        ({"intercept": 1e300}, "a number from -20 to 20 is wanted"),
-        ({"intercept": "0.25"}, "a number from -20 to 20 is wanted"),
-        ({"intercept": True}, "a number from -20 to 20 is wanted"),
-        ({"weights": {"timeout": 20.5}}, "a number from -20 to 20 is wanted"),
-        ({"weights": []}, "cannot be read"),
-        ({"tools": {"a": {"timeout": None}}}, "a number from -20 to 20 is wanted"),
-        ({"evidence": {"a": {"timeout": -1}}}, "a number from 0 to inf is wanted"),
-        ({"corrections": {"a": {"timeout": [1]}}}, "cannot be read"),
-        ({"corrections": {"a": {"timeout": [1, "x"]}}}, "a number from 0 to 1 is wanted"),
-    ],
-)
-def test_numbers_that_no_training_writes_are_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ModelError, match=re.escape(said)):
-        parse(text(**changes))
 
 
 @given(st.binary(max_size=300))
@@ -105,13 +98,6 @@ def test_a_probability_is_the_sum_of_what_all_tools_share_and_of_its_own(model: 
     assert model.probability(after("new", "precondition", between=True)) == pytest.approx(logistic(0.25 - 4.0 + 7.0))
 
 
-def test_made_up_tools_do_not_fill_the_memory() -> None:
-    made = parse(constant(0.0))
-    for number in range(KNOWN + 500):
-        made.logit(after(f"tool {number}"))
-    assert len(made.logits) <= KNOWN
-
-
 shares = st.tuples(st.floats(0, 500), st.floats(0, 1)).map(lambda made: [made[0], made[0] * made[1]])
 
 
@@ -135,3 +121,45 @@ def test_few_poisoned_counts_move_a_rate_by_no_more_than_their_weight(poisoned: 
     made = parse(text(corrections={"t": own, "": {"validation": [1_000, 800]}})).correction("t", "validation")
     assert made is not None
     assert abs(made - 0.8) <= poisoned / (poisoned + CORRECTION_STRENGTH) + 1e-9
+
+
+# Shares of few tries
+
+
+@table(("count", "low", "high"), [
+    (Count(10, 5), 0.2365931, 0.7634069), (Count(20, 1), 0.008881, 0.2361318), (Count(4, 4), 0.5101092, 1.0), (Count(0, 0), 0.0, 1.0),
+])  # fmt: skip
+def test_an_interval_is_wilsons(count: Count, low: float, high: float) -> None:
+    assert list(wilson(count)) == pytest.approx([low, high], abs=1e-6)
+
+
+@given(n=st.floats(0.01, 1e6), share=st.floats(0, 1))
+def test_an_interval_holds_the_share_and_stays_between_0_and_1(n: float, share: float) -> None:
+    low, high = wilson(Count(n, n * share))
+    assert 0 <= low <= share + 1e-9
+    assert share - 1e-9 <= high <= 1
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.1, 1e4), st.floats(0, 1e6), st.floats(0, 1))
+def test_a_shrunk_rate_lies_between_the_prior_and_the_share(
+    mean: float, strength: float, n: float, share: float
+) -> None:
+    rate = Beta(mean, strength).rate(Count(n, n * share))
+    assert min(mean, share) - 1e-9 <= rate <= max(mean, share) + 1e-9
+
+
+@table(("share", "said"), [
+    (0.0, "less than 1 time in 20"), (0.1, "1 time in 10"), (0.14, "1 time in 7"), (0.18, "1 time in 5"), (0.5, "1 time in 2"),
+    (0.8, "4 times in 5"), (0.9, "9 times in 10"), (1.0, "more than 19 times in 20"),
+])  # fmt: skip
+def test_a_share_is_said_as_a_person_says_it(share: float, said: str) -> None:
+    assert times(share) == said
+
+
+@given(st.floats(0, 1))
+def test_what_is_said_of_a_share_is_true_within_a_fortieth(share: float) -> None:
+    worked, tries = map(int, re.findall(r"\d+", times(share)))
+    if 1 / 20 <= share <= 19 / 20:
+        assert abs(worked / tries - share) <= 1 / 40
+        assert 0 < worked < tries
+        assert math.gcd(worked, tries) == 1

@@ -25,35 +25,23 @@ def seen(*calls: Settled, elapsed_ms: int | None = 0) -> Failure:
     return failure_of(trail or {}, elapsed_ms)
 
 
-@table(
-    "earlier, expected",
-    [
-        ([], {"attempt": 0, "run": 0, "tool_run": 0, "previous": UNKNOWN}),
-        ([call()], {"attempt": 1, "run": 1, "tool_run": 1, "previous": 1}),
-        ([call()] * 4, {"attempt": 3, "run": 4, "tool_run": 3, "previous": 1}),
-        ([call(), call(OK)], {"attempt": 2, "run": 0, "previous": 0}),
-        ([call(), call(OTHER)], {"run": 0}),
-        ([call(), call(OK, tool="u", sig=9)], {"run": 1, "tool_run": 0, "previous": 0}),
-        ([call(OK, sig=7)], {"attempt": 0}),
-        ([call(sig=None)], {"attempt": 0, "run": 1}),
-        ([call(), *[call(OK, tool="u")] * LOOKBACK], {"attempt": 0, "run": 0}),
-        ([call(kind) for kind in ("unavailable", "server_error", "connection")], {"run": 3}),
-    ],
-)
+@table(("earlier", "expected"), [
+    ([], {"attempt": 0, "run": 0, "tool_run": 0, "previous": UNKNOWN}), ([call()], {"attempt": 1, "run": 1, "tool_run": 1, "previous": 1}),
+    ([call()] * 4, {"attempt": 3, "run": 4, "tool_run": 3, "previous": 1}), ([call(), call(OK)], {"attempt": 2, "run": 0, "previous": 0}),
+    ([call(), call(OTHER)], {"run": 0}), ([call(), call(OK, tool="u", sig=9)], {"run": 1, "tool_run": 0, "previous": 0}),
+    ([call(OK, sig=7)], {"attempt": 0}), ([call(sig=None)], {"attempt": 0, "run": 1}),
+    ([call(), *[call(OK, tool="u")] * LOOKBACK], {"attempt": 0, "run": 0}),
+    ([call(kind) for kind in ("unavailable", "server_error", "connection")], {"run": 3}),
+])  # fmt: skip
 def test_a_failure_is_judged_by_the_latest_calls(earlier: list[Settled], expected: dict[str, int]) -> None:
     made = seen(*earlier, call(at=60_000))._asdict()
     assert {name: made[name] for name in expected} == expected
 
 
-@table(
-    "calls, since",
-    [
-        ([call(OK, 0), call(BAD, 1_000), call(BAD, 2_000), call(BAD, 60_000)], 59_000),
-        ([call(BAD, 0), call(OK, 1_000), call(BAD, 60_000)], 0),
-        ([Settled("t", 1, BAD, None), call(BAD, 60_000)], None),
-        ([call(BAD, 90_000), call(BAD, 60_000)], 0),
-    ],
-)
+@table(("calls", "since"), [
+    ([call(OK, 0), call(BAD, 1_000), call(BAD, 2_000), call(BAD, 60_000)], 59_000), ([call(BAD, 0), call(OK, 1_000), call(BAD, 60_000)], 0),
+    ([Settled("t", 1, BAD, None), call(BAD, 60_000)], None), ([call(BAD, 90_000), call(BAD, 60_000)], 0),
+])  # fmt: skip
 def test_since_is_from_the_first_failure_of_the_run(calls: list[Settled], since: int | None) -> None:
     assert seen(*calls).since_ms == since
 
@@ -81,14 +69,10 @@ def test_of_many_tools_the_latest_that_asked_are_known() -> None:
     assert left_of(trail, "t39", 39) == 10_000
 
 
-@table(
-    "delay, between, expected",
-    [
-        (0, False, {"delay": 0, "header": 1, "reach": 4, "between": False}),
-        (5_000, True, {"delay": 3, "header": 2, "reach": 5, "between": True}),
-        (None, False, {"delay": UNKNOWN, "header": 0, "reach": UNKNOWN}),
-    ],
-)
+@table(("delay", "between", "expected"), [
+    (0, False, {"delay": 0, "header": 1, "reach": 4, "between": False}), (5_000, True, {"delay": 3, "header": 2, "reach": 5, "between": True}),
+    (None, False, {"delay": UNKNOWN, "header": 0, "reach": UNKNOWN}),
+])  # fmt: skip
 def test_a_retry_is_told_by_its_waits(delay: int | None, between: bool, expected: dict[str, int]) -> None:
     failure = seen(call())._replace(since_ms=10_000, left_ms=5_000)
     made = failure.retried(delay, between=between)._asdict()
