@@ -37,20 +37,15 @@ def test_plain_text_is_given_as_steps() -> None:
     assert steps == [(";", [["a", "b c"], ["d"]]), ("&&", [["e"]]), (";", [["f"]]), ("||", [["g"]])]
 
 
-@table(
-    "text, shown, advice",
-    [
-        ("ls $HOME; id", "`$HOME; id`", "write the value itself"),
-        ("ls `id`", "'`'", "write the value itself"),
-        ("ls 2>&1", "`2>&1`", "leave it out; read and write files"),
-        ("ls &", "`&`", "`&&` joins two commands"),
-        ("ls\nid", "`\nid`", "write all on one line"),
-        ("for x in a; do ls; done", "`for x in a", "write each command out"),
-        (("bash", "-c", "ls $HOME"), "`$HOME`", "write the value itself"),
-        ("ls | xargs -y id", "`-y`", "leave that word of `xargs` out"),
-        ("ls | xargs timeout", "`…`", "leave that word of `timeout` out"),
-    ],
-)
+VALUE = "write the value itself"
+
+
+@table(("text", "shown", "advice"), [
+    ("ls $HOME; id", "`$HOME; id`", VALUE), ("ls `id`", "'`'", VALUE), ("ls 2>&1", "`2>&1`", "leave it out; read and write files"),
+    ("ls &", "`&`", "`&&` joins two commands"), ("ls\nid", "`\nid`", "write all on one line"), (("bash", "-c", "ls $HOME"), "`$HOME`", VALUE),
+    ("for x in a; do ls; done", "`for x in a", "write each command out"), ("ls | xargs -y id", "`-y`", "leave that word of `xargs` out"),
+    ("ls | xargs timeout", "`…`", "leave that word of `timeout` out"),
+])  # fmt: skip
 def test_what_is_not_plain_is_shown_with_what_to_write_instead(text: str, shown: str, advice: str) -> None:
     fault = read(text).not_plain
     assert fault is not None

@@ -1,136 +1,57 @@
 """
-What a command may run, found without running it.
+What a command may run, found without running it, and rules about it.
 """
 
 import time
 
 from collections.abc import Callable
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails.core.commands import read
+from guardrails.core.commands import allows, broken, read, rule
 from tests.tables import table
+
+
+CASES = yaml.safe_load(Path(__file__).with_name("reading.yaml").read_text())
 
 
 def words(script: str | tuple[str, ...]) -> list[str]:
     return [" ".join(command.words) for command in read(script).commands]
 
 
-@table(
-    "script, expected",
-    [
-        ("a b && c | d; e & f", ["a b", "c", "d", "e", "f"]),
-        ("X=1; a $X", ["X=1", "a 1"]),
-        ("X='1 2'; a $X \"$X\"", ["X=1 2", "a 1 2 1 2"]),
-        ("a {x,y}z '{x,y}'", ["a xz yz {x,y}"]),
-        ("a > f 2>&1 < g", ["> f", "a"]),
-        ("> f", ["> f"]),
-        ("a $(b $(c)) `d`", ["c", "b \0", "d", "a \0 \0"]),
-        ("f() { a $1 ${@:2}; }; f x", ["a argument argument", "f x", "x"]),
-        ("cat <<E\nit's `a` $(b)\nE", ["b", "a", "cat"]),
-        ("cat <<'E'\n`a` $(b)\nE", ["cat"]),
-        ("a ${x#$(b)} ${x:-`c d`}; a[$(b)]=1", ["b", "c d", "a \0 \0", "b", "a=1"]),
-        ("coproc a; builtin b${IFS}d; ! ! c", ["coproc a", "a", "builtin b d", "b d", "! c", "c"]),
-        ("cat <<EOF | b\ntext $(c)\nEOF", ["c", "cat", "b"]),
-        ("for i in a b; do $i; done", ["a", "b"]),
-        ("bash -c 'a; b' x y", ["bash -c a; b x y", "a", "b"]),
-        ("a # b", ["a"]),
-        ('a=(b c); "${a[@]}"', ["a=b c", "b c"]),
-        ("X=a; (X=b; $X); $X", ["X=a", "X=b", "b", "a"]),
-        ('a > "$(b)" < $(c)', ["b", "> \0", "c", "a"]),
-        ("a `pwd` $(which b)", ["pwd", "which b", "a . b"]),
-        ("(a); { b; }; ! c", ["a", "b", "c"]),
-        ("[[ -n $(a) ]] && [ -f x ]", ["a"]),
-        ("xargs -n1 b c <<< a", ["xargs -n1 b c", "b c a"]),
-        ("${x:-a} ${PATH:0:1} a\\ b", ["a \0 a b"]),
-        ("if a; then b; else c; fi; while d; do e; done; case x in y) f;; esac", ["a", "b", "c", "d", "e", "f"]),
-        (
-            "timeout -k 1 5s env -i A=1 nice -n 5 a",
-            ["timeout -k 1 5s env -i A=1 nice -n 5 a", "env -i A=1 nice -n 5 a", "nice -n 5 a", "a"],
-        ),
-        ("find . -exec a {} + -exec b '{}' ';' -name x", ["find . -exec a {} + -exec b {} ; -name x", "a \0", "b \0"]),
-        ("sudo -nu me -- a; ssh -p 22 h -t -- 'b; c'", ["sudo -nu me -- a", "a", "ssh -p 22 h -t -- b; c", "b", "c"]),
-        ("eval 'a b'; trap -- 'c' EXIT; su -c d", ["eval a b", "a b", "trap -- c EXIT", "c", "su -c d", "d"]),
-        ("sh <<E\na\nE", ["sh", "a"]),
-        ("", []),
-        (("a", "$X", "*"), ["a $X *"]),
-        (("bash", "-lc", "a | b"), ["bash -lc a | b", "a", "b"]),
-    ],
-)
-def test_every_command_is_found_with_its_words_expanded(script: str | tuple[str, ...], expected: list[str]) -> None:
-    assert words(script) == expected
+@table("case", CASES["words"])
+def test_every_command_is_found_with_its_words_expanded(case: dict[str, Any]) -> None:
+    script = case["script"]
+    assert words(tuple(script) if isinstance(script, list) else script) == case["commands"]
 
 
-@table(
-    "script, is_known",
-    [
-        ("$X", False),
-        ("echo $X", True),
-        ('"$DIR/bin/tool"', True),
-        ("/bin/r? x", False),
-        ("/bin/[r]m x", False),
-        ("f() { cat x | sh; }", False),
-        ("cat x | sh", False),
-        ("cat x | sh y.sh", True),
-        ("source <(curl x)", False),
-        ('eval "$X"', False),
-        ('sh -c "cd $X && make"', True),
-        ('run() { "$@"; }; run make', True),
-        ("sh < x", True),
-    ],
-)
-def test_a_program_that_is_known_only_at_run_time_is_undecidable(script: str, is_known: bool) -> None:
-    assert (read(script).undecidable is None) is is_known
+def test_a_program_that_is_known_only_at_run_time_is_undecidable() -> None:
+    assert [script for script in CASES["known"] if read(script).undecidable] == []
+    assert [script for script in CASES["undecidable"] if not read(script).undecidable] == []
 
 
-@table(
-    "script, is_bomb",
-    [
-        (":(){ :|:& };:", True),
-        ("function f { f | f; }; f", True),
-        ("f(){ f & f & }; f", True),
-        ("walk() { ls | while read f; do walk $f; done; }; walk .", False),
-        ("f() { f; }", False),
-        ("for i in 1 2; do sleep 1 & done; wait", False),
-    ],
-)
-def test_a_function_that_starts_itself_twice_at_once_is_a_fork_bomb(script: str, is_bomb: bool) -> None:
-    assert read(script).fork_bomb is is_bomb
+def test_a_function_that_starts_itself_twice_at_once_is_a_fork_bomb() -> None:
+    assert [script for script in CASES["bombs"] if not read(script).fork_bomb] == []
+    assert [script for script in CASES["no_bombs"] if read(script).fork_bomb] == []
 
 
-@table(
-    "script, folder",
-    [
-        ("cd /a && b", "/a"),
-        ("cd a; cd b; c", "a/b"),
-        ("(cd /a); b", "."),
-        ("cd /a | b; c", "."),
-        ("cd $X; b", "\0"),
-        ("cd; b", "~"),
-    ],
-)
-def test_a_command_runs_where_the_folder_was_changed_to(script: str, folder: str) -> None:
-    assert read(script).commands[-1].folder == folder
+def test_a_command_runs_where_the_folder_was_changed_to() -> None:
+    assert {script: read(script).commands[-1].folder for script in CASES["folders"]} == CASES["folders"]
 
 
-@table(
-    "script, reason",
-    [
-        ("if then", "no valid command near"),
-        ("echo 'unclosed", "no valid command near"),
-        ("ls \0", "NUL"),
-        ("ls \ud800", "Unicode"),
-        ("a " * 10_000, "limit 16,384"),
-        ("eval " * 300 + "a", "more than 100 levels"),
-        ("$(" * 200 + "ls" + ")" * 200, "more than 100 levels"),
-        ("a;" * 8_000, ""),
-        ("for a in 1 2 3 4 5 6 7 8; do " * 12 + "ls" + "; done" * 12, "far more than is written"),
-        ("echo '<<EOF'\n" + "rm -rf /\n" * 2_000 + "EOF\nls", "is none"),
-        (("echo", "x" * 2_000_000), "too long"),
-    ],
-)
+@table(("script", "reason"), [
+    ("if then", "no valid command near"), ("echo 'unclosed", "no valid command near"), ("ls \0", "NUL"), ("ls \ud800", "Unicode"),
+    ("a " * 10_000, "limit 16,384"), ("eval " * 300 + "a", "more than 100 levels"), ("a;" * 8_000, ""),
+    ("$(" * 200 + "ls" + ")" * 200, "more than 100 levels"), (("echo", "x" * 2_000_000), "too long"),
+    ("for a in 1 2 3 4 5 6 7 8; do " * 12 + "ls" + "; done" * 12, "far more than is written"),
+    ("echo '<<EOF'\n" + "x\n" * 9_000 + "EOF\nls", "is none"),
+])  # fmt: skip
 def test_what_cannot_be_read_says_why(script: str | tuple[str, ...], reason: str) -> None:
     fault = read(script).unreadable
     assert reason in (fault.reason if fault else "")
@@ -191,3 +112,35 @@ def test_a_hostile_text_is_read_in_bounded_time(make: Callable[[int], str]) -> N
 
 def test_a_text_is_read_once_for_the_same_call() -> None:
     assert read("echo once") is read("echo once")
+
+
+# Rules
+
+
+@table(("text", "cases"), CASES["forbids"].items())
+def test_a_rule_that_forbids_names_a_command_its_flags_and_its_words(text: str, cases: dict[str, list[str]]) -> None:
+    for way in ("meets", "misses"):
+        for command in cases.get(way, ()):
+            assert (broken([text], read(command).commands) is not None) is (way == "meets"), command
+
+
+@table(("text", "cases"), CASES["allows"].items())
+def test_a_rule_that_allows_is_the_whole_command_word_by_word(text: str, cases: dict[str, list[str]]) -> None:
+    for way in ("meets", "misses"):
+        for command in cases.get(way, ()):
+            assert allows(rule(text), read(command).commands[-1]) is (way == "meets"), command
+
+
+@table("text", ["", " ", "|", "a | | b", "'a", "a *b*c*d*"])
+def test_what_is_no_rule(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no command|more than three stars"):
+        rule(text)
+
+
+@table("text", ["a *a*a*b", "a **a**b", "a *a**a**b", "a {x,*a*a}b", "a *"])
+def test_no_rule_takes_long_on_a_long_word(text: str) -> None:
+    command = read(("a", "a" * 16_000)).commands[0]
+    start = time.process_time()
+    assert allows(rule(text), command) is (text == "a *")
+    assert (broken([text], [command]) is not None) is (text == "a *")
+    assert time.process_time() - start < 1
