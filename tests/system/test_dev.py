@@ -1,5 +1,5 @@
 """
-`dev.py`: what it does where a Python, a virtual environment or an installation is not as it should be.
+`dev.py` and `weight.py`: what they do where a Python, a virtual environment or an installation is not as it should be.
 
 No network: the interpreters here are shell scripts that write down how they were called.
 """
@@ -11,7 +11,6 @@ import runpy
 import shutil
 import sys
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,17 @@ PYTHON = """\
 echo "$@" >> {log}
 case "$*" in
   "-c import sys"*) echo {version} ;;
-  "-c import venv"*) exit {ensurepip} ;;
-  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; exit {venv} ;;
-  "-m pip --version") exit {pip} ;;
-  "-m pip install"*) exit {install} ;;
+  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+  *"ruff check"*) exit 3 ;;
 esac
 """
-
-
-def tools(tmp_path: Path) -> Path:
-    """
-    A folder of what the scripts need, for a PATH without any Python of this machine.
-    """
-    folder = tmp_path / "tools"
-    folder.mkdir(exist_ok=True)
-    for name in ("cp", "mkdir"):
-        found = shutil.which(name)
-        if found is not None and not (folder / name).exists():
-            (folder / name).symlink_to(found)
-    return folder
+HOSTS = """
+[tests]
+packages = ["pytest==1"]
+[wood]
+extra = "wood"
+packages = ["wood==1"]
+"""
 
 
 def module_of(program: str) -> Any:
@@ -58,41 +49,38 @@ def module_of(program: str) -> Any:
 @pytest.fixture
 def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """
-    The module, at work in a repository of its own, on a machine without uv.
+    The module, at work in a repository of its own, on a machine without uv and any other Python.
     """
     module = module_of("dev")
-    repository = tmp_path / "a repository"
-    repository.mkdir()
+    repository, tools = tmp_path / "a repository", tmp_path / "tools"
+    (repository / "tests/hosts").mkdir(parents=True)
     (repository / "pyproject.toml").write_text("[project]\n")
+    (repository / "tests/hosts/versions.toml").write_text(HOSTS)
+    (repository / "tests/hosts/test_wood.py").touch()
+    tools.mkdir()
+    for name in ("cp", "mkdir"):
+        (tools / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setattr(module, "ROOT", repository)
-    monkeypatch.setenv("PATH", str(tools(tmp_path)))
+    monkeypatch.setenv("PATH", str(tools))
     return module
 
 
-@pytest.fixture
-def scripted(tmp_path: Path) -> Callable[..., Path]:
+def scripted(tmp_path: Path, path: str = "a repository/.venv/bin/python") -> Path:
     """
-    Makes an interpreter that is a script; `.calls()` of the module reads what all of them were asked.
+    An interpreter that is a script.
     """
-
-    def make(path: str = "base/python", **codes: Any) -> Path:
-        settings = {"version": HERE, "ensurepip": 0, "venv": 0, "pip": 0, "install": 0, **codes}
-        script = tmp_path / path
-        script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(PYTHON.format(log=tmp_path / "log", **settings))
-        script.chmod(0o755)
-        return script
-
-    return make
+    script = tmp_path / path
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(PYTHON.format(log=tmp_path / "log", version=HERE))
+    script.chmod(0o755)
+    return script
 
 
-@pytest.fixture
-def asked(tmp_path: Path) -> Callable[[str], list[str]]:
-    def lines(start: str) -> list[str]:
-        log = tmp_path / "log"
-        return [line for line in log.read_text().splitlines() if line.startswith(start)] if log.exists() else []
-
-    return lines
+def asked(tmp_path: Path, start: str) -> list[str]:
+    """
+    What all of them were asked.
+    """
+    return [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith(start)]
 
 
 def test_a_python_that_is_too_old_reads_one_clear_line(
@@ -102,54 +90,45 @@ def test_a_python_that_is_too_old_reads_one_clear_line(
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "dev.py"), run_name="__main__")
     assert ended.value.code == 2
-    assert capsys.readouterr().err == (
-        "dev.py needs Python 3.11 or newer, this is 3.9: run it as `python3.11 dev.py`, say\n"
-    )
-
-
-def test_an_old_python_can_read_it_so_far() -> None:
+    needed = "dev.py needs Python 3.11 or newer, this is 3.9: run it as `python3.11 dev.py`, say\n"
+    assert capsys.readouterr().err == needed
     ast.parse((ROOT / "dev.py").read_text(), feature_version=(3, 7))
 
 
 def test_all_that_it_can_do_is_listed(dev: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert dev.main() == dev.main("--help") == 0
-    listed = re.findall(r"^    (\w+)  ", dev.__doc__, re.MULTILINE)
-    assert set(listed) == {*dev.STEPS, "hosts", "docs", "ci"}
-    assert len(listed) <= 12
+    assert set(re.findall(r"^    (\w+)  ", dev.__doc__, re.MULTILINE)) == {*dev.STEPS, "hosts", "docs", "ci"}
     with pytest.raises(SystemExit) as ended:
         dev.main("deploy")
     assert ended.value.code == 2
     assert "there is no target `deploy`" in capsys.readouterr().err
 
 
-def test_it_stays_small() -> None:
-    assert len((ROOT / "dev.py").read_text().splitlines()) <= 150
-
-
-def test_an_environment_is_made_and_filled_once(dev: Any, scripted: Any, asked: Any) -> None:
-    base = scripted()
+def test_an_environment_is_made_and_filled_once(dev: Any, tmp_path: Path) -> None:
+    base = scripted(tmp_path, "base/python")
     for _ in range(2):
-        python = dev.ready("openai", base=base)
-    assert python == dev.ROOT / ".venv" / "bin" / "python"
-    assert asked("-m venv") == [f"-m venv {dev.ROOT / '.venv'}"]
-    assert asked("-m pip install") == ["-m pip install --quiet --editable .[openai]"]
+        assert dev.ready("openai", base=base) == dev.ROOT / ".venv/bin/python"
+    assert asked(tmp_path, "-m venv") == [f"-m venv {dev.ROOT / '.venv'}"]
+    assert asked(tmp_path, "-m pip install") == ["-m pip install --quiet --editable .[openai]"]
 
 
-def test_all_steps_of_a_target_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, asked: Any) -> None:
-    venv = scripted("a repository/.venv/bin/python")
-    venv.write_text(venv.read_text().replace("esac", '  *"ruff check"*) exit 3 ;;\nesac'))
+def test_all_steps_of_a_target_are_run_and_the_worst_code_counts(dev: Any, tmp_path: Path) -> None:
+    scripted(tmp_path)
     assert dev.main("lint") == 3
-    assert [line for line in asked("-m") if " ruff " in line] == ["-m ruff check .", "-m ruff format --check ."]
-    assert len(asked("-c from importlinter")) == 1
-
-
-def test_what_starts_nothing_and_what_starts_something_are_two_runs(dev: Any, scripted: Any, asked: Any) -> None:
-    scripted("a repository/.venv/bin/python")
-    dev.main("test", "-k", "x")
-    dev.main("system")
-    first, second = asked("-m pytest")
+    assert asked(tmp_path, "-m ruff") == ["-m ruff check .", "-m ruff format --check ."]
+    assert len(asked(tmp_path, "-c from importlinter")) == 1
+    # What starts nothing and what starts something are two runs.
+    assert dev.main("test", "-k", "x") == dev.main("system") == 0
+    first, second = asked(tmp_path, "-m pytest")
     assert first.endswith("-m not system --ignore=tests/system -k x")
     assert second.endswith("-m system")
+
+
+def test_a_host_is_installed_once_as_it_is_pinned(dev: Any, tmp_path: Path) -> None:
+    scripted(tmp_path, "a repository/.hosts/wood/bin/python")
+    assert dev.hosts("wood") == dev.hosts("wood") == 0
+    assert asked(tmp_path, "-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
+    assert ["/test_wood.py " in line for line in asked(tmp_path, "-m pytest")] == [True, True]
 
 
 def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:
@@ -159,42 +138,12 @@ def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:
     assert "\npython3 dev.py test " in (ROOT / "README.md").read_text()
 
 
-HOSTS = """
-[tests]
-packages = ["pytest==1"]
-[wood]
-extra = "wood"
-packages = ["wood==1"]
-[stone]
-extra = "stone"
-packages = ["stone==2"]
-"""
-
-
-@pytest.fixture
-def hosts(dev: Any) -> Any:
-    folder = dev.ROOT / "tests" / "hosts"
-    folder.mkdir(parents=True)
-    (folder / "versions.toml").write_text(HOSTS)
-    (folder / "test_wood.py").touch()
-    return dev.hosts
-
-
-def test_a_host_is_installed_once_as_it_is_pinned(dev: Any, hosts: Any, scripted: Any, asked: Any) -> None:
-    scripted("a repository/.hosts/wood/bin/python")
-    assert hosts("wood") == hosts("wood") == 0
-    assert asked("-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
-    assert ["/test_wood.py " in line for line in asked("-m pytest")] == [True, True]
-
-
-def test_docstrings_comments_and_blank_lines_are_no_code_and_a_template_is() -> None:
+def test_docstrings_comments_and_blank_lines_are_no_code_and_data_that_a_call_reads_is(tmp_path: Path) -> None:
+    weight = module_of("weight")
     source = '"""\nA module.\n"""\n\nimport os  # why\n\nPAGE = """\n<p>\n\n</p>\n"""\n\n\ndef f(\n    x,\n):\n    """It."""\n    # why\n    return x\n'
-    assert module_of("weight").code_lines(source) == 1 + 5 + 3 + 1
-
-
-def test_a_data_file_that_a_call_reads_counts_with_each_line(tmp_path: Path) -> None:
-    for room in ("core", "cli"):
-        (tmp_path / "guardrails" / room).mkdir(parents=True)
-        (tmp_path / "guardrails" / room / "words.yaml").write_text("a: 1\n# b\n")
-    weigh = module_of("weight").weigh
-    assert [weigh(tmp_path / "guardrails" / room, tmp_path) for room in ("core", "cli")] == [2, 0]
+    assert weight.code_lines(source) == 1 + 5 + 3 + 1
+    for room, lines in (("core", 2), ("cli", 0)):
+        folder = tmp_path / "guardrails" / room
+        folder.mkdir(parents=True)
+        (folder / "words.yaml").write_text("a: 1\n# b\n")
+        assert weight.weigh(folder, tmp_path) == lines

@@ -1,5 +1,5 @@
 """
-The scripted server, seen through the real openai client.
+The scripted server, seen through the real openai client, and the rules by which our own tests judge what we send.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,7 @@ from tests.openai_api import problems, reasoning
 from tests.tables import table
 
 
-pytestmark = pytest.mark.system
-
-
 USER = {"role": "user", "content": "go"}
-TOOLS = [{"type": "function", "function": {"name": "grep", "parameters": {"type": "object", "properties": {}}}}]
 
 
 def connect(server: ScriptedOpenAI, **options: Any) -> OpenAI:
@@ -29,6 +25,10 @@ def ask(client: OpenAI, **options: Any) -> Any:
     return client.chat.completions.create(model="gpt-5-mini", **{"messages": [USER]} | options)
 
 
+def respond(client: OpenAI, **options: Any) -> Any:
+    return client.responses.create(model="m", input="go", **options)
+
+
 def answers(script: Reply | Script, asked: Callable[[OpenAI], Any]) -> Any:
     with ScriptedOpenAI(script if callable(script) else [script]) as server, connect(server) as client:
         return asked(client)
@@ -36,19 +36,17 @@ def answers(script: Reply | Script, asked: Callable[[OpenAI], Any]) -> Any:
 
 def test_a_list_is_played_in_order_and_a_request_beyond_it_fails_without_a_retry() -> None:
     first_reply = Calls(call("grep", {"q": "é"}, id="c1"))
+    tools = [{"type": "function", "function": {"name": "grep", "parameters": {"type": "object"}}}]
     with ScriptedOpenAI([first_reply, Text("done")]) as server, connect(server, max_retries=2) as client:
-        first, second = ask(client, tools=TOOLS).choices[0], ask(client).choices[0]
+        first, second = ask(client, tools=tools).choices[0], ask(client).choices[0]
         with pytest.raises(BadRequestError, match="only 2 replies"):
             ask(client)
         with pytest.raises(NotFoundError):
             client.embeddings.create(model="m", input="x")
     [wire] = first.message.tool_calls
     assert (wire.id, wire.function.name, wire.function.arguments) == ("c1", "grep", '{"q": "é"}')
-    assert [(one.finish_reason, one.message.content) for one in (first, second)] == [
-        ("tool_calls", None),
-        ("stop", "done"),
-    ]
-    assert [body.get("tools") for body in server.requests] == [TOOLS, None, None]
+    assert (first.finish_reason, second.finish_reason, second.message.content) == ("tool_calls", "stop", "done")
+    assert [body.get("tools") for body in server.requests] == [tools, None, None]
 
 
 def test_a_script_that_raises_says_so_to_the_test_that_wrote_it() -> None:
@@ -63,7 +61,7 @@ def test_a_streamed_call_names_itself_once_and_sends_its_arguments_in_pieces() -
     arguments = '{"pattern": "error", "path": "src/main.c"}'
     reply = Calls(call("grep", arguments, id="a"), call("ls", id="b"), text="let me look", usage=Usage(100, 20, 64))
     options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-    *chunks, last = answers(reply, lambda client: list(ask(client, tools=TOOLS, **options)))
+    *chunks, last = answers(reply, lambda client: list(ask(client, **options)))
     deltas = [piece for c in chunks for piece in c.choices[0].delta.tool_calls or []]
     assert [(d.index, d.id, d.function.name) for d in deltas if d.id] == [(0, "a", "grep"), (1, "b", "ls")]
     assert all(d.function.name is None for d in deltas if not d.id)
@@ -75,19 +73,17 @@ def test_a_streamed_call_names_itself_once_and_sends_its_arguments_in_pieces() -
     used = last.usage
     assert (last.choices, {c.usage for c in chunks}) == ([], {None})
     assert (used.prompt_tokens, used.completion_tokens, used.prompt_tokens_details.cached_tokens) == (100, 20, 64)
-    silent = answers(reply, lambda client: list(ask(client, stream=True)))
-    assert {c.usage for c in silent} == {None}
+    assert {c.usage for c in answers(reply, lambda client: list(ask(client, stream=True)))} == {None}
 
 
 def test_calls_come_over_responses_too() -> None:
     reply = Calls(call("grep", {"q": "é"}, id="c1"), call("ls"), text="Let me look.", usage=Usage(10, 2, cached=4))
-    response = answers(reply, lambda client: client.responses.create(model="m", input="go"))
+    response = answers(reply, respond)
     said, first, second = response.output
     assert (response.status, response.output_text, said.content[0].text) == ("completed", *["Let me look."] * 2)
-    assert (first.call_id, first.name, first.arguments) == ("c1", "grep", '{"q": "é"}')
-    assert second.call_id == "call_0_1"
-    assert (response.usage.input_tokens, response.usage.output_tokens, response.usage.total_tokens) == (10, 2, 12)
-    assert response.usage.input_tokens_details.cached_tokens == 4
+    assert (first.call_id, first.name, first.arguments, second.call_id) == ("c1", "grep", '{"q": "é"}', "call_0_1")
+    used = response.usage
+    assert (used.input_tokens, used.output_tokens, used.input_tokens_details.cached_tokens) == (10, 2, 4)
 
 
 @table(
@@ -101,8 +97,7 @@ def test_calls_come_over_responses_too() -> None:
     ],
 )
 def test_a_stream_of_responses_ends_with_the_response_that_comes_whole(reply: Text) -> None:
-    whole = answers(reply, lambda client: client.responses.create(model="m", input="go"))
-    events = answers(reply, lambda client: [*client.responses.create(model="m", input="go", stream=True)])
+    whole, events = answers(reply, respond), answers(reply, lambda client: [*respond(client, stream=True)])
     assert events[-1].response.to_dict() == whole.to_dict()
     assert [event.sequence_number for event in events] == list(range(len(events)))
     texts = [e.delta for e in events if e.type in ("response.output_text.delta", "response.refusal.delta")]
@@ -111,28 +106,21 @@ def test_a_stream_of_responses_ends_with_the_response_that_comes_whole(reply: Te
     assert "".join(arguments) == "".join(made.arguments for made in reply.calls)
 
 
-def test_a_client_retries_after_a_429_as_told() -> None:
-    replies: list[Reply] = [Fail(429, {"retry-after-ms": "1"}), Fail(500, {"retry-after-ms": "1"}), Text("ok")]
-    with ScriptedOpenAI(replies) as server, connect(server, max_retries=2) as client:
-        assert ask(client).choices[0].message.content == "ok"
-    assert len(server.requests) == 3
-
-
 @table("by_transport", [False, True])
-def test_a_client_asks_by_a_socket_or_without_one(by_transport: bool) -> None:
-    cut = Raw('data: {"choices": []}\n\n', "text/event-stream", broken=True)
-    with ScriptedOpenAI([Text("hello"), Text("streamed"), cut]) as server:
+def test_a_client_asks_by_a_socket_or_without_one_and_retries_as_told(by_transport: bool) -> None:
+    busy, broken = (
+        Fail(429, {"retry-after-ms": "1"}),
+        Raw('data: {"choices": []}\n\n', "text/event-stream", broken=True),
+    )
+    with ScriptedOpenAI([busy, Text("hello"), Text("streamed"), broken]) as server:
         http = DefaultHttpxClient(transport=server.transport) if by_transport else DefaultHttpxClient()
         url = "http://nowhere/v1" if by_transport else server.base_url
-        with OpenAI(base_url=url, api_key="-", max_retries=0, http_client=http) as client:
+        with OpenAI(base_url=url, api_key="-", max_retries=1, http_client=http) as client:
             assert ask(client).choices[0].message.content == "hello"
             assert "".join(c.choices[0].delta.content or "" for c in ask(client, stream=True)) == "streamed"
             with pytest.raises(APIConnectionError):
                 list(ask(client, stream=True))
-    assert len(server.requests) == 3
-
-
-# The rules by which our own tests judge what we send
+    assert len(server.requests) == 4
 
 
 def asks(*ids: str) -> dict[str, Any]:
@@ -149,12 +137,15 @@ OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 
 
 @table(
-    ("refused", "items"),
+    "refused, items",
     [
-        *((False, items) for items in ([asks("a", "b"), result("b"), result("a")], [reasoning("hm"), CALL, OUTPUT])),
+        (False, [asks("a", "b"), result("b"), result("a")]),
         (False, [asks("a"), result("a"), asks("a"), result("a")]),
-        *((True, items) for items in ([asks("a")], [asks("a", "b"), result("a"), USER, result("b")])),
-        *((True, items) for items in ([asks("a"), result("a"), result("a")], [{"role": "assistant", "content": None}])),
+        (False, [reasoning("hm"), CALL, OUTPUT]),
+        (True, [asks("a")]),
+        (True, [asks("a", "b"), result("a"), USER, result("b")]),
+        (True, [asks("a"), result("a"), result("a")]),
+        (True, [{"role": "assistant", "content": None}]),
         *((True, items) for items in ([CALL], [OUTPUT], [CALL, OUTPUT, OUTPUT], [reasoning("hm"), USER])),
         (True, [CALL, {**OUTPUT, "output": {}}]),
     ],
