@@ -1,22 +1,24 @@
 """
-What is known about a tool before it is called.
+What is known about a tool before it is called, what a host hands over for one call, and the choice of the next request.
 """
 
+import asyncio
+import enum
 import functools
 
 from typing import Any
 
 import pytest
 
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from guardrails import Duplicates, Policy, PolicyError, Rule, Tool, Validation
-from guardrails.core.tools.tool import from_annotations
+from guardrails import Budget, PolicyError, SessionError, Tool, Validation
+from guardrails.core.tools.tool import TooManyError, from_annotations, named
+from guardrails.session.final_answer import Strategy, ToolChoice, forces, next_tool_choice
+from tests.core.guards.calls import make, ok
 from tests.tables import table
-
-
-def ok(*_: Any) -> str:
-    return "ok"
 
 
 def book(city: str, nights: int = 1) -> str:
@@ -49,14 +51,10 @@ class Finder:
         return city
 
 
-@table(
-    ("function", "name", "description", "parameters"),
-    [
-        (book, "book", "Book a room.", {"city", "nights"}),
-        (functools.partial(book, nights=2), "book", "Book a room.", {"city"}),
-        (Finder(), "Finder", "Cities.", {"city"}),
-    ],
-)
+@table(("function", "name", "description", "parameters"), [
+    (book, "book", "Book a room.", {"city", "nights"}), (functools.partial(book, nights=2), "book", "Book a room.", {"city"}),
+    (Finder(), "Finder", "Cities.", {"city"}),
+])  # fmt: skip
 def test_a_tool_of_a_function_has_its_name_first_paragraph_and_parameters(
     function: Any, name: str, description: str, parameters: set[str]
 ) -> None:
@@ -74,19 +72,20 @@ def test_a_tool_of_a_function_leaves_out_what_the_host_passes(clock: Any) -> Non
         Tool.of(rent).openai()
     tool = Tool.of(rent, hidden=["database"])
     assert set(tool.openai()["function"]["parameters"]["properties"]) == {"city"}
-    session = Policy([Validation()], tools=[tool]).session("s", clock=clock)
-    assert session.call("rent", {"city": "Kyoto"}, ok).ok
-    assert session.call("rent", {"city": "Kyoto", "database": "x"}, ok).status == "validation_error"
+    session = make(clock, Validation(), tools=[tool])
+    asked = ({"city": "Kyoto"}, {"city": "Kyoto", "database": "x"})
+    assert [session.call("rent", one, ok).status for one in asked] == ["success", "validation_error"]
 
 
 @table("parameters", [book, Stay, SCHEMA])
 def test_a7_one_definition_gives_the_schema_the_model_sees_and_the_check(parameters: Any, clock: Any) -> None:
     tool = Tool(name="book", description="d", parameters=parameters)
     shown = tool.openai()
-    assert (shown["type"], shown["function"]["name"], shown["function"]["description"]) == ("function", "book", "d")
-    assert set(shown["function"]["parameters"]["properties"]) == {"city", "nights"}
-    assert shown["function"]["parameters"]["required"] == ["city"]
-    session = Policy([Validation()], tools=[tool]).session("s", clock=clock)
+    function = shown["function"]
+    assert (shown["type"], function["name"], function["description"]) == ("function", "book", "d")
+    assert set(function["parameters"]["properties"]) == {"city", "nights"}
+    assert function["parameters"]["required"] == ["city"]
+    session = make(clock, Validation(), tools=[tool])
     assert session.call("book", {"city": "Kyoto"}, ok).ok
     wrong = session.call("book", {"nights": 2}, ok)
     assert (wrong.status, [error["field"] for error in wrong.errors or []]) == ("validation_error", ["city"])
@@ -99,31 +98,140 @@ def test_a_tool_without_parameters_takes_any_and_what_is_no_definition_is_refuse
         Tool(name="t", parameters=7).arguments()
 
 
-@table(
-    ("annotations", "hints"),
-    [
-        ({"readOnlyHint": True, "idempotentHint": False}, {"read_only": True, "idempotent": False}),
-        ({"destructiveHint": False, "openWorldHint": True, "title": "x"}, {"destructive": False}),
-        ({"readOnlyHint": "yes", "idempotentHint": None}, {}),
-        # What may destroy is not read-only, whatever else is claimed.
-        ({"destructiveHint": True, "readOnlyHint": True}, {"destructive": True, "read_only": False}),
-        ({}, {}),
-    ],
-)
+@table(("annotations", "hints"), [
+    ({"readOnlyHint": True, "idempotentHint": False}, {"read_only": True, "idempotent": False}),
+    ({"destructiveHint": False, "openWorldHint": True, "title": "x"}, {"destructive": False}),
+    ({"readOnlyHint": "yes", "idempotentHint": None}, {}), ({}, {}),
+    # What may destroy is not read-only, whatever else is claimed.
+    ({"destructiveHint": True, "readOnlyHint": True}, {"destructive": True, "read_only": False}),
+])  # fmt: skip
 def test_mcp_annotations_mean_what_they_say_and_no_more(annotations: Any, hints: Any) -> None:
     assert from_annotations(annotations) == hints
 
 
 def test_an_annotation_never_stands_above_a_declaration() -> None:
-    declared = Tool(name="t", read_only=False)
     hint = {"annotations": {"readOnlyHint": True, "idempotentHint": True}}
-    assert declared.override(hint) == Tool(name="t", read_only=False, idempotent=True)
+    assert Tool(name="t", read_only=False).override(hint) == Tool(name="t", read_only=False, idempotent=True)
     assert Tool(name="t").override(hint).repeats is None, "what is read-only may still be new each time"
     assert Tool(name="t").override({**hint, "read_only": False}).read_only is False
+    for word, repeats in (("polling", "allow"), ("stable", "evidence")):
+        assert Tool(name="a", **{word: True}).repeats == repeats  # type: ignore[arg-type]
 
 
-def test_a_tool_may_be_observed_while_the_rest_is_enforced(clock: Any) -> None:
-    policy = Policy([Duplicates()], rules=[Rule(match=("poll_*",), declared={}, guards={}, mode="observe")])
-    session = policy.session("s", clock=clock)
-    assert [session.call("poll_x", {}, ok).ok for _ in range(3)] == [True] * 3
-    assert [session.call("other", {}, ok).ok for _ in range(2)] == [True, False]
+@table(("arguments", "names", "expected"), [
+    ({"path": "a", "other": "b"}, ["path"], [("path", "a")]), ({"paths": ["a", "b"]}, ["paths"], [("paths", ["a", "b"])]),
+    ({"src_path": "a", "dst_path": "b"}, ["*_path"], [("src_path", "a"), ("dst_path", "b")]), ({"edits": {"path": "a"}}, ["path"], []),
+    ({"edits": [{"path": "a"}, {"path": "b"}]}, ["edits.path"], [("edits.path", "a"), ("edits.path", "b")]),
+    ({"edits": {"path": "a"}}, ["*path"], [("edits.path", "a")]), ({"a": [[{"b": 1}]]}, ["a.b"], [("a.b", 1)]), ({1: "x"}, ["1"], [("1", "x")]),
+    ("free text", ["anything"], [("", "free text")]), ("free text", [], []), ({}, ["path"], []),
+])  # fmt: skip
+def test_arguments_are_found_by_their_names(arguments: Any, names: list[str], expected: list[tuple[str, Any]]) -> None:
+    assert list(named(arguments, names)) == expected
+
+
+def test_what_is_too_deep_or_too_many_is_refused() -> None:
+    deep: Any = {"path": "a"}
+    for _ in range(20):
+        deep = [deep]
+    for arguments in ({"a": deep}, {"a": [{"b": 1}] * 1_001}):
+        with pytest.raises(TooManyError):
+            list(named(arguments, ["a.b", "a.path"]))
+
+
+# One call
+
+
+class Name(enum.StrEnum):
+    SEARCH = "search"
+
+
+@table("way", ["call", "acall", "decide"])
+@table(("tool", "settings", "raised", "message"), [
+    *(("t", {"execute": wrong}, TypeError, r"function of \(tool, arguments\)") for wrong in (None, "search", 7)),
+    *((odd, {}, TypeError, f"`tool` is the name of a tool, not `{type(odd).__name__}`") for odd in (None, b"t", ok)),
+    *(("t", {"id": odd}, TypeError, f"`id` is the model's id of the call, text or None, not `{type(odd).__name__}`") for odd in (7, b"1")),
+    ("t", {"id": ""}, SessionError, "must not be empty"),
+])  # fmt: skip
+def test_a_hosts_own_mistake_is_raised_and_charges_nothing(
+    way: str, tool: Any, settings: Any, raised: Any, message: str, clock: Any
+) -> None:
+    if way == "decide" and "execute" in settings:
+        pytest.skip("nothing is run")
+    session = make(clock, Budget(max_calls=1))
+    given = settings if way == "decide" else {"execute": ok, **settings}
+    ask = functools.partial(getattr(session, way), tool, {}, **given)
+    with pytest.raises(raised, match=message):
+        asyncio.run(ask()) if way == "acall" else ask()
+    assert session.ledger.progress["calls_used"] == 0
+
+
+def test_a_member_of_a_string_enumeration_names_a_tool(clock: Any) -> None:
+    call = make(clock, Budget(max_calls=1)).decide(Name.SEARCH, {}, id=Name.SEARCH).call
+    assert (type(call.tool), call.tool, type(call.id)) == (str, "search", str)
+
+
+@table(("text", "message"), [
+    *((text, "the arguments must be a JSON object, not text") for text in ('"x"', '"[1]"')),
+    ("[1]", "the arguments must be an object, not an array"), ("7", "the arguments must be an object, not an integer"),
+])  # fmt: skip
+def test_a7_arguments_that_are_json_but_no_object_read_so(text: str, message: str, clock: Any) -> None:
+    tool = Tool(name="t", parameters={"type": "object"})
+    envelope = make(clock, Validation(), tools=[tool]).call("t", text, ok)
+    assert (envelope.status, envelope.errors) == ("validation_error", [{"field": "", "message": message}])
+
+
+# The next request
+
+
+CHAT_NAMED = {"type": "function", "function": {"name": "search"}}
+TOOLS = [{"type": "function", "name": "search"}]
+ALLOWED = [
+    lambda mode: {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": TOOLS}},
+    lambda mode: {"type": "allowed_tools", "mode": mode, "tools": TOOLS},
+]
+FORCING: list[Any] = [
+    *(
+        "required",
+        "any",
+        "search",
+        CHAT_NAMED,
+        *({"type": kind, "name": "search"} for kind in ("function", "tool", "custom")),
+    ),
+    *({"type": "custom", "custom": {"name": "sql"}}, *(allowed("required") for allowed in ALLOWED)),
+    *({"type": "mcp", "server_label": "docs", "name": "lookup"}, {"type": "file_search"}, {"type": "shell"}),
+]
+FREE: list[Any] = [
+    *(None, "auto", "none", {"type": "auto"}, {"type": "none"}, *(allowed("auto") for allowed in ALLOWED))
+]
+choices = st.sampled_from(FORCING + FREE)
+
+
+def always(choice: ToolChoice) -> Strategy:
+    def strategy(call_count: int, turn_count: int) -> ToolChoice:
+        return choice
+
+    return strategy
+
+
+@table("choice", FORCING + FREE)
+def test_c1_a_forcing_choice_is_kept_for_the_first_request_only_and_a_free_one_stays(choice: ToolChoice) -> None:
+    forcing = choice in FORCING
+    assert forces(choice) is forcing
+    assert next_tool_choice(choice, None, first=True, exhausted=False) == choice
+    assert next_tool_choice(choice, None, first=False, exhausted=False) == (None if forcing else choice)
+
+
+def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
+    def strategy(call_count: int, turn_count: int) -> ToolChoice:
+        return "required" if turn_count < 2 else CHAT_NAMED if call_count < 5 else None
+
+    says = [
+        next_tool_choice("auto", strategy, first=t == 0, exhausted=False, calls=c, turns=t)
+        for c, t in [(0, 0), (1, 1), (4, 2), (5, 3)]
+    ]
+    assert says == ["required", "required", CHAT_NAMED, None]
+
+
+@given(requested=choices, strategic=st.none() | choices.map(always), first=st.booleans())
+def test_c2_an_exhausted_session_says_none_above_everything(requested: Any, strategic: Any, first: bool) -> None:
+    assert next_tool_choice(requested, strategic, first=first, exhausted=True) == "none"
