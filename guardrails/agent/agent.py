@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
-from guardrails.integrations.openai.loop import WIRES, LoopResult
+from guardrails.integrations.openai.loop import LoopResult
+from guardrails.integrations.openai.wires import WIRES
 from guardrails.offline.figures import plural
 from guardrails.otel import of_process
 from guardrails.policy.policy import Policy

@@ -29,7 +29,7 @@ from guardrails.stores.sqlite import SqliteStore, connect, explained
 
 
 if TYPE_CHECKING:
-    from guardrails.integrations.openai.reading import RequestedCall
+    from guardrails.integrations.openai.wires import RequestedCall
     from guardrails.session.session import Session
 
 Wire = Literal["chat", "responses"]
@@ -129,7 +129,7 @@ class Conversation(list[dict[str, Any]]):
 
         Nothing is executed again. To be called once a conversation was resumed, before it goes on.
         """
-        from guardrails.integrations.openai.loop import WIRES
+        from guardrails.integrations.openai.wires import WIRES
 
         wire = WIRES[self.wire]
         waiting: list[RequestedCall] = []

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from guardrails.core.values.errors import GuardrailsError, PolicyError, ResponseFailed, needs
 from guardrails.core.values.usage import public
-from guardrails.integrations.openai.body import NO_STREAM, in_one_line
 from guardrails.integrations.openai.loop import MAX_TOOL_ITERATIONS
+from guardrails.integrations.openai.wires import NO_STREAM, in_one_line
 from guardrails.policy.tools import Registered, Registry, Run, run_file
 from guardrails.processes.sandbox import Name
 

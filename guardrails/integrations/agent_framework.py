@@ -5,7 +5,7 @@ Microsoft agent-framework: a middleware that puts the tools of an agent, and its
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from copy import copy
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -16,7 +16,8 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.sessions import SessionOptions, Sessions
 
-from .hosting import Asking, Last, calling, content, declared, lines, missing, opened, value_of
+from . import hosting as kit
+from .hosting import HostLoop, Last
 
 
 with needs("agent-framework", "this adapter"):
@@ -32,19 +33,11 @@ if TYPE_CHECKING:
 
 NAME: Final = "guardrails_session"
 """The key of an AgentSession's state by which its runs find their session; what a service calls it may change."""
-LAST: Final = "loop.request_limit"
-"""Why a final answer is asked for once the host's own limits have turned tools off."""
 _PREPARED: Final = "_prepared_function_arguments"
 """The key of a call's metadata that the host sets if it found the arguments right."""
 _UNSAID: Final = ("text", "text_reasoning", "usage", "function_call", "function_result")
 """Kinds of content that answer nothing, or whose text is looked at."""
 _Next = Callable[[], Awaitable[None]]
-
-
-class _Paused(Exception):
-    """
-    A person is asked about the call, which runs later.
-    """
 
 
 class GuardrailsMiddleware(host.AgentMiddleware):
@@ -69,33 +62,27 @@ class GuardrailsMiddleware(host.AgentMiddleware):
         """
         Run the agent with its tools and its requests behind the session of this run.
         """
-        around, thread = self._sessions.around, context.session
-        if around is not None:
-            session, end = await around.ledger.off_loop(opened, self._sessions, None, around)
-        else:
-            session, end = opened(self._sessions, None if thread is None else _name(thread))
+        thread = context.session
+        session, end = await kit.aopen_run(self._sessions, None if thread is None else _name(thread))
+        loop = HostLoop(session)
         # The host takes these for its own: innermost, after those of the agent and of the run.
-        given = context.client_kwargs.get("middleware") or ()
-        context.client_kwargs["middleware"] = [*given, _ToolCalls(session), _Requests(session)]
-        if context.stream:
-            context.stream_cleanup_hooks.append(lambda: session.ledger.off_loop(end))
-        try:
+        others = context.client_kwargs.get("middleware") or ()
+        context.client_kwargs["middleware"] = [*others, _ToolCalls(loop), _Requests(loop)]
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(loop.off_loop, end)
             await call_next()
-        except BaseException:
-            await session.ledger.off_loop(end)
-            raise
-        if not context.stream:
-            await session.ledger.off_loop(end)
+            if context.stream:
+                context.stream_cleanup_hooks.append(stack.pop_all().aclose)
 
 
 class _Requests(host.ChatMiddleware):
     """
-    The model requests of one run in its *session*: tools off when it is time, each response charged, an answer at the end.
+    The model requests of one run: tools off when it is time, each response charged, an answer at the end.
     """
 
-    def __init__(self, session: "Session") -> None:
-        self._session, self._asking = session, Asking(session)
-        self._run, self._taken = uuid4().hex, 0
+    def __init__(self, loop: HostLoop) -> None:
+        self._loop = loop
+        self._run, self._count = uuid4().hex, 0
         self._free = False
         """Tools were on for a request of this run."""
         self._missing: dict[str | None, Envelope] = {}
@@ -105,12 +92,12 @@ class _Requests(host.ChatMiddleware):
         """
         Ask the model, and ask once more if it does not answer. The digest is the answer if the model gives none.
         """
-        given = context.options or {}
-        choice = given.get("tool_choice")
+        options, loop = context.options or {}, self._loop
+        choice = options.get("tool_choice")
         mode = choice.get("mode") if isinstance(choice, Mapping) else choice
         if mode == "none" and self._free:
             # The host has reached a limit of its own, and runs no call any more.
-            self._asking.final.force(LAST)
+            loop.final.force(kit.LAST_CODE)
         self._free = self._free or mode != "none"
         for result in context.messages[-1].contents if self._missing else ():
             if result.type == "function_result" and result.call_id in self._missing:
@@ -118,74 +105,77 @@ class _Requests(host.ChatMiddleware):
                 result.items = [Content.from_text(result.result)]
 
         async def send(chosen: Any) -> Any:
-            kept = chosen == mode or not given.get("tools")
-            context.options = given if kept else {**given, "tool_choice": chosen}
+            same = chosen == mode or not options.get("tools")
+            context.options = options if same else {**options, "tool_choice": chosen}
             await call_next()
             return context.result
 
         if not context.stream:
-            context.result = await self._last(context, *await self._asking.respond(mode, send, self._read))
+            response, digest = await loop.respond(mode, send, self._read)
+            context.result = response if digest is None else _with_digest(response, digest)
+            await self._answer_missing(context, context.result)
             return
         whole: list[Any] = []
 
-        async def sent(chosen: Any) -> AsyncGenerator[Any, None]:
+        async def events(chosen: Any) -> AsyncGenerator[Any, None]:
             stream = await send(chosen)
-            async for made in stream:
-                update = copy(made)
-                if self._asking.off:
-                    # It may be asked anew: what it calls is not passed on.
-                    update.contents = [one for one in made.contents if not _is_call(one)]
+            async for event in stream:
+                update = copy(event)
+                if loop.off:
+                    # It may be asked anew: no call is passed on.
+                    update.contents = [one for one in event.contents if not _is_call(one)]
                 yield update
             yield Last(await stream.get_final_response())
 
+        def ends(response: Any, digest: str | None) -> list[Any]:
+            whole.append(response if digest is None else _with_digest(response, digest))
+            about: dict[str, Any] = {"role": "assistant", "response_id": response.response_id, "finish_reason": "stop"}
+            return [] if digest is None else [host.ChatResponseUpdate(contents=[Content.from_text(digest)], **about)]
+
         async def updates() -> AsyncIterator[Any]:
-            async with aclosing(self._asking.stream(mode, sent, self._read)) as events:
-                async for event in events:
-                    if not isinstance(event, Last):
-                        yield event
-                        continue
-                    response, digest = event.response
-                    whole.append(await self._last(context, response, digest))
-                    if digest is not None:
-                        said: dict[str, Any] = {"role": "assistant", "response_id": response.response_id}
-                        contents = [Content.from_text(digest)]
-                        yield host.ChatResponseUpdate(contents=contents, finish_reason="stop", **said)
+            async with aclosing(loop.stream(mode, events, self._read, ends)) as stream:
+                async for update in stream:
+                    yield update
+            await self._answer_missing(context, whole[0])
 
         context.result = host.ResponseStream(updates(), finalizer=lambda _: whole[0])
 
     def _read(self, response: Any) -> tuple[str, int, dict[str, Any]]:
         contents = [one for message in response.messages for one in message.contents]
-        says = response.continuation_token is not None or any(one.type not in _UNSAID for one in contents)
-        self._taken += 1
+        answers = response.continuation_token is not None or any(one.type not in _UNSAID for one in contents)
+        self._count += 1
         # A client of one's own may give all of its responses the same id.
-        key = f"{self._run}:{self._taken}:{response.response_id or ''}"
-        told = {"model": response.model or "", "usage": response.usage_details, "key": key}
-        return response.text or ("-" if says else ""), sum(map(_is_call, contents)), told
+        key = f"{self._run}:{self._count}:{response.response_id or ''}"
+        charge = {"model": response.model or "", "usage": response.usage_details, "key": key}
+        return response.text or ("-" if answers else ""), sum(map(_is_call, contents)), charge
 
-    async def _last(self, context: host.ChatContext, response: Any, digest: str | None) -> Any:
+    async def _answer_missing(self, context: host.ChatContext, response: Any) -> None:
         """
-        *response* as the host goes on with it. The session hears of calls that the host answers itself.
+        Let the session hear of calls of tools that do not exist: the host answers them itself.
         """
-        if digest is not None:
-            response.messages = [host.Message("assistant", [Content.from_text(digest)])]
-            response.finish_reason = "stop"
-            return response
         more = getattr(context.client, "function_invocation_configuration", {}).get("additional_tools") or ()
         tools = {getattr(tool, "name", None) for tool in (*((context.options or {}).get("tools") or ()), *more)}
         for call in (one for message in response.messages for one in message.contents if _is_call(one)):
             if call.name not in tools:
-                told = self._session.acall(call.name or "", call.arguments or {}, missing, id=call.call_id or None)
-                self._missing[call.call_id] = await told
-        return response
+                answer = self._loop.session.acall(
+                    call.name or "", call.arguments or {}, kit.missing, id=call.call_id or None
+                )
+                self._missing[call.call_id] = await answer
+
+
+def _with_digest(response: Any, digest: str) -> Any:
+    response.messages = [host.Message("assistant", [Content.from_text(digest)])]
+    response.finish_reason = "stop"
+    return response
 
 
 class _ToolCalls(host.FunctionMiddleware):
     """
-    The tool calls of one run in its *session*.
+    The tool calls of one run.
     """
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session
+    def __init__(self, loop: HostLoop) -> None:
+        self._loop = loop
 
     async def process(self, context: host.FunctionInvocationContext, call_next: _Next) -> None:
         """
@@ -193,21 +183,17 @@ class _ToolCalls(host.FunctionMiddleware):
         than text.
         """
         tool, prepared = context.function, _PREPARED in context.metadata
-        native: Any = None
         stop: Exception | None = None
 
-        async def execute(_: str, __: Any) -> Any:
-            nonlocal native, stop
-            # What an attempt before came to is not what this one does.
-            native = stop = None
+        async def invoke(_: Any) -> Any:
+            nonlocal stop
+            stop = None
             try:
                 await call_next()
-                native = context.result
             except host.MiddlewareTermination as error:
                 # Where the tool raised it, the host has put what it waits for in the place of the result.
-                left = None if isawaitable(context.result) else context.result
-                stop, native = error, left if error.result is None else error.result
-                context.result = native
+                stop, left = error, None if isawaitable(context.result) else context.result
+                context.result = left if error.result is None else error.result
             except host.MiddlewareFailure as error:
                 stop = error
                 return Failed(str(error))
@@ -216,25 +202,25 @@ class _ToolCalls(host.FunctionMiddleware):
                     raise
                 # The host found the arguments wrong: its function did not run.
                 return Failed(str(error), error_type="validation")
-            if isinstance(native, Content) and native.type == "function_approval_request":
-                raise _Paused
-            return value_of(lines(one.to_dict() for one in native), tool.func) if _is_content(native) else native
+            if isinstance(context.result, Content) and context.result.type == "function_approval_request":
+                raise kit.Parked
+            return context.result
+
+        def outcome(native: Any) -> Any:
+            text = kit.lines(one.to_dict() for one in native) if _is_content(native) else None
+            return native if text is None else kit.value_of(text, tool.func)
 
         schema = None if prepared else tool.input_model or tool.parameters()
-        session = calling(
-            self._session, declared(tool.name, schema, tool.description), (UserInputRequiredException, _Paused)
-        )
-        try:
-            arguments = _arguments(context, prepared=prepared)
-            envelope = await session.acall(tool.name, arguments, execute, id=context.metadata.get("call_id"))
-        except _Paused:
-            if stop is None:
-                return
+        known, arguments = kit.host_tool(tool.name, schema, tool.description), _arguments(context, prepared=prepared)
+        options: dict[str, Any] = {"id": context.metadata.get("call_id"), "passes": (UserInputRequiredException,)}
+        call = kit.guarded_call(self._loop, tool.name, known, arguments, invoke, outcome, **options)
+        envelope, native = await call
         if stop is not None:
             raise stop
-        blocks = native if _is_content(native) else []
-        said = content(blocks, envelope, Content.from_text, lambda one: one.type == "text")
-        context.result = said or envelope.to_json()
+        if envelope is not None:
+            blocks = native if _is_content(native) else []
+            text = kit.content(blocks, envelope, Content.from_text, lambda one: one.type == "text")
+            context.result = text or envelope.to_json()
 
 
 def _name(thread: host.AgentSession) -> str:

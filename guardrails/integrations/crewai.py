@@ -24,7 +24,8 @@ from guardrails.core.values.types import Failed
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.ledger import SHARE
 
-from .hosting import Asking, awaited, calling, declared, finished, missing, opened
+from . import hosting as kit
+from .hosting import HostLoop
 
 
 with needs("crewai", "`Guardrails`"):
@@ -94,8 +95,8 @@ class _Run:
     A run of *owner*, which its tools and its model find by the context that they are called in. What it opens, *stack* ends.
     """
 
-    def __init__(self, owner: object, asking: Asking, stack: ExitStack) -> None:
-        self.owner, self.asking = owner, asking
+    def __init__(self, owner: object, loop: HostLoop, stack: ExitStack) -> None:
+        self.owner, self.loop = owner, loop
         self.same: Counter[Any] = Counter()
         """How often each result was there, and each call that the host answers itself."""
         self.odd: dict[str, str] = {}
@@ -142,22 +143,22 @@ def _guarded(mixin: type, one: A, guard: Any = None, **changes: Any) -> A:
 
 
 @contextmanager
-def _run(owner: Any, *, beside: bool = False) -> Iterator[None]:
+def _run(owner: Any, *, parallel: bool = False) -> Iterator[None]:
     """
-    A run of *owner*, in its thread or within what asks it. *beside*: others run at the same time.
+    A run of *owner*, in its thread or within what asks it. *parallel*: others run at the same time.
     """
     (sessions, thread), outer = owner._guard, _running.get()  # noqa: SLF001
     with ExitStack() as stack:
         # The host makes a run once more after an error.
         if outer is None or outer.owner is not owner:
             around = sessions.around
-            if outer is not None and outer.asking.session.ledger.policy is sessions.policy:
-                around = outer.asking.session
+            if outer is not None and outer.loop.session.ledger.policy is sessions.policy:
+                around = outer.loop.session
             # Of what a tool asks, another call of the same response may ask more.
-            share = SHARE if beside or outer is None else 1
-            session, end = opened(sessions, None if around else thread, around, share=share)
+            share = SHARE if parallel or outer is None else 1
+            session, end = kit.open_share(around, share=share) if around else kit.open_run(sessions, thread)
             stack.callback(end)
-            stack.callback(_running.reset, _running.set(_Run(owner, Asking(session, first=True), stack)))
+            stack.callback(_running.reset, _running.set(_Run(owner, HostLoop(session, first=True), stack)))
         yield
 
 
@@ -176,11 +177,11 @@ class _Agent:
             return await super().kickoff_async(*args, **options)  # type: ignore[misc]
 
     def execute_task(self: Any, task: Any, *args: Any, **options: Any) -> Any:
-        with _run(self, beside=task.async_execution):
+        with _run(self, parallel=task.async_execution):
             return super().execute_task(task, *args, **options)  # type: ignore[misc]
 
     async def aexecute_task(self: Any, task: Any, *args: Any, **options: Any) -> Any:
-        with _run(self, beside=task.async_execution):
+        with _run(self, parallel=task.async_execution):
             return await super().aexecute_task(task, *args, **options)  # type: ignore[misc]
 
     def create_agent_executor(self: Any, tools: Any = None, task: Any = None) -> Any:
@@ -210,7 +211,7 @@ class _Crew:
 
 class _Model:
     def call(self: Any, *args: Any, **options: Any) -> Any:
-        return finished(_asked(self, super().call, True, *args, **options))  # type: ignore[misc]
+        return kit.sync_result(_asked(self, super().call, True, *args, **options))  # type: ignore[misc]
 
     async def acall(self: Any, *args: Any, **options: Any) -> Any:
         return await _asked(self, super().acall, False, *args, **options)  # type: ignore[misc]
@@ -242,9 +243,9 @@ async def _asked(
     """
     run, before = _running.get(), model.get_token_usage_summary()
     if run is None:
-        return await awaited(ask(messages, tools, *args, **options))
-    asking, calls = run.asking, list[Any]()
-    asking.blocking = blocking
+        return await kit.maybe_await(ask(messages, tools, *args, **options))
+    loop, calls = run.loop, list[Any]()
+    loop.blocking = blocking
     # A model without native function calling reads of its tools in the prompt, and calls by text.
     by_text = tools is None and options.get("from_agent") is not None
     listed = messages if isinstance(messages, list) else []
@@ -253,12 +254,12 @@ async def _asked(
             message["content"] = run.odd.pop(message["tool_call_id"])
 
     async def send(_: Any) -> Any:
-        last = {"role": "user", "content": i18n.I18N_DEFAULT.errors("force_final_answer")}
+        last = [{"role": "user", "content": i18n.I18N_DEFAULT.errors("force_final_answer")}] if listed else []
         # The host's own list unless there is more to say: a request may be shortened in place.
-        given = [*listed, last] if asking.off and listed else messages
+        whole = [*listed, *last] if loop.off and last else messages
         token = _running.set(None)
         try:
-            return await awaited(ask(given, None if asking.off else tools, *args, **options))
+            return await kit.maybe_await(ask(whole, None if loop.off else tools, *args, **options))
         finally:
             _running.reset(token)
 
@@ -266,18 +267,17 @@ async def _asked(
         nonlocal before, calls
         text, calls = _read(answer, by_text=by_text)
         if calls and not by_text and not tools:
-            asking.final.force(OFFERED_NONE)
+            loop.final.force(OFFERED_NONE)
         now = model.get_token_usage_summary()
         used, before = now.delta_since(before), now
         return text, len(calls), {"model": model.model, "usage": used if used.total_tokens else None}
 
-    answer, digest = await asking.respond(None, send, read)
-    if digest is None and not asking.off:
-        await asking.off_loop(_note, run, calls, tools)
+    answer, digest = await loop.respond(None, send, read)
+    if digest is None and not loop.off:
+        await loop.off_loop(_note, run, calls, tools)
         return answer
-    said = answer if digest is None else digest
-    marked = not by_text or not isinstance(said, str) or "Final Answer:" in said
-    return said if marked else f"Final Answer: {said}"
+    last, mark = answer if digest is None else digest, "Final Answer:"
+    return f"{mark} {last}" if by_text and isinstance(last, str) and mark not in last else last
 
 
 def _read(answer: Any, *, by_text: bool) -> tuple[str, list[Any]]:
@@ -299,22 +299,22 @@ def _note(run: _Run, calls: list[Any], tools: Any) -> None:
     Tell of calls that the host answers itself, and ask for the final answer before the host gives the run up. It does so if a
     tool does not exist, or the arguments are no JSON, and to a text that it had before.
     """
-    for key, name, given in calls:
+    for key, name, arguments in calls:
         with suppress(ValueError):
             if any(tool["function"]["name"] == name for tool in tools or ()):
-                json.loads(given)
+                json.loads(arguments)
                 continue
         if key:
-            run.odd[key] = run.asking.session.call(name, given, missing).to_json()
-        run.same[name, given] += 1
-        if run.same[name, given] >= REPEATED:
-            run.asking.final.force(REPEATED_CODE)
+            run.odd[key] = run.loop.session.call(name, arguments, kit.missing).to_json()
+        run.same[name, arguments] += 1
+        if run.same[name, arguments] >= REPEATED:
+            run.loop.final.force(REPEATED_CODE)
 
 
 # Tools
 
 
-class _Told(str):
+class _Refusal(str):
     """
     The envelope of a call that did not succeed, as text: no cache keeps it.
     """
@@ -327,8 +327,8 @@ def _tools(tools: Any) -> Any:
 
 
 def _guarded_tool(tool: Any) -> Any:
-    known, kept = declared(string_utils.sanitize_tool_name(tool.name), tool.args_schema), tool.cache_function
-    caches = lambda given, result: not isinstance(result, (_Told, ToolFailure)) and kept(given, result)  # noqa: E731
+    known, own = kit.host_tool(string_utils.sanitize_tool_name(tool.name), tool.args_schema), tool.cache_function
+    caches = lambda arguments, result: not isinstance(result, (_Refusal, ToolFailure)) and own(arguments, result)  # noqa: E731
     return _guarded(_Tool, tool, known, cache_function=caches)
 
 
@@ -339,7 +339,7 @@ def _called(tool: Any, plain: Callable[..., Any], args: tuple[Any, ...], kwargs:
     run, known = _running.get(), tool._guard  # noqa: SLF001
     if run is None:
         return plain(*args, **kwargs)
-    session = calling(run.asking.session, known)
+    session = kit.call_session(run.loop.session, known)
     arguments = {**dict(zip(tool.args_schema.model_fields, args, strict=False)), **kwargs}
 
     def execute(_: str, given: Any) -> Any:
@@ -364,7 +364,7 @@ def _called(tool: Any, plain: Callable[..., Any], args: tuple[Any, ...], kwargs:
     text = body + " " * run.same[body]
     run.same[body] += 1
     if envelope.ok or not (tool.result_as_answer or envelope.status == "error"):
-        return text if envelope.ok else _Told(text)
+        return text if envelope.ok else _Refusal(text)
     return ToolFailure(message=text, reason=ToolFailureReason.EXCEPTION, details={"error_type": envelope.error_type})
 
 

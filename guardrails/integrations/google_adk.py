@@ -4,7 +4,6 @@ google-adk: a plugin for all agents of an app. Each model request and each tool 
     App(name="app", root_agent=agent, plugins=[GuardrailsPlugin(Policy.load("default"))])
 """
 
-import asyncio
 import json
 
 from collections import OrderedDict
@@ -17,12 +16,13 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
-from guardrails.hooks.results import beside
+from guardrails.hooks.results import beside as notes_of
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
-from guardrails.session.session import Session, scoped
+from guardrails.session.session import Session
 from guardrails.session.steps import is_async
 
-from .hosting import BROKEN_OFF, Asking, calling, declared, missing, opened
+from . import hosting as kit
+from .hosting import HostLoop
 
 
 with needs("google-adk", "this adapter"):
@@ -40,19 +40,7 @@ if TYPE_CHECKING:
 _ENDS: Final = ("set_model_response", "exit_loop", "finish_task")
 """ADK's own tools that end a loop; they run whenever they are called."""
 _FREE: Final = (*_ENDS, "transfer_to_agent")
-
-
-class _Later(Exception):
-    """
-    A person, or something outside, is to say what comes of a call: *native* is what ADK is told until then.
-    """
-
-    def __init__(self, native: Any) -> None:
-        super().__init__()
-        self.native = native
-
-
-_PASSES: Final = (_Later, NodeInterruptedError)
+_Name = Callable[[Any], object]
 
 
 class _Run:
@@ -61,27 +49,27 @@ class _Run:
     """
 
     def __init__(self, session: Session, end: Callable[[], None]) -> None:
-        self.session = scoped(session, {}, passes=_PASSES)
-        self.asked = False
+        self.session = session
+        self.user = False
         """A message of the user's began it, and not the result of a call."""
         self.request: Any = None
         """The latest one."""
         self._end = end
-        self._loops: dict[Any, Asking] = {}
+        self._loops: dict[Any, HostLoop] = {}
 
-    def loop(self, context: Any) -> Asking | None:
+    def loop(self, context: Any) -> HostLoop | None:
         """
         The loop of the agent of *context*; None if it has asked no model.
         """
         return self._loops.get((context.agent_name, context.branch))
 
-    def begin(self, context: Any) -> Asking:
+    def begin(self, context: Any) -> HostLoop:
         """
         The loop of the agent of *context*, which makes a request.
         """
         loop = self.loop(context)
         if loop is None or loop.final.ended == "answered":
-            loop = Asking(self.session, user=self.asked and not self._loops)
+            loop = HostLoop(self.session, user=self.user and not self._loops)
             self._loops[context.agent_name, context.branch] = loop
         return loop
 
@@ -104,16 +92,10 @@ class GuardrailsPlugin(BasePlugin):
     """
 
     def __init__(
-        self,
-        guarded: "Policy | Session",
-        *,
-        named: Callable[[Any], object] | None = None,
-        name: str = "guardrails",
-        **options: Unpack[SessionOptions],
+        self, guarded: "Policy | Session", *, named: _Name | None = None, **options: Unpack[SessionOptions]
     ) -> None:
-        super().__init__(name=name)
-        self._sessions = Sessions(guarded, **options)
-        self._named = named
+        super().__init__(name="guardrails")
+        self._sessions, self._named = Sessions(guarded, **options), named or (lambda session: session.id)
         self._runs: OrderedDict[str, _Run] = OrderedDict()
 
     def session(self, thread: object) -> Session:
@@ -128,9 +110,8 @@ class GuardrailsPlugin(BasePlugin):
         """
         run = self._runs.get(context.invocation_id)
         if run is None:
-            name = context.session.id if self._named is None else self._named(context.session)
-            session, end = opened(self._sessions, name, self._sessions.around)
-            run = self._runs[context.invocation_id] = _Run(session, end)
+            run = _Run(*kit.open_run(self._sessions, self._named(context.session)))
+            self._runs[context.invocation_id] = run
             # A run that was interrupted or cancelled says nothing of its end.
             if len(self._runs) > MAX_OPEN:
                 self._runs.popitem(last=False)[1].end()
@@ -142,21 +123,16 @@ class GuardrailsPlugin(BasePlugin):
         """
         Settle the calls whose results the message brings, and answer those that an earlier run left without one.
         """
-        run, parts, open_calls = self.run_of(invocation_context), [], _open_calls(invocation_context.session)
-        brought = {part.function_response.id for part in user_message.parts or () if part.function_response is not None}
-        run.asked = len(brought) < len(user_message.parts or ())
-        for event, call in open_calls.values():
-            if call.id not in brought | (event.long_running_tool_ids or set()):
-                response = types.FunctionResponse(id=call.id, name=call.name, response=_told(BROKEN_OFF))
-                said = types.Content(role="user", parts=[types.Part(function_response=response)])
+        run, parts = self.run_of(invocation_context), user_message.parts or []
+        thread, service = invocation_context.session, invocation_context.session_service
+        calls, brought = _open_calls(thread), {part.function_response and part.function_response.id for part in parts}
+        run.user = not parts or None in brought
+        for key, (event, call) in calls.items():
+            if key not in brought | (event.long_running_tool_ids or set()):
+                answer = types.Content(role="user", parts=[_answer(key, call.name, kit.BROKEN_OFF)])
                 about = {"author": event.author, "invocation_id": event.invocation_id, "branch": event.branch}
-                service, where = invocation_context.session_service, invocation_context.session
-                await service.append_event(session=where, event=Event(content=said, **about))
-        for part in user_message.parts or ():
-            response = part.function_response
-            _, call = open_calls.get(response and response.id, (None, None))
-            parts.append(part if call is None else await _settled(run.session, part, call))
-        return user_message.model_copy(update={"parts": parts})
+                await service.append_event(session=thread, event=Event(content=answer, **about))
+        return user_message.model_copy(update={"parts": [await _settled(run.session, part, calls) for part in parts]})
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """
@@ -180,17 +156,17 @@ class GuardrailsPlugin(BasePlugin):
         """
         run, context = self.run_of(callback_context), callback_context.get_invocation_context()
         if context.live_request_queue is not None or (context.run_config and context.run_config.support_cfc):
-            # What comes is no response by response; the calls are guarded.
+            # It does not come response by response; the calls are guarded.
             return None
         loop = run.begin(callback_context)
         if loop.final.ended in ("forced", "digest"):
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
-            return _says(await loop.off_loop(run.session.digest))
-        run.request, held = llm_request, llm_request.config.tool_config
-        calling = None if held is None else held.function_calling_config
-        forces = calling is not None and calling.mode == types.FunctionCallingConfigMode.ANY
-        # What an agent's own callback answered was no request.
+            return _text_response(await loop.off_loop(run.session.digest))
+        run.request, config = llm_request, llm_request.config.tool_config
+        choice = None if config is None else config.function_calling_config
+        forces = choice is not None and choice.mode == types.FunctionCallingConfigMode.ANY
+        # An answer of an agent's own callback was no request.
         await loop.off_loop(loop.failed)
         chosen = await loop.off_loop(loop.ask, "required" if forces else None)
         if loop.off:
@@ -206,7 +182,7 @@ class GuardrailsPlugin(BasePlugin):
         run, context = self.run_of(callback_context), callback_context.get_invocation_context()
         loop = run.loop(callback_context)
         streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
-        if loop is None or llm_response.partial or (streams and not _says_something(llm_response)):
+        if loop is None or llm_response.partial:
             return None
 
         def read(response: Any) -> tuple[str, int, dict[str, Any]]:
@@ -214,18 +190,18 @@ class GuardrailsPlugin(BasePlugin):
 
         async def send(_: Any) -> Any:
             _switch_off(run.request.config)
-            model, response = context.agent.canonical_model, LlmResponse()
-            async for said in model.generate_content_async(run.request, stream=False):
-                response = response if said.partial else said
-            return response
+            responses = context.agent.canonical_model.generate_content_async(run.request, stream=False)
+            return ([response async for response in responses if not response.partial] or [LlmResponse()])[-1]
 
-        text, calls, about = read(llm_response)
-        meaning = await loop.off_loop(loop.take, text, calls, **about)
+        text, calls, charge = read(llm_response)
+        if streams and not (text or calls or llm_response.finish_reason):
+            return None
+        meaning = await loop.off_loop(loop.take, text, calls, **charge)
         if meaning == "again" and not calls:
             response, digest = await loop.respond(None, send, read)
-            return response if digest is None else _says(digest)
+            return response if digest is None else _text_response(digest)
         # Calls stay where the host asks on: each reads why it is not run.
-        return _says(await loop.off_loop(run.session.digest)) if meaning == "digest" else None
+        return _text_response(await loop.off_loop(run.session.digest)) if meaning == "digest" else None
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         """
@@ -242,61 +218,64 @@ class GuardrailsPlugin(BasePlugin):
         Let the tool run behind the session of this run, whoever made the call.
         """
         free = tool.name in _FREE or getattr(tool, "_defers_response", False) is True
-        if not free and not getattr(tool.run_async, "guarded", False):
+        if not free and not kit.guarded(tool):
             tool.run_async = _guarded(tool, type(self))
 
     async def on_tool_error_callback(
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: BaseException
     ) -> Any:
         """
-        Tell a model of a tool that is not there.
+        Answer a call of a tool that is not there.
         """
         if type(tool) is not BaseTool:
             return None
         session = self.run_of(tool_context).session
-        return _told(await session.acall(tool.name, tool_args, missing, id=tool_context.function_call_id))
+        return _response(await session.acall(tool.name, tool_args, kit.missing, id=tool_context.function_call_id))
 
 
-async def _settled(session: Session, part: Any, call: Any) -> Any:
-    """
-    The result of *call* that *part* brings, as the model reads it.
-    """
-    response = part.function_response
-    given = response.response or {}
-    outcome: Any = given["result"] if given.keys() == {"result"} else given
-    outcome = Failed(str(given["error"])) if given.keys() == {"error"} else outcome
-    with suppress(SessionError, StoreError):
-        # Else the session never knew of it, or it is over: such as a long-running call that told how far it is.
-        complete = partial(session.complete, response.id, outcome, arguments=call.args or {})
-        said = response.model_copy(update={"response": _told(await session.ledger.off_loop(complete))})
-        return part.model_copy(update={"function_response": said})
-    return part
-
-
-def _open_calls(session: Any) -> dict[str, Any]:
+def _open_calls(thread: Any) -> dict[str, Any]:
     """
     The calls that have no result in the conversation, by id, each with its event.
     """
-    results = {response.id for event in session.events for response in event.get_function_responses()}
-    made = ((event, call) for event in session.events for call in event.get_function_calls())
-    return {call.id: (event, call) for event, call in made if call.id not in results}
+    results = {response.id for event in thread.events for response in event.get_function_responses()}
+    calls = ((event, call) for event in thread.events for call in event.get_function_calls())
+    return {call.id: (event, call) for event, call in calls if call.id not in results}
+
+
+async def _settled(session: Session, part: Any, calls: Mapping[str, Any]) -> Any:
+    """
+    The *part* of a message, as the model reads it if it is the result of one of the open *calls*.
+    """
+    response = part.function_response
+    _, call = calls.get(response and response.id, (None, None))
+    if call is None:
+        return part
+    native = response.response or {}
+    outcome: Any = native["result"] if native.keys() == {"result"} else native
+    outcome = Failed(str(native["error"])) if native.keys() == {"error"} else outcome
+    with suppress(SessionError, StoreError):
+        # Else the session never knew of it, or it is over: such as a long-running call that told how far it is.
+        complete = partial(session.complete, response.id, outcome, arguments=call.args or {})
+        envelope = await session.ledger.off_loop(complete)
+        return _answer(response.id, response.name, envelope)
+    return part
 
 
 def _read(response: Any, model: str | None, *, off: bool) -> tuple[str, int, dict[str, Any]]:
     """
-    The text and the number of calls of a *response*, and what to charge.
+    The text and the number of calls of a *response*, and its charge.
     """
     parts = _parts(response)
-    made = [part.function_call.name for part in parts if part.function_call is not None]
-    calls = [name for name in made if name not in _ENDS] if off else made
-    answers = any(map(_answers, parts)) or len(calls) < len(made) or response.error_code
-    about = {"model": response.model_version or model or "", "usage": response.usage_metadata}
-    return _text(response) or ("-" if answers else ""), len(calls), {**about, "key": response.interaction_id or None}
+    names = [part.function_call.name for part in parts if part.function_call is not None]
+    calls = [name for name in names if name not in _ENDS] if off else names
+    answers = any(map(_has_content, parts)) or len(calls) < len(names) or response.error_code
+    charge = {"model": response.model_version or model or "", "usage": response.usage_metadata}
+    return _text(response) or ("-" if answers else ""), len(calls), {**charge, "key": response.interaction_id or None}
 
 
 def _choose(config: Any, mode: Any) -> None:
-    held, calling = config.tool_config or types.ToolConfig(), types.FunctionCallingConfig(mode=mode)
-    config.tool_config = held.model_copy(update={"function_calling_config": calling})
+    own, choice = config.tool_config or types.ToolConfig(), types.FunctionCallingConfig(mode=mode)
+    config.tool_config = own.model_copy(update={"function_calling_config": choice})
 
 
 def _switch_off(config: Any) -> None:
@@ -318,16 +297,11 @@ def _text(response: Any) -> str:
     return "".join(part.text for part in _parts(response) if part.text and not part.thought).strip()
 
 
-def _answers(part: Any) -> bool:
+def _has_content(part: Any) -> bool:
     return any((part.inline_data, part.file_data, part.executable_code, part.code_execution_result))
 
 
-def _says_something(response: Any) -> bool:
-    calls = any(_answers(part) or part.function_call is not None for part in _parts(response))
-    return bool(_text(response) or calls or response.error_code or response.finish_reason)
-
-
-def _says(text: str) -> Any:
+def _text_response(text: str) -> Any:
     return LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=False)
 
 
@@ -338,7 +312,7 @@ def _guarded(tool: BaseTool, kind: type) -> Callable[..., Any]:
     """
     own = tool.run_async
     # A synchronous function, which ADK runs in its loop.
-    blocks = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)
+    blocking = type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)
 
     async def guarded(*, args: dict[str, Any], tool_context: Any) -> Any:
         key, plugins = tool_context.function_call_id, tool_context.get_invocation_context().plugin_manager.plugins
@@ -347,47 +321,21 @@ def _guarded(tool: BaseTool, kind: type) -> Callable[..., Any]:
             # The latter is a step of a workflow, which no model asked for.
             return await own(args=args, tool_context=tool_context)
         run = plugin.run_of(tool_context)
-        loop = run.loop(tool_context)
-        if loop is not None and loop.off:
-            return _told(await loop.off_loop(loop.refusal, tool.name, args, id=key))
-        native: Any = None
 
-        async def execute(_: str, arguments: Any) -> Any:
-            nonlocal native
-            # What an attempt before came to is not what this one does.
-            native = None
-            native = await own(args=dict(arguments), tool_context=tool_context)
-            if _is_later(tool, tool_context, native):
-                raise _Later(native)
-            return read_mcp(native) if isinstance(native, Mapping) and "isError" in native else native
+        async def invoke(arguments: Any) -> Any:
+            result, actions = await own(args=dict(arguments), tool_context=tool_context), tool_context.actions
+            waits = {*actions.requested_tool_confirmations, *actions.requested_auth_configs}
+            if key in waits or (tool.is_long_running and not result):
+                raise kit.Parked(result)
+            return result
 
-        def begin(name: str, arguments: Any) -> Any:
-            # With a time limit the session runs it in a thread, which has no loop: else it would stop the host's.
-            made = execute(name, arguments)
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
-                return asyncio.run(made)
-            return made
+        outcome = lambda native: read_mcp(native) if isinstance(native, Mapping) and "isError" in native else native  # noqa: E731
+        loop = run.loop(tool_context) or HostLoop(run.session)
+        options: dict[str, Any] = {"id": key, "passes": (NodeInterruptedError,), "blocking": blocking}
+        envelope, native = await kit.guarded_call(loop, tool.name, _known(tool), args, invoke, outcome, **options)
+        return native if envelope is None else _result(native, envelope, tool_context)
 
-        try:
-            session = calling(run.session, _known(tool), _PASSES)
-            envelope = await session.acall(tool.name, args, begin if blocks else execute, id=key)
-        except _Later as later:
-            return later.native
-        return _shown(native, envelope, tool_context)
-
-    guarded.guarded = True  # type: ignore[attr-defined]
     return guarded
-
-
-def _told(envelope: Envelope) -> dict[str, Any]:
-    """
-    *envelope* as the response of a function.
-    """
-    text = envelope.to_json(None if envelope.form == "merged" else "nested")
-    said: dict[str, Any] = json.loads(text if text[:1] == "{" else envelope.to_json("nested"))
-    return said
 
 
 def _known(tool: BaseTool) -> Any:
@@ -395,32 +343,35 @@ def _known(tool: BaseTool) -> Any:
     schema = None if one is None else one.parameters_json_schema
     if one is not None and schema is None and one.parameters is not None:
         schema = one.parameters.json_schema.model_dump(mode="json", exclude_none=True, by_alias=True)
-    return declared(tool.name, schema, tool.description)
+    return kit.host_tool(tool.name, schema, tool.description)
 
 
-def _is_later(tool: BaseTool, context: Any, result: Any) -> bool:
-    asked = {*context.actions.requested_tool_confirmations, *context.actions.requested_auth_configs}
-    return context.function_call_id in asked or (tool.is_long_running and not result)
-
-
-def _shown(native: Any, envelope: Envelope, context: Any) -> Any:
+def _response(envelope: Envelope) -> dict[str, Any]:
     """
-    Returns *envelope* as the model reads it. Media keep their form, and so do values that the host shows the user.
+    *envelope* as the response of a function.
+    """
+    text = envelope.to_json(None if envelope.form == "merged" else "nested")
+    response: dict[str, Any] = json.loads(text if text[:1] == "{" else envelope.to_json("nested"))
+    return response
+
+
+def _answer(key: str, tool: str, envelope: Envelope) -> types.Part:
+    response = types.FunctionResponse(id=key, name=tool, response=_response(envelope))
+    return types.Part(function_response=response)
+
+
+def _result(native: Any, envelope: Envelope, context: Any) -> Any:
+    """
+    The result as the model reads it. Media keep their form, and so do values that the host shows the user.
     """
     if envelope.ok and context.actions.skip_summarization:
         return native
     if not envelope.ok or not _has_media(native):
-        return _told(envelope)
-    said = beside(envelope)
-    if said is None:
-        return native
-    return {**(native if isinstance(native, Mapping) else {"result": native}), "guardrails": json.loads(said)}
+        return _response(envelope)
+    notes, whole = notes_of(envelope), native if isinstance(native, Mapping) else {"result": native}
+    return native if notes is None else {**whole, "guardrails": json.loads(notes)}
 
 
 def _has_media(native: Any, depth: int = 2) -> bool:
-    if isinstance(native, types.Part):
-        return True
-    if not depth or not isinstance(native, (Mapping, list, tuple)):
-        return False
-    held = native.values() if isinstance(native, Mapping) else native
-    return any(_has_media(one, depth - 1) for one in held)
+    items = native.values() if isinstance(native, Mapping) else native if isinstance(native, (list, tuple)) else ()
+    return isinstance(native, types.Part) or (depth > 0 and any(_has_media(item, depth - 1) for item in items))

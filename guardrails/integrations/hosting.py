@@ -3,6 +3,7 @@ The parts that adapters of hosts share: one loop of a host by its requests and r
 its value.
 """
 
+import asyncio
 import inspect
 import json
 
@@ -40,11 +41,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Read = Callable[[Any], tuple[str | None, int, dict[str, Any]]]
 """Of a response: its text, the number of its calls, and what else to charge."""
+Stream = Callable[[ToolChoice], AsyncGenerator[Any, None]]
+"""A request: its events, and its `Last`."""
+Ends = Callable[[Any, str | None], Iterable[Any]]
+"""The last events of a response, and of the digest if that is the answer in its place."""
 
 BROKEN_OFF: Final = Envelope.error("cancelled", "this call was broken off before it gave a result")
 _AS_JSON: Final = (Mapping, list, tuple, int, float, NoneType, BaseModel)
 STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
+LAST_CODE: Final = "loop.request_limit"
+"""Why a final answer is asked for with the last request that the host makes, or once it has turned tools off."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
 
@@ -57,19 +64,35 @@ class Last(NamedTuple):
     response: Any
 
 
-class Asking:
+class Parked(BaseException):
+    """
+    A person, or something outside, is to say what comes of a call, which goes on later. Until then *native* is its result.
+    It is no failure, which a host or a tool might catch.
+    """
+
+    def __init__(self, native: Any = None) -> None:
+        super().__init__()
+        self.native = native
+
+
+class HostLoop:
     """
     One loop of a host, request by request: `ask`, then `take` or `failed`. A store that fails loses no conversation.
 
     *first* says whether the next request is the first of its loop. The flag *user* says whether a message of the user begins
-    the loop, and not another agent. With *blocking* nothing waits for an event loop.
+    the loop, and not another agent. The last of *requests*, as many as the host makes, is one for an answer.
     """
 
-    def __init__(self, session: "Session", *, first: bool = True, user: bool = True, blocking: bool = False) -> None:
+    blocking = False
+    """Nothing waits for an event loop."""
+
+    def __init__(
+        self, session: "Session", *, first: bool = True, user: bool = True, requests: int | None = None
+    ) -> None:
         self.session, self.final = session, FinalAnswer(session)
         self.final.first = first
-        self._user, self.blocking = user, blocking
-        self._asked: Requested | None = None
+        self._user, self._left, self._agents = user, requests, set[object]()
+        self._request: Requested | None = None
 
     @property
     def off(self) -> bool:
@@ -91,28 +114,22 @@ class Asking:
         while True:
             choice = await self.off_loop(self.ask, requested)
             try:
-                response = await awaited(send(choice))
+                response = await maybe_await(send(choice))
             except BaseException:
                 await self.off_loop(self.failed)
                 raise
-            made = await self._taken(response, read, again=again)
-            if made is not None:
-                return made
+            goes_on, digest = await self._taken(response, read, again=again)
+            if goes_on:
+                return response, digest
 
     async def stream(
-        self,
-        requested: ToolChoice,
-        send: Callable[[ToolChoice], AsyncGenerator[Any, None]],
-        read: Read,
-        *,
-        again: bool = True,
+        self, requested: ToolChoice, send: Stream, read: Read, ends: Ends, *, again: bool = True
     ) -> AsyncGenerator[Any, None]:
         """
-        The same for a model that streams: *send* streams events and its `Last`. So does this; here the `Last` has what
-        `respond` returns. A request without a `Last` is given up.
+        The same for a model that streams: *send* streams events and its `Last`. Of that response, and the digest if that is
+        the answer, *ends* makes the last events. A request without a `Last` is given up.
         """
-        last: Last | None = None
-        while last is None:
+        while True:
             choice = await self.off_loop(self.ask, requested)
             end: Last | None = None
             try:
@@ -127,16 +144,20 @@ class Asking:
                     await self.off_loop(self.failed)
             if end is None:
                 return
-            made = await self._taken(end.response, read, again=again)
-            last = None if made is None else Last(made)
-        yield last
+            goes_on, digest = await self._taken(end.response, read, again=again)
+            if goes_on:
+                break
+        for event in ends(end.response, digest):
+            yield event
 
-    async def _taken(self, response: Any, read: Read, *, again: bool) -> tuple[Any, str | None] | None:
-        text, calls, told = read(response)
-        meaning = await self.off_loop(self.take, text, calls, **told)
-        if meaning == "again" and again:
-            return None
-        return response, await self.off_loop(self.session.digest) if meaning == "digest" else None
+    async def _taken(self, response: Any, read: Read, *, again: bool) -> tuple[bool, str | None]:
+        """
+        Whether the host goes on with *response*, and the digest if that is the answer.
+        """
+        text, calls, charge = read(response)
+        meaning = await self.off_loop(self.take, text, calls, **charge)
+        digest = await self.off_loop(self.session.digest) if meaning == "digest" else None
+        return meaning != "again" or not again, digest
 
     async def off_loop(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """
@@ -156,8 +177,8 @@ class Asking:
                 # Where a tool asks a model of its own, no user has sent a message.
                 self.session.ledger.go_on()
             self._user = False
-            self._asked = self.session.request()
-            self.final.force(self._asked.code)
+            self._request = self.session.request()
+            self.final.force(self._request.code)
             choice = self.final.tool_choice(requested, strategy=strategy)
         except Exception as error:  # whatever a store raises
             failed = _FAILED[self.session] = _FAILED.get(self.session, 0) + 1
@@ -168,36 +189,45 @@ class Asking:
         _FAILED.pop(self.session, None)
         return choice
 
+    def begin(self, agent: object) -> None:
+        """
+        Say that the next request is one of *agent*, if several share the loop: the first of each may force a tool.
+        """
+        self.final.first = agent not in self._agents
+        self._agents.add(agent)
+        self._left = None if self._left is None else self._left - 1
+        self.final.force(LAST_CODE if self._left == 0 else None)
+
     def failed(self) -> None:
         """
         Say that the request came to nothing: what it held comes back.
         """
-        if self._asked is not None:
-            tried(self.session, self._asked.release, None)
-            self._asked = None
+        if self._request is not None:
+            tried(self.session, self._request.release, None)
+            self._request = None
 
-    def take(self, text: str | None, calls: int = 0, **told: Any) -> Meaning:
+    def take(self, text: str | None, calls: int = 0, **charge: Any) -> Meaning:
         """
-        Charge a response, and say what it means; see `FinalAnswer.take` for that, and `charge` for what else is *told*.
+        Charge a response, and say what it means; see `FinalAnswer.take` for that, and the method `charge` for the rest.
         """
         meaning = self.final.take(text, calls)
-        self.charge(calls=calls, **told)
+        self.charge(calls=calls, **charge)
         return meaning
 
-    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **told: Any) -> "Priced | None":
+    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **options: Any) -> "Priced | None":
         """
         Charge the response of *model*, as `Session.charge` does: its `key` tells it from all others, its `provider` says
         what it costs, and one that is not `whole` broke off. Returns None if the store fails.
         """
-        told |= {"calls": calls, "model": model, "request": self._asked}
-        self._asked = None
+        options |= {"calls": calls, "model": model, "request": self._request}
+        self._request = None
         try:
             usage = read_usage(usage)
         except SessionError as error:
             # What it says it used is no usage: it counts as a response that does not say.
             log.error("the usage of a response cannot be read: %s", error, extra={"session": self.session.id})
             usage = None
-        return tried(self.session, lambda: self.session.charge(usage=usage, **told), None)
+        return tried(self.session, lambda: self.session.charge(usage=usage, **options), None)
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """
@@ -206,19 +236,12 @@ class Asking:
         unknown = Envelope("limit_reached", code=self.final.code, message=NO_DIGEST)
         return tried(self.session, lambda: self.final.refusal(tool, arguments, id=id), unknown)
 
-    @property
-    def answer(self) -> str | None:
-        """
-        The answer that ends the loop: the model's, or the session's digest. None while it goes on.
-        """
-        return self.session.digest() if self.final.ended == "digest" else self.final.text
-
 
 _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
 
 
-def calling(session: "Session", tool: Tool | None, passes: Iterable[type[BaseException]] = ()) -> "Session":
+def call_session(session: "Session", tool: Tool | None, passes: Iterable[type[BaseException]] = ()) -> "Session":
     """
     Returns *session* for a call of *tool*, with the exceptions that it *passes*. Another agent of the session may have
     another tool of that name at the same time. None: the host knows no such tool.
@@ -230,31 +253,51 @@ def calling(session: "Session", tool: Tool | None, passes: Iterable[type[BaseExc
     return scoped(session, {} if spec is None else {tool.name: spec}, passes=passes)
 
 
-def user_asks(session: "Session") -> None:
+async def guarded_call(
+    loop: HostLoop,
+    name: str,
+    tool: Tool | None,
+    arguments: Any,
+    invoke: Callable[[Any], Any],
+    outcome: Callable[[Any], Any],
+    *,
+    id: str | None = None,
+    passes: Iterable[type[BaseException]] = (),
+    blocking: bool = False,
+) -> tuple[Envelope | None, Any]:
     """
-    Say that the user has sent a further message. A store that fails loses no conversation: the next request says so.
+    Run a call of *tool* behind the session of *loop*: `invoke(arguments)` is the host's own way, and `outcome(native)` reads
+    the native result. If the host knows no tool of that *name*, it is None, and the call says so. Returns the envelope and the native result; no envelope if the call is `Parked`. With tools off
+    nothing runs. A *blocking* tool holds up its event loop: with a time limit it runs in a thread, in a loop of its own.
     """
-    tried(session, session.ledger.go_on, False)
+    if loop.off:
+        return await loop.off_loop(loop.refusal, name, arguments, id=id), None
+    native: Any = None
 
+    async def attempt(_: str, fitted: Any) -> Any:
+        nonlocal native
+        # The result of an attempt before is not that of this one.
+        native = None
+        native = await maybe_await(invoke(fitted))
+        return outcome(native)
 
-def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Session | None":
-    """
-    A child of *session* for an agent that a call of it runs, with *amounts* as `child` takes them, by default a share that
-    grows. It has the *name*; if that is used up, or not said, one of its own.
-
-    Returns None if so little is left that no part of it can be held, or the store fails: *session* itself holds then.
-    """
-    for own in (name, uuid4().hex if name is None else f"{name}-{uuid4().hex}"):
+    def begin(_: str, fitted: Any) -> Any:
         try:
-            if own is not None:
-                return session.child(session_name(own), **(amounts or {"share": SHARE}))
-        except Exception as error:  # whatever a store raises
-            if not isinstance(error, SessionError):
-                log.error("store failed: %s", error, extra={"session": session.id})
-    return None
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(attempt(_, fitted))
+        return attempt(_, fitted)
+
+    try:
+        own = call_session(loop.session, tool, (Parked, *passes))
+        execute = missing if tool is None else begin if blocking else attempt
+        envelope = await own.acall(name, arguments, execute, id=id)
+    except Parked as parked:
+        return None, parked.native
+    return envelope, native
 
 
-def give_back(child: "Session", *, forget: bool = False) -> None:
+def give_back(child: "Session", *, forget: bool) -> None:
     """
     Close *child*, whose agent has answered, and *forget* it: a store that fails loses no answer.
     """
@@ -263,19 +306,69 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
         tried(child, child.ledger.forget, None)
 
 
-def opened(
-    sessions: "Sessions", name: object, around: "Session | None" = None, **amounts: Any
-) -> tuple["Session", Callable[[], None]]:
+def open_run(sessions: "Sessions", name: object) -> tuple["Session", Callable[[], None]]:
     """
-    Returns the session of a run, and the function to call at its end. It is a share of that *around* the run, with
-    *name* and *amounts* as `share_of` takes them, else the one that *sessions* have by *name*; None: one that is
+    Returns the session of a run, and the function to call at its end. In a call of a session of the same policy it is a
+    share of that, else the one that *sessions* have by *name*; None: one that is forgotten at the end.
+    """
+    around = sessions.around
+    if around is not None:
+        return open_share(around, None if name is None else str(name))
+    session = sessions.of(name)
+    return session, nothing if name is not None else partial(sessions.end, session)
+
+
+def open_share(around: "Session", name: str | None = None, **amounts: Any) -> tuple["Session", Callable[[], None]]:
+    """
+    Returns a child of the session *around* a run, with *amounts* as `child` takes them, by default a share that grows, and
+    the function to call at its end. It has the *name*; if that is used up, or None, one of its own. Without a name it is
     forgotten at the end.
+
+    If so little is left that no part of it can be held, or the store fails, the session *around* holds.
     """
-    if around is None:
-        session = sessions.of(name)
-        return session, nothing if name is not None else partial(sessions.end, session)
-    child = share_of(around, None if name is None else str(name), **amounts)
-    return (around, nothing) if child is None else (child, partial(give_back, child, forget=name is None))
+    for own in (name, uuid4().hex if name is None else f"{name}-{uuid4().hex}"):
+        try:
+            if own is not None:
+                child = around.child(session_name(own), **(amounts or {"share": SHARE}))
+                return child, partial(give_back, child, forget=name is None)
+        except Exception as error:  # whatever a store raises
+            if not isinstance(error, SessionError):
+                log.error("store failed: %s", error, extra={"session": around.id})
+    return around, nothing
+
+
+async def aopen_run(sessions: "Sessions", name: object) -> tuple["Session", Callable[[], None]]:
+    """
+    The same, without holding up an event loop. A share has no name.
+    """
+    around = sessions.around
+    return open_run(sessions, name) if around is None else await around.ledger.off_loop(open_share, around)
+
+
+class Share:
+    """
+    A block with a share of the session *around* it, which does not hold up the event loop.
+    """
+
+    def __init__(self, around: "Session", name: str) -> None:
+        self._around, self._name = around, name
+        self._end: Callable[[], None] = nothing
+
+    async def __aenter__(self) -> "Session":
+        session, self._end = await self._around.ledger.off_loop(open_share, self._around, self._name)
+        return session
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._around.ledger.off_loop(self._end)
+
+
+def guarded(one: Any) -> bool:
+    """
+    Returns whether *one*, an object of the host, is guarded already; from now on it is.
+    """
+    before = getattr(one, "guarded", False)
+    one.guarded = True
+    return bool(before)
 
 
 def nothing() -> None:
@@ -284,7 +377,7 @@ def nothing() -> None:
     """
 
 
-def finished(work: Coroutine[Any, Any, T]) -> T:
+def sync_result(work: Coroutine[Any, Any, T]) -> T:
     """
     Returns the result of *work*, which waits for nothing. Raises TypeError if it does.
     """
@@ -297,21 +390,26 @@ def finished(work: Coroutine[Any, Any, T]) -> T:
     raise TypeError("a client, a tool or a listener is asynchronous: ask for it by the asynchronous method")
 
 
-async def awaited(made: Any) -> Any:
+async def maybe_await(value: Any) -> Any:
     """
-    *made*, or what it comes to if it is to be awaited.
+    *value*, or what it comes to if it is to be awaited.
     """
-    return await made if inspect.isawaitable(made) else made
+    return await value if inspect.isawaitable(value) else value
 
 
-def declared(name: str, schema: Any, description: str | None = None, hints: Mapping[str, Any] | None = None) -> Tool:
+def host_tool(name: str, schema: Any, description: str | None = None, hints: Mapping[str, Any] | None = None) -> Tool:
     """
     The tool *name* of a host as a session knows it: what the model may pass by its *schema*, a JSON Schema or a model
     of pydantic, and the *hints* of an MCP server. Without a schema, arguments are not checked.
     """
+    if isinstance(schema, Mapping) and schema.get("required"):
+        # Some hosts require all fields so that the API takes the schema as strict.
+        fields = schema.get("properties") or {}
+        needed = [field for field in schema["required"] if "default" not in (fields.get(field) or {})]
+        schema = {**schema, "required": needed}
     parameters = None if schema is None else foreign_arguments(name, schema)
-    made = Tool(name=name, description=description or "", parameters=parameters)
-    return made.override({"annotations": hints}) if hints else made
+    tool = Tool(name=name, description=description or "", parameters=parameters)
+    return tool.override({"annotations": hints}) if hints else tool
 
 
 def missing(tool: str, _: Any = None) -> Failed:
@@ -321,8 +419,25 @@ def missing(tool: str, _: Any = None) -> Failed:
     return Failed(f"`{tool}` is not there: there is no tool of that name", error_type="tool_missing")
 
 
+def text_block(text: str) -> dict[str, Any]:
+    """
+    Returns *text* in the form that most hosts have for a part of a message.
+    """
+    return {"type": "text", "text": text}
+
+
+def is_text_block(block: Any) -> bool:
+    """
+    Returns whether *block* is text, alone or in that form.
+    """
+    return isinstance(block, str) or block.get("type") == "text"
+
+
 def content(
-    blocks: Collection[Any], envelope: Envelope, text: Callable[[str], Any], is_text: Callable[[Any], bool]
+    blocks: Collection[Any],
+    envelope: Envelope,
+    text: Callable[[str], Any] = text_block,
+    is_text: Callable[[Any], bool] = is_text_block,
 ) -> list[Any] | None:
     """
     Returns the *blocks* of a result of several kinds as a model reads them: with the notes of *envelope* beside, or with
@@ -332,8 +447,8 @@ def content(
         return None
     if envelope.cut is not None:
         return [text(envelope.to_json()), *(block for block in blocks if not is_text(block))]
-    said = beside(envelope)
-    return [*blocks] if said is None else [*blocks, text(said)]
+    notes = beside(envelope)
+    return [*blocks] if notes is None else [*blocks, text(notes)]
 
 
 def value_of(text: str, function: Any) -> Any:
@@ -341,8 +456,8 @@ def value_of(text: str, function: Any) -> Any:
     Returns the value that a tool's *function* returned as *text*: by its annotation, since hosts write objects as JSON.
     """
     with suppress(Exception):  # an annotation may name what is not there, and the text may be no JSON
-        made = get_type_hints(getattr(function, "func", function)).get("return", str)
-        kinds = get_args(made) if get_origin(made) in (Union, UnionType) else (made,)
+        hint = get_type_hints(getattr(function, "func", function)).get("return", str)
+        kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         if all(issubclass(get_origin(kind) or kind, _AS_JSON) for kind in kinds):
             return json.loads(text)
     return text

@@ -18,7 +18,8 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.sessions import SessionOptions, Sessions
 
-from .hosting import BROKEN_OFF, Asking, calling, content, declared, finished, give_back, lines, share_of, value_of
+from . import hosting as kit
+from .hosting import HostLoop
 
 
 with needs("langchain", "`GuardrailsMiddleware`"):
@@ -71,8 +72,8 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         super().__init__()
         self._sessions = Sessions(guarded, **options)
-        self._shares: dict[str, tuple[Session, Session]] = {}
-        """Of agents that a call runs, by their ids: the share, and the session of the call."""
+        self._shares: dict[str, tuple[Session, Session, Callable[[], None]]] = {}
+        """Of agents that a call runs, by their ids: the share, the session of the call, and the end of the share."""
         self._known: dict[int, tuple[Any, Tool]] = {}
         """By the ids of tools, which are kept so that no other has them."""
         self._broken: dict[str, str] = {}
@@ -127,13 +128,13 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
         _, known = self._known.get(id(tool), (None, None))
         if tool is not None and known is None:
             _, known = self._known[id(tool)] = tool, _declared(tool)
-        return call, calling(session, known, (GraphBubbleUp,)), arguments
+        return call, kit.call_session(session, known, (GraphBubbleUp,)), arguments
 
     def _end_shares(self, session: "Session") -> None:
-        for run, (share, around) in [*self._shares.items()]:
+        for run, (_, around, end) in [*self._shares.items()]:
             if around is session:
                 del self._shares[run]
-                give_back(share, forget=True)
+                end()
 
     # Model requests
 
@@ -141,7 +142,7 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
         """
         Ask the model; at the end without tools, and once more if it does not answer.
         """
-        return finished(self.awrap_model_call(request, handler, blocking=True))
+        return kit.sync_result(self.awrap_model_call(request, handler, blocking=True))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any], *, blocking: bool = False
@@ -152,15 +153,16 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
         spoke = [
             isinstance(one, HumanMessage) for one in request.messages if isinstance(one, (HumanMessage, AIMessage))
         ]
-        asking = Asking(self.session(state=request.state), first=not spoke or spoke[-1], blocking=blocking)
+        loop = HostLoop(self.session(state=request.state), first=not spoke or spoke[-1])
+        loop.blocking = blocking
 
         def send(choice: Any) -> Any:
-            if asking.off:
+            if loop.off:
                 return handler(_off(request))
             return handler(request if choice == request.tool_choice else request.override(tool_choice=choice))
 
-        read = partial(_read, request.model, asking)
-        response, digest = await asking.respond(request.tool_choice, send, read)
+        read = partial(_read, request.model, loop)
+        response, digest = await loop.respond(request.tool_choice, send, read)
         if digest is not None:
             return ModelResponse(result=[AIMessage(digest)])
         message = _message(response)
@@ -203,12 +205,12 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
         Name the session of a run that has no thread, and answer calls that an earlier run left without a result.
         """
         around, mended = self._sessions.around, _mended(state["messages"])
-        share = None if around is None else share_of(around)
-        if around is not None and share is not None:
-            self._shares[share.id] = share, around
-        unnamed = uuid4().hex if around is None and _thread() is None else ""
-        # What an earlier run of the thread left is no longer meant.
-        named: dict[str, Any] = {RUN: unnamed if share is None else share.id}
+        # The name that an earlier run of the thread left is no longer meant.
+        named: dict[str, Any] = {RUN: uuid4().hex if around is None and _thread() is None else ""}
+        if around is not None:
+            share, end = kit.open_share(around)
+            if share is not around:
+                named[RUN], self._shares[share.id] = share.id, (share, around, end)
         return named if mended is None else {**named, "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *mended]}
 
     async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
@@ -246,13 +248,13 @@ class _Call:
         """
         The outcome of the call.
         """
-        self._native, self._message = native, self._found(native)
+        self._native, self._message = native, self._answer_in(native)
         if self._message is None:
             return None
-        text = lines(_blocks(self._message))
+        text = kit.lines(_blocks(self._message))
         if self._message.status == "error":
             return Failed(text, error_type="tool_missing" if self._tool is None else None)
-        return value_of(text, getattr(self._tool, "func", None) or getattr(self._tool, "coroutine", None))
+        return kit.value_of(text, getattr(self._tool, "func", None) or getattr(self._tool, "coroutine", None))
 
     def answer(self, envelope: Envelope) -> Any:
         """
@@ -264,20 +266,19 @@ class _Call:
         direct = envelope.ok and envelope.cut is None and getattr(self._tool, "return_direct", False)
         # What is returned directly it is the user who reads.
         if message is not None and not direct:
-            said = content(_blocks(message), envelope, lambda text: {"type": "text", "text": text}, _is_text)
-            message.content = said or envelope.to_json()
+            message.content = kit.content(_blocks(message), envelope) or envelope.to_json()
             message.status = "success" if envelope.ok else "error"
         return self._native
 
-    def _found(self, native: Any) -> ToolMessage | None:
+    def _answer_in(self, native: Any) -> ToolMessage | None:
         """
         The message in *native* that answers the call.
         """
         if isinstance(native, ToolMessage):
             return native if native.tool_call_id == (self.id or "") else None
-        held = native.update if isinstance(native, Command) else native
-        held = held.get("messages") if isinstance(held, Mapping) else held
-        return next(filter(None, map(self._found, held)), None) if isinstance(held, (list, tuple)) else None
+        items = native.update if isinstance(native, Command) else native
+        items = items.get("messages") if isinstance(items, Mapping) else items
+        return next(filter(None, map(self._answer_in, items)), None) if isinstance(items, (list, tuple)) else None
 
 
 def _result(name: str, id: str | None, envelope: Envelope) -> ToolMessage:
@@ -296,15 +297,11 @@ def _declared(tool: Any) -> Tool:
             # The whole one has the validators that the other lost.
             schema = whole
     hints = {name: hint for name, hint in (tool.metadata or {}).items() if name.endswith("Hint")}
-    return declared(tool.name, schema, hints=hints)
+    return kit.host_tool(tool.name, schema, hints=hints)
 
 
 def _blocks(message: ToolMessage) -> list[Any]:
     return [message.content] if isinstance(message.content, str) else message.content
-
-
-def _is_text(block: Any) -> bool:
-    return isinstance(block, str) or block.get("type") == "text"
 
 
 def _thread() -> object:
@@ -314,25 +311,25 @@ def _thread() -> object:
 
 
 def _message(response: Any) -> AIMessage:
-    return next((said for said in reversed(response.result) if isinstance(said, AIMessage)), AIMessage(""))
+    return next((one for one in reversed(response.result) if isinstance(one, AIMessage)), AIMessage(""))
 
 
-def _read(model: Any, asking: Asking, response: Any) -> tuple[str, int, dict[str, Any]]:
+def _read(model: Any, loop: HostLoop, response: Any) -> tuple[str, int, dict[str, Any]]:
     """
     The text and the number of calls of a *response*, and what to charge. With tools off an output answers. One that is not
     valid counts as a call: the host asks for it again.
     """
     message, output = _message(response), response.structured_response is not None
-    outputs = {said.tool_call_id for said in response.result if output and isinstance(said, ToolMessage)}
-    made = [call for call in (*message.tool_calls, *message.invalid_tool_calls) if call["id"] not in outputs]
+    outputs = {one.tool_call_id for one in response.result if output and isinstance(one, ToolMessage)}
+    calls = [call for call in (*message.tool_calls, *message.invalid_tool_calls) if call["id"] not in outputs]
     # A refusal answers too, and so does other content, such as an image.
     blocks = (block for block in message.content if isinstance(block, dict) and block.get("type") not in _UNSAID)
     text = message.text.strip() or message.additional_kwargs.get("refusal") or " ".join(map(str, blocks))
     about = message.response_metadata
     name = about.get("model_name") or getattr(model, "model_name", None) or getattr(model, "model", None)
-    told = {"model": name if isinstance(name, str) else "", "usage": message.usage_metadata, "key": message.id}
-    told["provider"] = about.get("model_provider")
-    return text or ("-" if output else ""), 0 if output and asking.off else len(made), told
+    charge = {"model": name if isinstance(name, str) else "", "usage": message.usage_metadata, "key": message.id}
+    charge["provider"] = about.get("model_provider")
+    return text or ("-" if output else ""), 0 if output and loop.off else len(calls), charge
 
 
 def _off(request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -359,7 +356,7 @@ def _mended(messages: Sequence[Any]) -> list[Any] | None:
         calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
         # The last one's are still to be made.
         if at < len(messages) - 1:
-            made += [_result(call["name"], call["id"], BROKEN_OFF) for call in calls if call["id"] not in answered]
+            made += [_result(call["name"], call["id"], kit.BROKEN_OFF) for call in calls if call["id"] not in answered]
     return made if len(made) > len(messages) else None
 
 

@@ -15,11 +15,12 @@ from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed, Problem
-from guardrails.hooks.results import beside
+from guardrails.hooks.results import beside as notes_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.session import scoped
 
-from .hosting import Asking, calling, declared, lines, missing, nothing, opened, user_asks
+from . import hosting as kit
+from .hosting import HostLoop
 
 
 with needs("pydantic-ai", "this adapter"):
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
     from guardrails.session.session import Session
 
-LAST: Final = "loop.request_limit"
-"""Why a final answer is asked for with the last request that `UsageLimits` allow."""
 _LATER: Final = (host.CallDeferred, host.ApprovalRequired)
 """By these the result of a call comes later: from elsewhere, or after a person has said yes."""
 _FAILURES: Final = (host.ToolRetryError, host.ToolFailedError, host.ToolFailed, host.UnexpectedModelBehavior)
@@ -66,13 +65,8 @@ class GuardrailsCapability(AbstractCapability[Any]):
         """
         The hooks of one run.
         """
-        around = self._sessions.around
-        if around is not None:
-            return _Run(*await around.ledger.off_loop(opened, self._sessions, None, around))
-        session = self._sessions.of(ctx.conversation_id or ctx.run_id)
-        if ctx.prompt is not None:
-            await session.ledger.off_loop(user_asks, session)
-        return _Run(session, nothing)
+        session, end = await kit.aopen_run(self._sessions, ctx.conversation_id or ctx.run_id)
+        return _Run(session, end, user=ctx.prompt is not None)
 
 
 class _Run(AbstractCapability[Any]):
@@ -80,9 +74,9 @@ class _Run(AbstractCapability[Any]):
     The guard of one run in its *session*. At its end *end* is called.
     """
 
-    def __init__(self, session: "Session", end: Callable[[], None]) -> None:
+    def __init__(self, session: "Session", end: Callable[[], None], *, user: bool) -> None:
         self._session = scoped(session, {}, passes=_LATER)
-        self._asking, self._end = Asking(session, first=True), end
+        self._loop, self._end = HostLoop(session, user=user), end
         self._tools: dict[str, Tool] = {}
         """Those that the session knows."""
         self._answered: set[str] = set()
@@ -97,7 +91,7 @@ class _Run(AbstractCapability[Any]):
         try:
             return await handler()
         finally:
-            await self._asking.off_loop(self._end)
+            await self._loop.off_loop(self._end)
 
     # Model requests
 
@@ -107,42 +101,42 @@ class _Run(AbstractCapability[Any]):
         """
         Turn tools off when it is time, and charge the response; the digest is the answer if the model gives none.
         """
-        asking, asked = self._asking, request_context.model_request_parameters
-        await asking.off_loop(self._prepare, ctx.run_id, request_context.messages, asked.function_tools)
+        loop, request = self._loop, request_context.model_request_parameters
+        await loop.off_loop(self._prepare, ctx.run_id, request_context.messages, request.function_tools)
         limit = None if ctx.usage_limits is None else ctx.usage_limits.request_limit
         # With a tool that others run a call may well be what the run ends with.
-        deferred = any(tool.defer for tool in asked.function_tools)
+        deferred = any(tool.defer for tool in request.function_tools)
         last = limit is not None and ctx.usage.requests + 1 >= limit and not deferred
         if last:
-            asking.final.force(LAST)
-        settings, outputs = request_context.model_settings or {}, {tool.name for tool in asked.output_tools}
+            loop.final.force(kit.LAST_CODE)
+        settings, outputs = request_context.model_settings or {}, {tool.name for tool in request.output_tools}
         choice = settings.get("tool_choice")
         forces = choice == "required" or (isinstance(choice, list) and choice and outputs.isdisjoint(choice))
         if forces and choice != self._forced:
             # One that changes from step to step is meant: each holds for its first request.
-            self._forced, asking.final.first = choice, True
+            self._forced, loop.final.first = choice, True
 
         def send(chosen: Any) -> Any:
-            if (asking.off and asked.function_tools) or (forces and chosen is None):
+            if (loop.off and request.function_tools) or (forces and chosen is None):
                 request_context.model_settings = {**settings, "tool_choice": chosen}
             return handler(request_context)
 
-        def told(response: parts.ModelResponse) -> tuple[str, int, dict[str, Any]]:
+        def read(response: parts.ModelResponse) -> tuple[str, int, dict[str, Any]]:
             calls = [call for call in response.tool_calls if call.tool_name not in outputs]
             answers = len(calls) < len(response.tool_calls) or bool(response.files) or response.state == "suspended"
             key = f"{ctx.run_id}:{ctx.run_step}:{response.provider_response_id or ''}"
             provider = response.provider_url or response.provider_name
-            named = {"model": response.model_name or "", "usage": response.usage, "key": key, "provider": provider}
+            charge = {"model": response.model_name or "", "usage": response.usage, "key": key, "provider": provider}
             # With tools off, calls beside an output are not run: each is refused.
-            return response.text or ("-" if answers else ""), 0 if answers and asking.off else len(calls), named
+            return response.text or ("-" if answers else ""), 0 if answers and loop.off else len(calls), charge
 
-        response, digest = await asking.respond("required" if forces else None, send, told, again=False)
+        response, digest = await loop.respond("required" if forces else None, send, read, again=False)
         # The host asks on by itself, once each of its calls is refused.
-        if digest is None and last and asking.final.ended is None:
-            digest = await asking.off_loop(self._session.digest)
+        if digest is None and last and loop.final.ended is None:
+            digest = await loop.off_loop(self._session.digest)
         if digest is None:
             return cast("parts.ModelResponse", response)
-        if asked.allow_text_output and asked.output_mode in ("text", "tool"):
+        if request.allow_text_output and request.output_mode in ("text", "tool"):
             return replace(response, parts=[parts.TextPart(digest)], finish_reason="stop")
         # Whatever fits a schema is no digest.
         raise host.UnexpectedModelBehavior(digest)
@@ -155,10 +149,10 @@ class _Run(AbstractCapability[Any]):
         """
         # A request with the results of its other calls may stand between the response and those that came later.
         latest: Any = next((one.tool_calls for one in reversed(messages) if isinstance(one, parts.ModelResponse)), [])
-        made = {call.tool_call_id: call for call in latest if call.tool_call_id not in self._answered}
+        calls = {call.tool_call_id: call for call in latest if call.tool_call_id not in self._answered}
         # A request of an earlier run that is made again was prepared then.
         for part in messages[-1].parts if messages and messages[-1].run_id == run else ():
-            call = made.get(part.tool_call_id) if isinstance(part, parts.ToolReturnPart) else None
+            call = calls.get(part.tool_call_id) if isinstance(part, parts.ToolReturnPart) else None
             if call is not None:
                 with suppress(SessionError):
                     # The host deferred it before it was decided about, or it is over: nothing is to be settled.
@@ -166,7 +160,7 @@ class _Run(AbstractCapability[Any]):
         for tool in tools:
             if tool.name not in self._tools:
                 hints = (tool.metadata or {}).get("annotations")
-                self._tools[tool.name] = declared(tool.name, None, tool.description, hints)
+                self._tools[tool.name] = kit.host_tool(tool.name, None, tool.description, hints)
         self._session.calls.declare(*self._tools.values())
 
     def _settle(self, call: parts.ToolCallPart, part: parts.ToolReturnPart) -> None:
@@ -176,12 +170,12 @@ class _Run(AbstractCapability[Any]):
         key, arguments = call.tool_call_id, call.args or {}
         if part.retry is not None and part.retry.cause == "unknown_tool":
             known = scoped(self._session, {}, self._tools.values(), passes=_LATER)
-            part.content = known.call(call.tool_name, arguments, missing, id=key).to_json()
+            part.content = known.call(call.tool_name, arguments, kit.missing, id=key).to_json()
         elif part.outcome == "denied":
             self._session.calls.release(key, arguments=arguments)
         else:
-            told = Failed(part.model_response_str(wrap_if_error=False))
-            outcome = _value(part.content) if part.outcome == "success" else told
+            failure = Failed(part.model_response_str(wrap_if_error=False))
+            outcome = _value(part.content) if part.outcome == "success" else failure
             envelope = self._session.complete(key, outcome, arguments=arguments)
             part.content = envelope.to_json() if _is_plain(part.content) else part.content
 
@@ -195,7 +189,7 @@ class _Run(AbstractCapability[Any]):
         for key, result in (given or {}).items():
             if isinstance(result, ToolApproved) and result.override_args is not None:
                 with suppress(SessionError):
-                    await self._asking.off_loop(self._session.calls.release, key)
+                    await self._loop.off_loop(self._session.calls.release, key)
         return node
 
     async def wrap_tool_validate(
@@ -245,10 +239,12 @@ class _Run(AbstractCapability[Any]):
                 results.append(skip.result)
             except (*_FAILURES, host.ModelRetry) as error:
                 retry = error if isinstance(error, host.ToolRetryError) else None
-                said = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
+                own = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
                 # One that asks for a retry means another call than this.
-                retries = isinstance(said, host.ModelRetry)
-                return Failed(str(said), error_type=kind_of_text(str(said)) or ("validation" if retries else None))
+                kind = kind_of_text(str(own))
+                return Failed(
+                    str(own), error_type="validation" if not kind and isinstance(own, host.ModelRetry) else kind
+                )
             return _value(results[0])
 
         envelope = await self._called(call, execute)
@@ -262,13 +258,13 @@ class _Run(AbstractCapability[Any]):
         return _shown(results[0], envelope, tool_def)
 
     async def _called(self, call: parts.ToolCallPart, execute: Any, session: "Session | None" = None) -> Envelope:
-        tool, arguments, made = call.tool_name, call.args or {}, call.tool_call_id
-        if self._asking.off:
-            envelope: Envelope = await self._asking.off_loop(self._asking.refusal, tool, arguments, id=made)
+        tool, arguments, key = call.tool_name, call.args or {}, call.tool_call_id
+        if self._loop.off:
+            envelope: Envelope = await self._loop.off_loop(self._loop.refusal, tool, arguments, id=key)
         else:
-            session = session or calling(self._session, self._tools.get(tool), _LATER)
-            envelope = await session.acall(tool, arguments, execute, id=made)
-        self._answered.add(made)
+            session = session or kit.call_session(self._session, self._tools.get(tool), _LATER)
+            envelope = await session.acall(tool, arguments, execute, id=key)
+        self._answered.add(key)
         return envelope
 
 
@@ -296,7 +292,7 @@ def _value(result: Any) -> Any:
     if isinstance(result, ToolReturn):
         return _value(result.return_value)
     if isinstance(result, list) and any(map(parts.is_multi_modal_content, result)):
-        return lines(map(_value, result))
+        return kit.lines(map(_value, result))
     return f"{result.kind} {result.identifier}" if parts.is_multi_modal_content(result) else result
 
 
@@ -316,9 +312,9 @@ def _shown(result: Any, envelope: Envelope, tool: ToolDefinition) -> Any:
     made = result if isinstance(result, ToolReturn) else None
     if _is_plain(result, tool):
         return envelope.to_json() if made is None else replace(made, return_value=envelope.to_json())
-    said = beside(envelope)
-    if said is None:
+    notes = notes_of(envelope)
+    if notes is None:
         return result
     made = made or ToolReturn(result)
-    given = [made.content] if isinstance(made.content, str) else made.content or ()
-    return replace(made, content=[*given, said])
+    others = [made.content] if isinstance(made.content, str) else made.content or ()
+    return replace(made, content=[*others, notes])

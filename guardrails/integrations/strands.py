@@ -8,6 +8,7 @@ import asyncio
 
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -17,7 +18,8 @@ from guardrails.core.values.types import Failed
 from guardrails.hooks.results import mark_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 
-from .hosting import Asking, Last, calling, content, declared, missing, nothing, opened, value_of
+from . import hosting as kit
+from .hosting import HostLoop, Last
 
 
 with needs("strands", "this adapter"):
@@ -48,20 +50,10 @@ class _Run(NamedTuple):
     One invocation of an agent. At its end *end* is called.
     """
 
-    asking: Asking
+    loop: HostLoop
     end: Callable[[], None]
     texts: dict[str, Any]
     """Of calls, by their ids, the arguments as the model wrote them; of what is no JSON the host makes an empty object."""
-
-
-class _Parked(Exception):
-    """
-    A tool, or an agent that is one, waits for a person: its call goes on later.
-    """
-
-    def __init__(self, event: Any) -> None:
-        super().__init__()
-        self.event = event
 
 
 class GuardrailsHooks(hooks.HookProvider):
@@ -107,25 +99,25 @@ class GuardrailsHooks(hooks.HookProvider):
     # Invocations
 
     async def _begin(self, event: hooks.BeforeInvocationEvent) -> None:
-        agent, given, key = event.agent, event.invocation_state, self._key(event.agent)
+        agent, state, key = event.agent, event.invocation_state, self._key(event.agent)
         if agent not in self._guarded:
             # The hooks were added to an agent that was there.
             self._put(event)
         if event.messages is None:
-            # `structured_output`, which is deprecated: it has no middleware, and no end that can be told.
+            # `structured_output`, which is deprecated: it has no middleware, and no end that can be seen.
             return
-        before = given.get(key) or self._waiting.pop(agent, None)
-        given[key] = await self._run(agent, given, before, first=before is None and bool(event.messages))
+        before = state.get(key) or self._waiting.pop(agent, None)
+        state[key] = await self._run(agent, state, before, first=before is None and bool(event.messages))
 
-    async def _run(self, agent: Any, given: Any, before: _Run | None = None, *, first: bool = False) -> _Run:
+    async def _run(self, agent: Any, state: Any, before: _Run | None = None, *, first: bool = False) -> _Run:
         if before is not None:
-            session, end = before.asking.session, before.end
-        elif (around := self._sessions.around or given.get(_GROUP, (None,))[0]) is not None:
-            session, end = await around.ledger.off_loop(opened, self._sessions, None, around)
+            session, end = before.loop.session, before.end
+        elif (around := self._sessions.around or state.get(_GROUP, (None,))[0]) is not None:
+            session, end = await around.ledger.off_loop(kit.open_share, around)
         else:
             managed = agent._session_manager is not None  # noqa: SLF001
-            session, end = opened(self._sessions, agent.session_id if managed else given.get(SESSION))
-        return _Run(Asking(session, first=first), end, {})
+            session, end = kit.open_run(self._sessions, agent.session_id if managed else state.get(SESSION))
+        return _Run(HostLoop(session, first=first), end, {})
 
     async def _end(self, event: hooks.AfterInvocationEvent) -> None:
         run = event.invocation_state.get(self._key(event.agent))
@@ -136,22 +128,22 @@ class GuardrailsHooks(hooks.HookProvider):
         if getattr(event.result, "stop_reason", None) in _LATER:
             self._waiting[event.agent] = run
         else:
-            await run.asking.off_loop(run.end)
+            await run.loop.off_loop(run.end)
 
     def _key(self, agent: Any) -> str:
         # One dict is that of all agents of a swarm or graph.
         return f"guardrails_run_{id(self):x}_{id(agent):x}"
 
     def _begin_group(self, event: hooks.BeforeMultiAgentInvocationEvent) -> None:
-        given = event.invocation_state
+        state = event.invocation_state
         # A group that is a node of another has its session.
-        if given is not None and _GROUP not in given:
+        if state is not None and _GROUP not in state:
             around = self._sessions.around
-            session, end = (around, nothing) if around else opened(self._sessions, given.get(SESSION))
-            given[_GROUP] = session, end, event.source
+            session, end = (around, kit.nothing) if around else kit.open_run(self._sessions, state.get(SESSION))
+            state[_GROUP] = session, end, event.source
 
     async def _end_group(self, event: hooks.AfterMultiAgentInvocationEvent) -> None:
-        session, end, source = (event.invocation_state or {}).get(_GROUP, (None, nothing, None))
+        session, end, source = (event.invocation_state or {}).get(_GROUP, (None, kit.nothing, None))
         if session is not None and source is event.source:
             del event.invocation_state[_GROUP]
             await session.ledger.off_loop(end)
@@ -159,16 +151,16 @@ class GuardrailsHooks(hooks.HookProvider):
     # Model requests
 
     async def _ask(self, context: middleware.InvokeModelContext, proceed: _Proceed) -> _Events:
-        agent, given = context.agent, context.invocation_state
-        run: _Run = given.get(self._key(agent)) or await self._run(agent, given)
-        tools, asking = agent.tool_registry.dynamic_tools, run.asking
+        agent, state = context.agent, context.invocation_state
+        run: _Run = state.get(self._key(agent)) or await self._run(agent, state)
+        tools, loop = agent.tool_registry.dynamic_tools, run.loop
         outputs = [name for name, tool in tools.items() if tool.tool_type == "structured_output"]
         # Once the output is due it is the host that forces it.
         forces = context.structured_output_model is None and bool({"any", "tool"} & {*(context.tool_choice or ())})
 
         async def send(choice: Any) -> _Events:
             sent = context
-            if asking.off:
+            if loop.off:
                 # The output is all that can be called.
                 kept = [spec for spec in context.tool_specs if spec["name"] in outputs]
                 forced = {"tool": {"name": kept[0]["name"]}} if kept else None
@@ -183,92 +175,100 @@ class GuardrailsHooks(hooks.HookProvider):
 
         def read(stop: Any) -> tuple[str, int, dict[str, Any]]:
             usage = stop.usage if any(stop.usage.values()) else None
-            told = {"model": str(at(context.model.get_config(), "model_id") or ""), "usage": usage}
-            return *_read(stop, outputs), told
+            charge = {"model": str(at(context.model.get_config(), "model_id") or ""), "usage": usage}
+            return *_read(stop, outputs), charge
 
-        async with aclosing(asking.stream("required" if forces else None, send, read)) as events:
+        async with aclosing(loop.stream("required" if forces else None, send, read, _last_events)) as events:
             async for event in events:
-                if not isinstance(event, Last):
-                    yield event
-                    continue
-                stop, digest = event.response
-                if digest is not None:
-                    yield middleware.TypedEvent({"data": digest, "delta": {"text": digest}})
-                    message: Any = {"role": "assistant", "content": [{"text": digest}]}
-                    stop = middleware.ModelStopReason("end_turn", message, stop.usage, stop.metrics)
-                yield stop
+                yield event
 
     # Tool calls
 
     async def _call(self, context: middleware.ExecuteToolContext, proceed: _Proceed) -> _Events:
-        agent, given = context.agent, context.invocation_state
+        agent, state = context.agent, context.invocation_state
         # The program's own calls, `agent.tool.search(...)`, are no model's; and an output is no tool.
-        own = _CYCLE not in given or getattr(context.tool, "tool_type", "") == "structured_output"
+        own = _CYCLE not in state or getattr(context.tool, "tool_type", "") == "structured_output"
         # A tool in the background may run when its invocation is over.
-        run = None if own else given.get(self._key(agent)) or await self._run(agent, given)
+        run = None if own else state.get(self._key(agent)) or await self._run(agent, state)
         async with aclosing(proceed(context) if run is None else _called(run, context, proceed)) as events:
             async for event in events:
                 yield event
 
 
+def _last_events(stop: Any, digest: str | None) -> list[Any]:
+    if digest is None:
+        return [stop]
+    message: Any = {"role": "assistant", "content": [{"text": digest}]}
+    text = middleware.TypedEvent({"data": digest, "delta": {"text": digest}})
+    return [text, middleware.ModelStopReason("end_turn", message, stop.usage, stop.metrics)]
+
+
 async def _called(run: _Run, context: middleware.ExecuteToolContext, proceed: _Proceed) -> _Events:
     """
-    Run a call if the chain lets it; what the tool streams passes on meanwhile, and its result is what the model reads.
+    Run a call if the chain lets it; its events pass on meanwhile, and its result is the text that the model reads.
     """
     use, tool = context.tool_use, context.tool
-    told: asyncio.Queue[Any] = asyncio.Queue()
-    native: Any = None
+    queue: asyncio.Queue[Any] = asyncio.Queue()
 
-    async def execute(_: str, arguments: Any) -> Any:
-        nonlocal native
-        native = None
-        # What it has open is to be closed in the task, and the context, that opened it.
+    async def invoke(arguments: Any) -> Any:
+        result: Any = None
+        # Its open resources are to be closed in the task, and the context, that opened them.
         async with aclosing(proceed(context.replace(tool_use={**use, "input": arguments}))) as events:
             async for event in events:
                 if isinstance(event, middleware.ToolResultEvent):
-                    native = event
+                    result = event
                 elif "tool_interrupt_event" in event:
-                    raise _Parked(event)
+                    raise kit.Parked(event)
                 else:
-                    told.put_nowait(event)
-        if native is not None and native.exception is not None:
-            raise native.exception
-        return Failed("the tool gave no result") if native is None else _outcome(native.tool_result, tool)
+                    queue.put_nowait(event)
+        return result
 
-    known, spec = None, {} if tool is None else tool.tool_spec
+    known = None
     if tool is not None:
-        schema = spec["inputSchema"]
-        known = declared(tool.tool_name, schema.get("json", schema), spec.get("description"), spec.get("annotations"))
-    session = calling(run.asking.session, known, (InterruptException, _Parked))
+        spec, schema = tool.tool_spec, tool.tool_spec["inputSchema"]
+        known = kit.host_tool(use["name"], schema.get("json", schema), spec.get("description"), spec.get("annotations"))
     arguments = use["input"] or run.texts.get(use["toolUseId"]) or {}
-    runs = missing if tool is None else execute
-    work = asyncio.ensure_future(session.acall(use["name"], arguments, runs, id=use["toolUseId"] or None))
-    work.add_done_callback(lambda _: told.put_nowait(None))
+    options: dict[str, Any] = {"id": use["toolUseId"] or None, "passes": (InterruptException,)}
+    call = kit.guarded_call(run.loop, use["name"], known, arguments, invoke, partial(_outcome, tool), **options)
+    work = asyncio.ensure_future(call)
+    work.add_done_callback(lambda _: queue.put_nowait(None))
     try:
-        while (event := await told.get()) is not None:
+        while (event := await queue.get()) is not None:
             yield event
-        envelope = work.result()
-    except _Parked as parked:
-        yield parked.event
-        return
+        envelope, native = work.result()
     finally:
         if not work.done():
             work.cancel()
             await asyncio.wait({work})
+    if envelope is None:
+        yield native
+        return
     result = {} if native is None else native.tool_result
-    said = result.get("content", [])
-    # What is delegated it is the user who reads.
+    blocks = result.get("content", [])
+    # The result of a delegated call is the user's to read.
     if not (envelope.ok and envelope.cut is None and getattr(tool, "delegate", False)):
-        texts = content(said, envelope, lambda text: {"text": text}, lambda block: "text" in block or "json" in block)
-        said = texts or [{"text": envelope.to_json()}]
-    made = {"toolUseId": use["toolUseId"], **result, "status": "success" if envelope.ok else "error", "content": said}
-    yield middleware.ToolResultEvent(made, exception=None if native is None else native.exception)
+        texts = kit.content(
+            blocks, envelope, lambda text: {"text": text}, lambda block: "text" in block or "json" in block
+        )
+        blocks = texts or [{"text": envelope.to_json()}]
+    whole = {
+        "toolUseId": use["toolUseId"],
+        **result,
+        "status": "success" if envelope.ok else "error",
+        "content": blocks,
+    }
+    yield middleware.ToolResultEvent(whole, exception=None if native is None else native.exception)
 
 
-def _outcome(result: Any, tool: Any) -> Any:
+def _outcome(tool: Any, event: Any) -> Any:
     """
-    The outcome of a call, of the *result* that the host made of what *tool* gave back.
+    The outcome of a call of *tool*, by the *event* of its result. Raises the exception that ended it.
     """
+    if event is None:
+        return Failed("the tool gave no result")
+    if event.exception is not None:
+        raise event.exception
+    result = event.tool_result
     blocks, structured = result["content"], result.get("structuredContent")
     values = [_value(block, tool) for block in blocks]
     if result["status"] == "error":
@@ -281,7 +281,7 @@ def _outcome(result: Any, tool: Any) -> Any:
 
 def _value(block: Any, tool: Any) -> Any:
     if "text" in block:
-        return value_of(block["text"], tool)
+        return kit.value_of(block["text"], tool)
     return block["json"] if "json" in block else mark_of(next(iter(block), None), block)
 
 

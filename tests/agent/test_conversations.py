@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from guardrails import Budget, Duplicates, MemorySink, Policy, SessionError, Tool
 from guardrails.agent.conversations import INTERRUPTED, ConversationError, Conversations, Repaired
 from guardrails.core.values.errors import StoreError
-from guardrails.integrations.openai.loop import WIRES
+from guardrails.integrations.openai.wires import WIRES
 from tests.children import child
 from tests.replaying import replay
 from tests.tables import table

@@ -196,7 +196,7 @@ def test_the_last_turn_of_the_host_is_followed_by_an_answer() -> None:
     made = agent(roaming, searching([]))
     result = runner().run_sync(made, "go", max_turns=3)
     assert result.final_output == "I know nothing of it."
-    assert result.context_wrapper.usage.requests == 4
+    assert result.context_wrapper.usage.requests == 3
 
 
 @pytest.fixture(params=["responses", "chat"])

@@ -1,19 +1,19 @@
 """
-What adapters share: the part that an agent gets which a call of a session runs.
+The kit that adapters share: the part of a budget that an agent gets which a call of a session runs.
 """
 
 from typing import Any
 
 from guardrails import Budget, Policy
 from guardrails.core.values.errors import StoreError
-from guardrails.integrations.hosting import share_of
+from guardrails.integrations.hosting import open_share
 from guardrails.stores.memory import MemoryStore
 from tests.tables import table
 
 
 class Failing(MemoryStore):
     """
-    A store that fails from the time it is told to.
+    A store that fails while it *fails*.
     """
 
     fails = False
@@ -26,11 +26,10 @@ class Failing(MemoryStore):
 
 def test_an_agent_that_a_call_runs_has_a_part_of_what_is_left_and_gives_back_the_rest() -> None:
     session = Policy([Budget(max_calls=16)]).session("s")
-    child = share_of(session)
-    assert child is not None
+    child, end = open_share(session)
     assert child.ledger.progress["calls_left"] == 2
     child.call("search", {"n": 1}, lambda _, __: "one")
-    child.close()
+    end()
     assert session.ledger.progress["calls_left"] == 15
 
 
@@ -38,16 +37,13 @@ def test_an_agent_that_a_call_runs_has_a_part_of_what_is_left_and_gives_back_the
 def test_where_nothing_is_left_there_is_no_part(amounts: dict[str, Any]) -> None:
     session = Policy([Budget(max_calls=1)]).session("s")
     session.call("search", {}, lambda _, __: "one")
-    assert share_of(session, **amounts) is None
+    assert open_share(session, **amounts)[0] is session
 
 
 def test_an_agent_too_many_has_a_part_in_which_it_makes_no_call() -> None:
     session = Policy([Budget(max_children=1, max_depth=1)]).session("s")
-    first, second = share_of(session), share_of(session)
-    assert first is not None
-    assert second is not None
-    below = share_of(first)
-    assert below is not None
+    first, second = (open_share(session)[0] for _ in range(2))
+    below, _ = open_share(first)
     ends = [child.call("search", {}, lambda _, __: "one").code for child in (first, second, below)]
     assert ends == [None, "budget.max_children", "budget.max_depth"]
 
@@ -56,6 +52,6 @@ def test_where_the_store_fails_there_is_no_part() -> None:
     store = Failing()
     session = Policy([Budget(max_calls=16)]).session("s", store=store)
     store.fails = True
-    assert share_of(session) is None
+    assert open_share(session)[0] is session
     store.fails = False
-    assert share_of(session) is not None
+    assert open_share(session)[0] is not session

@@ -8,7 +8,7 @@ A guarded agent loop through the real openai client, over chat.completions or Re
 
 from typing import TYPE_CHECKING, Any
 
-from guardrails.integrations.hosting import finished
+from guardrails.integrations.hosting import sync_result
 from guardrails.session.session import Session
 
 from .loop import Loop, LoopResult
@@ -43,7 +43,7 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     TypeError if a tool cannot be run or has no name of its own. A stream that is cut is asked for once more, and
     nothing of it is run or kept; *on_text* gets its text again.
     """
-    return finished(Loop(client, session, blocking=True, **settings).result())
+    return sync_result(Loop(client, session, blocking=True, **settings).result())
 
 
 async def arun(client: "AsyncOpenAI", session: Session, **settings: Any) -> LoopResult:

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.integrations.openai.body import Body, in_one_line
+from guardrails.integrations.openai.wires import Body, in_one_line
 from tests.tables import table
 
 

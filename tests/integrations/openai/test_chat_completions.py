@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from guardrails.integrations.openai.chat_completions import Response
+from guardrails.integrations.openai.wires import ChatCompletions as Response
 from guardrails.testing.scripted_openai import Calls, Text, Usage, call
 from tests.openai_api import CHAT
 from tests.tables import table

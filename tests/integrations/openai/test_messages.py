@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy
-from guardrails.integrations.openai.chat_completions import ChatCompletions
-from guardrails.integrations.openai.messages import PUT_BACK, compacted, mend
-from guardrails.integrations.openai.reading import RequestedCall
-from guardrails.integrations.openai.responses import Responses
+from guardrails.integrations.openai.wires import PUT_BACK, ChatCompletions, RequestedCall, Responses, compacted, mend
 from guardrails.testing.scripted_openai import Calls, Reply, Text, call
 from tests.openai_api import problems
 from tests.tables import table
@@ -68,12 +65,12 @@ def test_a8_the_digest_keeps_a_model_with_a_cut_history_from_repeating(way: Any,
 
 # Calls and their results stay together
 
-WIRES: list[Any] = [ChatCompletions(), Responses()]
+WIRES: list[Any] = [ChatCompletions, Responses]
 
 
 def turn(wire: Any, *ids: str) -> list[Any]:
     calls = [RequestedCall(id_, "look", "{}") for id_ in ids]
-    if isinstance(wire, Responses):
+    if wire is Responses:
         said: list[Any] = [{"type": "function_call", "call_id": i, "name": "look", "arguments": "{}"} for i in ids]
     else:
         made = [{"id": i, "type": "function", "function": {"name": "look", "arguments": "{}"}} for i in ids]
@@ -99,7 +96,7 @@ def valid(wire: Any, messages: list[Any]) -> bool:
     """
     Whether the API would take them, as the rules of our tests judge it.
     """
-    return not problems([{"model": "m", "input" if isinstance(wire, Responses) else "messages": messages}])
+    return not problems([{"model": "m", "input" if wire is Responses else "messages": messages}])
 
 
 @table("wire", WIRES)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from openai.types.responses import Response as Whole
 
 from guardrails import Policy, ResponseFailed
-from guardrails.integrations.openai.responses import Response
+from guardrails.integrations.openai.wires import Responses as Response
 from guardrails.testing.scripted_openai import Calls, Text, Usage, call
 from tests.openai_api import RESPONSES, reasoning
 
