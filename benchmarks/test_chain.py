@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, JsonLines, Policy, Session, Tool
+from guardrails import Budget, Duplicates, Envelope, JsonLines, Policy, Rules, Session, Tool
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.files import inputs
 
@@ -313,6 +313,21 @@ def test_awaited(table: Table, default: Policy, sink: JsonLines) -> None:
 def test_minimal_policy_without_records(table: Table) -> None:
     policy = Policy([Budget(max_calls=MANY), Duplicates(window=20, rule="evidence")])
     table.row("two guards (budget, duplicates), no records", "18", calls(policy.session("two", clock=clock())))
+
+
+RULES: Final = {
+    "rules of other tools / without rules": ("3 more", "other_tool"),
+    "a rule that limits its calls / without rules": ("10 more", TOOL),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(name: str, table: Table, default: Policy, sink: JsonLines) -> None:
+    aim, tool = RULES[name]
+    rule: Any = {"tools": tool, "limit": {"max": MANY, "per": "1h"}}
+    policy = Policy([*default.chain.guards, Rules(rules=(rule,))], rules=default.chain.rules)
+    ruled, bare = (one.session("rules", records=sink, clock=clock()) for one in (policy, default))
+    table.row(f"fresh dict, {name}", aim, calls(ruled), calls(bare), before=sink.flush)
 
 
 def timed(make: Callable[[str], object]) -> Block:

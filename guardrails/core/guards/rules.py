@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
 
 from xxhash import xxh3_64_hexdigest
 
-from guardrails.core.state import SessionState
+from guardrails.core.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
 from guardrails.core.values.periods import UTC, Per, Period
@@ -46,8 +46,12 @@ TOOLS: Final = 4_096
 ANY: Final = "*"
 """Stands for all values that were too many."""
 
-Entry = Sequence[Any]
-"""[when, amount in millionths, value that is to be the same, the open call that it is of or empty]"""
+Trace = Sequence[Any]
+"""
+What is remembered for a rule: [sum of what is over, in millionths; the time of the oldest; what is over, [when, amount] by the part of
+the period or the value that is to be the same; what is open, [when, amount, value] by session and call].
+"""
+NOTHING: Final[Trace] = (0, NEVER, {}, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +143,12 @@ class Law:
     def __init__(self, rule: RuleSettings) -> None:
         self.rule, limit = rule, rule.limit
         self.action = next(name for name in ACTIONS if getattr(rule, name) is not None)
+        self.judge = _JUDGES[self.action]
         self.names = matcher(_tuple(rule.tools))
         self.watches = self.names if limit else matcher(_tuple(rule.after or rule.after_not or ()))
         said = dict(rule.expressions())
         self.when, self.sum = said.get(("when",)), said.get(("limit", "sum"))
+        self.most = int(Decimal(str(limit.max)) * MICRO) if limit else 0
         self.period = Period(limit.per, limit.zone) if limit else Period(rule.within)
         counted = (rule.tools, rule.when, limit.sum, limit.per, limit.zone) if limit else (rule.after, rule.same)
         self.key = f"{self.action}:{xxh3_64_hexdigest(repr((*counted, rule.within, rule.after_not)).encode())}"
@@ -151,6 +157,9 @@ class Law:
             raise PolicyError(faults)
 
     def about(self, call: ToolCall, doubles: frozenset[str]) -> bool:
+        """
+        Returns whether its `when` holds of a call.
+        """
         return self.when is None or bool(self.when.value(call.arguments, call.tool, doubles))
 
     def amount(self, call: ToolCall, doubles: frozenset[str]) -> int:
@@ -168,37 +177,54 @@ class Law:
         """
         Returns the value of the argument that is to be the same, as text.
         """
+        if self.rule.same is None:
+            return ""
         found = call.arguments
-        for name in self.rule.same.split(".") if self.rule.same else ():
+        for name in self.rule.same.split("."):
             found = found.get(name) if isinstance(found, Mapping) else None
-        text = "" if self.rule.same is None else str(found)
+        text = str(found)
         return text if len(text) <= VALUE_SHOWN else xxh3_64_hexdigest(text.encode(errors="surrogatepass"))
 
-    def remembered(self, entries: Sequence[Entry], now_ms: int) -> list[Entry]:
+    def kept(self, trace: Trace, now_ms: int) -> Trace:
         """
-        Returns *entries* that count still, those that say the same put together.
+        Returns *trace* without what is too old to count.
         """
-        since, merged = self.period.since(now_ms), dict[Any, Entry]()
-        for at_ms, amount, value, open_ in entries:
-            if at_ms >= since:
-                place = open_ or (self.period.part(at_ms) if self.rule.limit else value,)
-                old = merged.get(place)
-                made = [at_ms, amount, value, open_]
-                merged[place] = made if old is None else [max(at_ms, old[0]), amount + old[1], value, open_]
-        made, many = list(merged.values()), len(merged) - MANY
-        if many <= 0:
-            return made
-        spilled, made = made[: many + 1], made[many + 1 :]
-        # What is too much to be known one by one counts, except as a permission.
-        whole = [max(at for at, *_ in spilled), sum(amount for _, amount, *_ in spilled), ANY, ""]
-        return made if self.action == "after" else [whole, *made]
+        since = self.period.since(now_ms)
+        if trace[1] >= since:
+            return trace
+        over, open_ = ({place: one for place, one in each.items() if one[0] >= since} for each in trace[2:])
+        oldest = min((one[0] for one in (*over.values(), *open_.values())), default=NEVER)
+        return [sum(one[1] for one in over.values()), oldest, over, open_]
 
-    def ended(self, entry: Entry, now_ms: int, *, worked: bool, sure: bool) -> list[Entry]:
+    def begun(self, trace: Trace, now_ms: int, place: str, amount: int, value: str) -> Trace:
         """
-        Returns the *entry* of a call that is over, if it still counts. *sure*: it did nothing.
+        Returns *trace* with a call that was admitted, as *place*.
         """
-        counts = worked or (not sure and self.action != "after")
-        return [[entry[0] if self.rule.limit else now_ms, *entry[1:3], ""]] if counts else []
+        total, oldest, over, open_ = self.kept(trace, now_ms)
+        oldest = oldest if oldest < now_ms else now_ms
+        made = [total, oldest, over, {**open_, place: [now_ms, amount, value]}]
+        return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=True)
+
+    def ended(self, trace: Trace, now_ms: int, place: str, *, counts: bool) -> Trace:
+        """
+        Returns *trace* once the call of *place* is over.
+        """
+        total, oldest, over, open_ = trace
+        at_ms, amount, value = open_[place]
+        open_ = {other: one for other, one in open_.items() if other != place} if len(open_) > 1 else {}
+        if not counts:
+            return [total, oldest, over, open_] if over or open_ else NOTHING
+        # In an order the end of the first call counts, and of a sum the time at which it was asked for.
+        at_ms, part = (at_ms, str(self.period.part(at_ms))) if self.rule.limit else (now_ms, value)
+        over = dict(over)
+        before = over.pop(part, None)
+        over[part] = [at_ms, amount] if before is None else [max(at_ms, before[0]), amount + before[1]]
+        if len(over) > MANY:
+            spilled = over.pop(next(iter(over)))
+            # What is too much to be known one by one counts, except as a permission.
+            if self.action != "after":
+                over = {ANY: [max(spilled[0], over.pop(ANY, spilled)[0]), 0], **over}
+        return [total + amount, oldest if oldest < at_ms else at_ms, over, open_]
 
 
 class OfTool(NamedTuple):
@@ -279,9 +305,12 @@ class Rules(Guard):
         found: Verdict = None
         _, judging, _, doubles = self._of(facts.tool)
         for law in judging:
-            if not law.about(call, doubles):
+            if law.when is not None and not law.about(call, doubles):
                 continue
-            verdict = _JUDGES[law.action](law, call, state, (mine or {}).get(law.key, ()), facts, doubles)
+            trace = mine.get(law.key, NOTHING) if mine else NOTHING
+            verdict = law.judge(law, call, state, trace, facts, doubles)
+            if verdict is None:
+                continue
             if isinstance(verdict, Denial) and verdict.parks is None:
                 return verdict
             if found is None or (isinstance(found, Nudge) and isinstance(verdict, Denial)):
@@ -292,13 +321,10 @@ class Rules(Guard):
         _, _, watching, doubles = self._of(facts.tool)
         made, now = mine or {}, facts.now_ms
         for law in watching:
-            amount = 0
-            if law.rule.limit:
-                if not law.about(call, doubles):
-                    continue
-                amount = law.amount(call, doubles)
-            entry = [now, amount, law.value(call), _place(state, facts)]
-            made = {**made, law.key: law.remembered([*made.get(law.key, ()), entry], now)}
+            if law.when is None or not law.rule.limit or law.about(call, doubles):
+                amount = law.amount(call, doubles) if law.rule.limit else 0
+                trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, law.value(call))
+                made = {**made, law.key: trace}
         return made or None
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
@@ -309,14 +335,13 @@ class Rules(Guard):
         return self._over(state, mine, facts, worked=False, sure=event.name == "withdraw")
 
     def _over(self, state: SessionState, mine: Any, facts: Facts, *, worked: bool, sure: bool) -> Any:
-        made, own, now = mine or {}, _place(state, facts), facts.now_ms
+        made, place, now = mine or {}, _place(state, facts), facts.now_ms
         for law in self._of(facts.tool).watching:
-            before: Sequence[Entry] = made.get(law.key, ())
-            ended = next((entry for entry in before if entry[3] == own), None)
-            if ended is not None:
-                others = [entry for entry in before if entry is not ended]
-                others += law.ended(ended, now, worked=worked, sure=sure)
-                made = {**made, law.key: law.remembered(others, now)}
+            before: Trace = made.get(law.key, NOTHING)
+            if place in before[3]:
+                counts = worked or (not sure and law.action != "after")
+                after = law.ended(before, now, place, counts=counts)
+                made = {**made, law.key: after}
         return made or None
 
     @property
@@ -326,9 +351,8 @@ class Rules(Guard):
         return self._bound  # type: ignore[no-any-return]
 
     def _of(self, tool: Tool) -> OfTool:
-        laws = self._laws
-        found = laws.tools.get(tool.name)
-        return found if found is not None and found.tool is tool else laws.of(tool)
+        found = None if self._bound is None else self._bound.tools.get(tool.name)
+        return found if found is not None and found.tool is tool else self._laws.of(tool)
 
 
 class _Laws:
@@ -371,7 +395,7 @@ def _deny(law: Law, call: ToolCall, *_: Any) -> Denial:
     return Denial("rules.deny", message, hint, values={"tool": call.tool, "reason": text})
 
 
-def _ask(law: Law, call: ToolCall, state: SessionState, entries: Any, facts: Facts, *_: Any) -> Verdict:
+def _ask(law: Law, call: ToolCall, state: SessionState, trace: Any, facts: Facts, *_: Any) -> Verdict:
     asked = Approve(tools=("*",), reason=str(law.rule.ask))
     return asked.check(call, state, state.own.get(asked.key), facts)
 
@@ -380,13 +404,14 @@ def _nudge(law: Law, call: ToolCall, *_: Any) -> Nudge:
     return Nudge(code="rules.nudge", hint=str(law.rule.nudge), values={"tool": call.tool})
 
 
-def _limit(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Facts, doubles: Any) -> Verdict:
-    limit: Any = law.rule.limit
-    since, most, asked = law.period.since(facts.now_ms), int(Decimal(str(limit.max)) * MICRO), law.amount(call, doubles)
-    used = sum(amount for at, amount, *_ in entries if at >= since)
-    left = max(0, most - used)
-    if asked <= most - used:
+def _limit(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
+    limit, asked = law.rule.limit, law.amount(call, doubles)
+    total, _, _, open_ = law.kept(trace, facts.now_ms)
+    used = total + sum([one[1] for one in open_.values()]) if open_ else total
+    if limit is None or used + asked <= law.most:
         return None
+    most = law.most
+    left = max(0, most - used)
     figures = {"limit": most, "used": used, "left": left, "asked": asked}
     shown = {name: f"{Decimal(amount) / MICRO:f}" for name, amount in figures.items()}
     what = f"of `{limit.sum}`" if limit.sum else "calls"
@@ -396,9 +421,8 @@ def _limit(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Fa
     return Denial("rules.limit", message, hint, values={"tool": call.tool, **shown})
 
 
-def _after(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Facts, __: Any) -> Verdict:
-    since, value = law.period.since(facts.now_ms), law.value(call)
-    if any(at >= since and same == value and not open_ for at, _, same, open_ in entries):
+def _after(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
+    if law.value(call) in law.kept(trace, facts.now_ms)[2]:
         return None
     names, same = _names(law.rule.after), f" with the same `{law.rule.same}`" * bool(law.rule.same)
     message = f"`{call.tool}` comes after a call of {names}{same} that worked{law.period}. There was none."
@@ -406,9 +430,9 @@ def _after(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Fa
     return Denial("rules.after", message, hint, values={"tool": call.tool, "after": names})
 
 
-def _after_not(law: Law, call: ToolCall, _: Any, entries: Sequence[Entry], facts: Facts, __: Any) -> Verdict:
-    since, value = law.period.since(facts.now_ms), law.value(call)
-    if not any(at >= since and same in (value, ANY) for at, _, same, _ in entries):
+def _after_not(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
+    (_, _, over, open_), value = law.kept(trace, facts.now_ms), law.value(call)
+    if not {value, ANY}.intersection(over) and all(one[2] != value for one in open_.values()):
         return None
     names, same = _names(law.rule.after_not), f" with this `{law.rule.same}`" * bool(law.rule.same)
     message = f"`{call.tool}` is not made after a call of {names}{same}{law.period}, and there was one."

@@ -10,7 +10,7 @@ from .units import DURATION_PATTERN, MILLISECONDS, duration_s
 
 CALENDAR: Final = ("day", "week", "month")
 UTC: Final = "UTC"
-_PARTS: Final = 60
+_PARTS: Final = 24
 """A period that slides does so by this part of itself."""
 
 
