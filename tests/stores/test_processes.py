@@ -81,6 +81,16 @@ while True:
         time.sleep(60)
 """
 
+RULED = (
+    SPENDING.replace("from guardrails import Budget,", "from guardrails import Rules,")
+    .replace(
+        """Policy([Budget(max_calls=100_000)], scopes={"user": [Budget(max_calls=400, max_cost_usd=3.0)]}, tools=tools)""",
+        """Policy([Rules(rules=({"tools": "pay", "limit": {"sum": "double(args.n) / 4.0", "max": 300, "scope": "user"}},))])""",
+    )
+    .replace('{"n": f"{os.getpid()} {n}"}', '{"n": 4.0, "key": f"{os.getpid()} {n}"}')
+)
+"""Each call is for 1 of 300 by a rule of the user."""
+
 
 Place = tuple[str, str]
 """A store and its namespace."""
@@ -129,12 +139,34 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
     """
     400 calls of $0.01 and $3.00: what ran is never more than was charged, and never more than is allowed.
     """
-    log = tmp_path / "ran"
+    ran = killed_while_they_spend(SPENDING, place, tmp_path / "ran")
+    with opened(place) as store:
+        calls, cost, held = store.update(
+            ["/user/u1"], lambda states: (states[0].calls, states[0].cost, states[0].reserved_by_children("max_cost"))
+        )
+        own = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(4)]
+    # What was admitted and then killed was charged and may not have run; each process was in one call.
+    assert ran <= calls == sum(own) <= ran + 10
+    assert cost + held == calls * 10_000
+    assert calls == 300
+
+
+@pytest.mark.system
+def test_processes_that_are_killed_at_any_moment_never_overshoot_the_sum_of_a_rule(
+    place: Place, tmp_path: Path
+) -> None:
+    assert 290 <= killed_while_they_spend(RULED, place, tmp_path / "ran") <= 300
+
+
+def killed_while_they_spend(code: str, place: Place, log: Path) -> int:
+    """
+    Four processes spend until they are refused; six more are killed meanwhile. Returns how many calls ran.
+    """
     log.touch()
     opened(place).close()
 
     def start(number: int) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", SPENDING, *place, str(number), str(log)]
+        command = [sys.executable, "-c", code, *place, str(number), str(log)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     processes = [start(number) for number in range(4)]
@@ -156,16 +188,7 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-    ran = log.stat().st_size
-    with opened(place) as store:
-        calls, cost, held = store.update(
-            ["/user/u1"], lambda states: (states[0].calls, states[0].cost, states[0].reserved_by_children("max_cost"))
-        )
-        own = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(4)]
-    # What was admitted and then killed was charged and may not have run; each process was in one call.
-    assert ran <= calls == sum(own) <= ran + 10
-    assert cost + held == calls * 10_000
-    assert calls == 300
+    return log.stat().st_size
 
 
 def test_what_many_processes_did_at_once_is_in_their_records(place: Place, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ ASKED: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any], str | Non
     ),
     (
         "getlago/lago-agent-toolkit#41: what an agent may pay in all",
-        {"tools": "create_payment", "limit": {"sum": "args.amount_cents / 100", "max": 50}},
+        {"tools": "create_payment", "limit": {"sum": "double(args.amount_cents) / 100.0", "max": 50}},
         [
             ("create_payment", {"amount_cents": 3000}, None),
             ("create_payment", {"amount_cents": 2500}, "rules.limit"),
