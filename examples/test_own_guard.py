@@ -4,8 +4,7 @@ The test of the guard in `own_guard.py`: run it by `pytest examples`.
 
 from own_guard import Recipients
 
-from guardrails import Envelope, Policy, Session, Tool
-from guardrails.testing.promises import watched
+from guardrails import Envelope, Policy, Session
 
 
 def send(session: Session, *to: str) -> Envelope:
@@ -23,12 +22,3 @@ def test_a_refused_call_is_charged_to_nobody() -> None:
     with Policy([Recipients(limit=2)]).session("s") as session:
         assert send(session, "ann", "bob", "cem").code == "recipients.limit"
         assert send(session, "ann", "bob").status == "success"
-
-
-def test_it_keeps_what_it_promises() -> None:
-    broken: list[str] = []
-    policy = Policy([watched(Recipients(limit=3), broken)], tools=[Tool(name="read_mail", read_only=True)])
-    with policy.session("s") as session:
-        for n in range(20):
-            session.call(("send_mail", "read_mail")[n % 2], {"to": n % 5}, lambda tool, arguments: "ok")
-    assert broken == []

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from guardrails.testing.scripted_openai import Body, Raw, Text
-from guardrails.testing.wires import WIRES
+from guardrails.testing.scripted_openai import WIRES, Body, Raw, Text
 
 
 CHAT, RESPONSES = WIRES.values()

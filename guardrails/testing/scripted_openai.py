@@ -13,17 +13,16 @@ import threading
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from guardrails.core.values.errors import needs
-
-from .wires import WIRES
 
 
 Body = dict[str, Any]
 """The parsed JSON of a request."""
+Headers = Mapping[str, str]
+_REASONS: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,13 @@ class ScriptedCall:
     name: str
     arguments: str
     id: str | None = None
+
+    @property
+    def function(self) -> Body:
+        """
+        Its name and its arguments.
+        """
+        return {"name": self.name, "arguments": self.arguments}
 
 
 def call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str | None = None) -> ScriptedCall:
@@ -90,8 +96,6 @@ class Calls(Text):
     `finish_reason="length"` with arguments cut in the middle is a model that ran out of tokens. *others* as for `Text`.
     """
 
-    __slots__ = ()
-
     def __init__(self, *calls: ScriptedCall, finish_reason: str | None = "tool_calls", **others: Any) -> None:
         super().__init__(finish_reason=finish_reason, calls=calls, **others)
 
@@ -105,7 +109,7 @@ class Raw:
     body: str | bytes = b""
     content_type: str = "application/json"
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Headers = field(default_factory=dict)
     broken: bool = False
     """The connection is lost behind it."""
 
@@ -122,11 +126,7 @@ class Fail(Raw):
     An HTTP error in the API's shape: `Fail(429, {"Retry-After": "2"})`, `Fail(500)`.
     """
 
-    __slots__ = ()
-
-    def __init__(
-        self, status: int, headers: Mapping[str, str] | None = None, message: str = "scripted failure"
-    ) -> None:
+    def __init__(self, status: int, headers: Headers | None = None, message: str = "scripted failure") -> None:
         kind = "server_error" if status >= 500 else "invalid_request_error"
         error = {"message": message, "type": kind, "param": None, "code": None}
         super().__init__(json.dumps({"error": error}), status=status, headers=headers or {})
@@ -170,11 +170,8 @@ class ScriptedOpenAI:
     The server: a context manager that answers as *script* says, on a port that the system picks.
 
     *script* is a list of replies, or a function of the request and its number. A script that raises is answered with
-    HTTP 400, which no client retries.
+    HTTP 400, which no client retries. While it runs, `base_url` is its address for an OpenAI client.
     """
-
-    base_url: str
-    """For an OpenAI client, while the server runs."""
 
     def __init__(self, script: Script | Sequence[Reply]) -> None:
         self.requests: list[Body] = []
@@ -185,16 +182,15 @@ class ScriptedOpenAI:
 
     def __enter__(self) -> Self:
         self._stopping.clear()
-        self._server = _Server(("127.0.0.1", 0), partial(_Requests, self))
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
+        self._server = _Server(("127.0.0.1", 0), _Requests)
+        self._server.scripted = self
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}).start()
         self.base_url = f"http://127.0.0.1:{self._server.server_port}/v1"
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._server.shutdown()
-        self._thread.join()
         self._server.server_close()
 
     @property
@@ -244,6 +240,7 @@ class ScriptedOpenAI:
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
+    scripted: ScriptedOpenAI
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """
@@ -252,15 +249,13 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Requests(BaseHTTPRequestHandler):
-    def __init__(self, scripted: ScriptedOpenAI, *connection: Any) -> None:
-        self._scripted = scripted
-        super().__init__(*connection)
+    server: _Server
 
     def do_POST(self) -> None:
         """
         Answer one request; each has a connection of its own.
         """
-        answer = self._scripted.answer(self.path, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+        answer = self.server.scripted.answer(self.path, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
         self.send_response(answer.status)
         own = {"Content-Type": answer.content_type, "Content-Length": str(len(answer.data) + answer.broken)}
         for name, value in {**own, **answer.headers}.items():
@@ -272,3 +267,130 @@ class _Requests(BaseHTTPRequestHandler):
         """
         Say nothing: the log is `ScriptedOpenAI.requests`.
         """
+
+
+# The wires: a reply as the two APIs of OpenAI write it, `whole`, and as the `frames` of a stream
+
+
+class _ChatCompletions:
+    """
+    `/v1/chat/completions`. The usage event (`choices == []`) comes only if `stream_options.include_usage` asks for it;
+    every other event then says `usage: null`.
+    """
+
+    def whole(self, body: Body, reply: Text, n: int) -> Body:
+        """
+        The response to the request *body*, of number *n*, that does not stream.
+        """
+        content = reply.text or (None if reply.calls or reply.refusal else "")
+        message: Body = {"role": "assistant", "content": content, "refusal": reply.refusal}
+        if reply.calls:
+            numbered = [(_id(call, n, i), call.function) for i, call in enumerate(reply.calls)]
+            message["tool_calls"] = [{"id": id_, "type": "function", "function": made} for id_, made in numbered]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish_reason}
+        response = {"id": f"chatcmpl-{n}", "object": "chat.completion", "created": 1_700_000_000 + n}
+        response |= {"model": body["model"], "choices": [choice]}
+        used = reply.used(body.get("messages"), body.get("tools"))
+        return response | ({"usage": _usage(used, "prompt", "completion")} if used else {})
+
+    def frames(self, body: Body, reply: Text, n: int) -> list[str]:
+        """
+        The server-sent events of a streamed response, `[DONE]` last.
+        """
+        head: Body = self.whole(body, reply, n) | {"object": "chat.completion.chunk"}
+        [choice], usage = head.pop("choices"), head.pop("usage", None)
+        deltas: list[Body] = [{"role": "assistant", "content": None if reply.calls and not reply.text else ""}]
+        deltas += [{"content": piece} for piece in _pieces(reply.text)]
+        deltas += [{"refusal": piece} for piece in _pieces(reply.refusal or "")]
+        for i, call in enumerate(choice["message"].get("tool_calls", ())):
+            whole = call["function"]["arguments"]
+            deltas.append({"tool_calls": [{**call, "index": i, "function": {**call["function"], "arguments": ""}}]})
+            deltas += [{"tool_calls": [{"index": i, "function": {"arguments": piece}}]} for piece in _pieces(whole)]
+        chunks: list[Body] = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish_reason}]})
+        if (body.get("stream_options") or {}).get("include_usage"):
+            head["usage"] = None
+            chunks += [{"choices": [], "usage": usage}] if usage else []
+        return [*(f"data: {json.dumps(head | chunk)}\n\n" for chunk in chunks), "data: [DONE]\n\n"]
+
+
+class _Responses:
+    """
+    `/v1/responses`. Usage comes with the last event.
+    """
+
+    def whole(self, body: Body, reply: Text, n: int) -> Body:
+        """
+        The response to the request *body*, of number *n*, that does not stream.
+        """
+        used, reason = reply.used(body.get("input"), body.get("tools")), _REASONS.get(reply.finish_reason or "")
+        status = "incomplete" if reason else "completed"
+        response: Body = {"id": f"resp_{n}", "object": "response", "created_at": 1_700_000_000 + n, "status": status}
+        response |= {"error": None, "incomplete_details": {"reason": reason} if reason else None}
+        response |= {"tools": body.get("tools") or [], "tool_choice": body.get("tool_choice", "auto")}
+        response |= {"model": body["model"], "parallel_tool_calls": True, "output": _output(reply, n, status)}
+        return response | {"usage": used and _usage(used, "input", "output")}
+
+    def frames(self, body: Body, reply: Text, n: int) -> list[str]:
+        """
+        The server-sent events of a streamed response.
+        """
+        response = self.whole(body, reply, n)
+        events: list[Body] = [{"type": "response.created", "response": {**response, "output": [], "usage": None}}]
+        for place, item in enumerate(response["output"]):
+            events += _events(item, {"output_index": place, "item_id": item.get("id")})
+        events.append({"type": f"response.{response['status']}", "response": response})
+        texts = (json.dumps({**event, "sequence_number": at}) for at, event in enumerate(events))
+        return [f"event: {event['type']}\ndata: {text}\n\n" for event, text in zip(events, texts, strict=True)]
+
+
+WIRES: Final[Mapping[str, _ChatCompletions | _Responses]] = {
+    "/v1/chat/completions": _ChatCompletions(),
+    "/v1/responses": _Responses(),
+}
+
+
+def _usage(used: Usage, read: str, written: str) -> Body:
+    details = {f"{read}_tokens_details": {"cached_tokens": used.cached}}
+    details[f"{written}_tokens_details"] = {"reasoning_tokens": 0}
+    made = {f"{read}_tokens": used.prompt, f"{written}_tokens": used.completion}
+    return {**made, **details, "total_tokens": used.prompt + used.completion}
+
+
+def _output(reply: Text, n: int, status: str) -> list[Body]:
+    items: list[Body] = [*reply.items]
+    if reply.text or reply.refusal is not None or not (reply.calls or items):
+        text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        content = [text] if reply.refusal is None else [{"type": "refusal", "refusal": reply.refusal}]
+        items.append({"id": f"msg_{n}", "type": "message", "role": "assistant", "status": status, "content": content})
+    for i, call in enumerate(reply.calls):
+        made = {"id": f"fc_{n}_{i}", "type": "function_call", "status": "completed", "call_id": _id(call, n, i)}
+        items.append(made | call.function)
+    return items
+
+
+def _events(item: Body, at: Body) -> Iterator[Body]:
+    begun = {name: type(item[name])() for name in ("arguments", "content") if name in item}
+    yield {"type": "response.output_item.added", **at, "item": item | begun}
+    if item["type"] == "function_call":
+        yield from _written("function_call_arguments", "arguments", item, at)
+    for i, part in enumerate(item["content"] if item["type"] == "message" else ()):
+        here, key = {**at, "content_index": i}, part["type"].removeprefix("output_")
+        yield {"type": "response.content_part.added", **here, "part": {**part, key: ""}}
+        yield from _written(part["type"], key, part, here)
+        yield {"type": "response.content_part.done", **here, "part": part}
+    yield {"type": "response.output_item.done", **at, "item": item}
+
+
+def _written(name: str, key: str, part: Body, at: Body) -> Iterator[Body]:
+    for piece in _pieces(part[key]):
+        yield {"type": f"response.{name}.delta", **at, "delta": piece, "logprobs": []}
+    yield {"type": f"response.{name}.done", **at, key: part[key], "logprobs": []}
+
+
+def _id(call: Any, n: int, i: int) -> str:
+    return f"call_{n}_{i}" if call.id is None else str(call.id)
+
+
+def _pieces(text: str, size: int = 12) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]

@@ -145,7 +145,7 @@ def adapters() -> Iterator[str]:
         *(folder / "integrations").glob("*.py"),
         *(folder / "integrations").glob("*/__init__.py"),
     ]
-    places += [folder / "mcp/__init__.py", folder / "testing/scripted_openai.py", folder / "testing/promises.py"]
+    places += [folder / "mcp/__init__.py", folder / "testing/scripted_openai.py"]
     for path in places:
         parts = path.relative_to(ROOT).with_suffix("").parts
         module = ".".join(part for part in parts if part != "__init__")

@@ -2,8 +2,10 @@
 What guards promise, and whether they keep it.
 """
 
+import dataclasses
+
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,10 +24,30 @@ from guardrails import (
     guard,
 )
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import overrides
-from guardrails.testing.promises import watched
+from guardrails.core.guards.base import Facts, Verdict, overrides
+from guardrails.core.guards.rules import Rules, RuleSettings
+from guardrails.core.state import SessionState
+from guardrails.core.values.types import ToolCall
 from tests.conftest import FakeClock
 from tests.tables import table
+
+
+def watched(one: Guard, broken: list[str]) -> Guard:
+    """
+    Returns *one*, which notes in *broken* what it says of a fresh call although `checks_fresh` says that it would not.
+    """
+    cls: Any = type(one)
+
+    def check(self: Guard, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        verdict = one.check(call, state, mine, facts)
+        fresh = not (call.sig in state.latest or state.pending or call.problems)
+        if verdict is not None and fresh and not one.checks_fresh(call.tool, facts.known):
+            broken.append(f"`checks_fresh` is false of `{call.tool}`, and `check` says {verdict.code} of a fresh call")
+        return verdict
+
+    watching: Any = guard(type(cls.__name__, (cls,), {"name": cls.name, "__doc__": cls.__doc__, "check": check}))
+    settings = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+    return cast("Guard", watching(**settings))
 
 
 @guard
@@ -41,12 +63,14 @@ class Forgetful(Guard):
         return Denial(code="forgetful.no", message="No.")
 
 
+RULES = (RuleSettings(tools=("p*",), after=("look",)), RuleSettings(tools=("made_up",), deny="no"))
 PROMISING = [
     st.builds(Approve, tools=st.sampled_from([("pay*",), ("made_up", "l*")]), expires=st.none() | st.just(60.0)),
     st.builds(Duplicates, window=st.integers(1, 9), rule=st.sampled_from(["always", "evidence"])),
     st.builds(Retryable, backoff=st.sampled_from([0.5, 90.0])),
     st.builds(ToolFilter, deny=st.sampled_from([(), ("pay*",)]), allow=st.sampled_from([(), ("p*", "look")])),
     st.just(Validation()),
+    st.builds(Rules, rules=st.lists(st.sampled_from(RULES), max_size=2).map(tuple)),
 ]
 TOOLS = [
     Tool(name="look", read_only=True, parameters={"type": "object", "required": ["n"]}),
@@ -98,7 +122,7 @@ def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Gua
 
 def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh")}
-    assert promising == {*("approve", "duplicates", "retryable", "tool_filter", "validation")}
+    assert promising == {*("approve", "duplicates", "retryable", "rules", "tool_filter", "validation")}
 
 
 def test_a_promise_that_does_not_hold_is_told() -> None:

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
 
-from guardrails.testing.scripted_openai import Body, Calls, Delayed, Text
-from guardrails.testing.wires import WIRES
+from guardrails.testing.scripted_openai import WIRES, Body, Calls, Delayed, Text
 
 from .wires import generate, items, messages
 from .wires.asked import Asked
