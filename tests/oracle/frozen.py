@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,9 +54,8 @@ def digest(data: str | bytes, size: int = 8) -> str:
     """
     A few hexadecimal digits of *data*.
     """
-    return hashlib.sha256(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data).hexdigest()[
-        :size
-    ]
+    packed = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    return hashlib.sha256(packed).hexdigest()[:size]
 
 
 def short(text: str, size: int = 60) -> str:
@@ -106,7 +105,7 @@ def differences(before: Iterable[Entry], after: Iterable[Entry]) -> list[Differe
             x, y = getattr(a, layer), getattr(b, layer)
             if x != y:
                 found.append(Difference(at, layer, _named(group, x, y), x, y))
-    return _without_wordings(found, old.values(), new.values())
+    return found
 
 
 def _named(group: str, x: Any, y: Any) -> str:
@@ -116,31 +115,6 @@ def _named(group: str, x: Any, y: Any) -> str:
     if not (isinstance(x, dict) and isinstance(y, dict)):
         return group
     return f"{group} [{', '.join(sorted(key for key in {*x, *y} if x.get(key) != y.get(key)))}]"
-
-
-def _without_wordings(found: list[Difference], before: Iterable[Entry], after: Iterable[Entry]) -> list[Difference]:
-    """
-    The same, where another wording of one hint is a difference of text: each time that hint before, each time this one after, and
-    neither is known on the other side.
-    """
-    known = [
-        {e.meaning["hint"] for e in each if isinstance(e.meaning, dict) and "hint" in e.meaning}
-        for each in (before, after)
-    ]
-    pairs: dict[Any, set[Any]] = defaultdict(set)
-    for one in found:
-        if one.layer == "meaning" and isinstance(one.before, dict) and isinstance(one.after, dict):
-            pairs[one.before.get("hint")].add(one.after.get("hint"))
-    made = []
-    for one in found:
-        if one.layer == "meaning" and isinstance(one.before, dict) and isinstance(one.after, dict):
-            a, b = one.before.get("hint"), one.after.get("hint")
-            reworded = a and b and a != b and pairs[a] == {b} and a not in known[1] and b not in known[0]
-            if reworded and {**one.before, "hint": 0} == {**one.after, "hint": 0}:
-                made.append(Difference(one.at, "text", f"hint reworded: {f'{a}'[9:]} -> {f'{b}'[9:]}", a, b))
-                continue
-        made.append(one)
-    return made
 
 
 def table(section: str, found: list[Difference], *, whole: bool) -> Iterable[str]:

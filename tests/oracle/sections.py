@@ -10,7 +10,6 @@ import json
 import os
 import re
 import tempfile
-import tomllib
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -261,20 +260,6 @@ def _worked(worker: int, n: int, *_: Any) -> Any:
     return {"rows": [n // 3], "has_more": True} if draw == 3 else [] if draw == 4 else {"rows": [n // 3, draw]}
 
 
-def cases() -> Iterator[Entry]:
-    """
-    The verdict of each case of the shipped policies.
-    """
-    found = json.loads(command("policy", "test", "--json")[1])
-    for suite in found["suites"]:
-        for case in suite["cases"]:
-            yield Entry(
-                f"{suite['policy']}: {case['name']}",
-                suite["policy"],
-                {"passed": case["passed"], "steps": case["steps"]},
-            )
-
-
 def stories() -> Iterator[Entry]:
     """
     What each policy says to loops and to honest work.
@@ -289,24 +274,6 @@ def stories() -> Iterator[Entry]:
             yield Entry(f"{name}: {kind}", "sums", {"stories": len(counts), "heard": heard, "refused": refused})
             for story, (any_, denied) in zip(told, counts, strict=True):
                 yield Entry(f"{name}: {kind}: {story}", f"{name}, {kind}", {"heard": any_, "refused": denied})
-
-
-def hosts() -> Iterator[Entry]:
-    """
-    How far each host that is installed lets a stuck model get, with the guards.
-    """
-    names = tomllib.loads((ROOT / "tests/hosts/versions.toml").read_text(encoding="utf-8"))
-    folder = Path(os.environ.get("GUARDRAILS_HOSTS") or ROOT / ".hosts")
-    here = [name for name in names if (folder / name / "bin/python").exists()]
-    if not here:
-        raise Absent("no environments of hosts in `.hosts`: python3 dev.py hosts")
-    for name in here:
-        told = blast_radius(name, folder)
-        if told is None:
-            continue
-        for story, made in told["stories"].items():
-            kept = {key: made["guarded"].get(key) for key in ("executions", "not_run", "ending")}
-            yield Entry(f"{name}: {story}", name, kept)
 
 
 # What may move: each of these is one place to mend
@@ -344,20 +311,6 @@ def hook_answer(event: Mapping[str, Any], client: str, policy: str, folder: Path
     return dict(said)
 
 
-def blast_radius(name: str, folder: Path) -> dict[str, Any] | None:
-    """
-    What `benchmarks.hosts.one` says of a host; None if it is not installed.
-    """
-    from benchmarks.hosts.blast_radius import asked
-
-    told = asked(name, ("stories", "300", "20"), folder, 300)
-    if isinstance(told, str):
-        if told:
-            raise RuntimeError(f"{name}: {told}")
-        return None
-    return told
-
-
 SECTIONS: Final[dict[str, Callable[[], Iterable[Entry]]]] = {
     **{f"replay-{name}": partial(replay, name) for name in SHIPPED},
     "sessions": sessions,
@@ -365,7 +318,17 @@ SECTIONS: Final[dict[str, Callable[[], Iterable[Entry]]]] = {
     "vectors": vectors,
     "hooks": hooks,
     "commands": commands,
-    "cases": cases,
     "stories": stories,
-    "hosts": hosts,
 }
+
+
+def entries_of(section: str) -> tuple[list[Entry] | str, float]:
+    """
+    The entries of a *section*, or why it is skipped; and the seconds of processor time.
+    """
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            entries: list[Entry] | str = [*SECTIONS[section]()]
+    except Absent as absent:
+        entries = str(absent)
+    return entries, sum(os.times()[:4])

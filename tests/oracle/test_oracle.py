@@ -1,5 +1,5 @@
 """
-The oracle finds what differs, in its layer, and calls another wording of a hint a matter of text.
+The oracle finds what differs, in its layer.
 """
 
 import pytest
@@ -20,18 +20,7 @@ def test_a_difference_is_found_in_its_layer() -> None:
     assert differences([before], [before]) == []
 
 
-def test_another_wording_of_a_hint_is_text_and_another_hint_is_meaning() -> None:
-    before = [Entry("a", "x", meaning={"hint": "1 stop"}), Entry("b", "x", meaning={"hint": "2 go on"})]
-    reworded = [Entry("a", "x", meaning={"hint": "3 end here"}), before[1]]
-    swapped = [Entry("a", "x", meaning={"hint": "2 go on"}), before[1]]
-    assert [one.layer for one in differences(before, reworded)] == ["text"]
-    assert [one.layer for one in differences(before, swapped)] == ["meaning"]
-
-
 @pytest.mark.system
-@pytest.mark.parametrize("section", ["vectors", "hooks", "cases", "stories"])
+@pytest.mark.parametrize("section", ["vectors", "hooks", "stories"])
 def test_the_quick_sections_are_as_they_were_frozen(section: str) -> None:
-    made = {"decision": 0, "meaning": 0, "text": 0}
-    for one in differences(read(section), SECTIONS[section]()):
-        made[one.layer] += 1
-    assert made == {"decision": 0, "meaning": 0, "text": 0}
+    assert differences(read(section), SECTIONS[section]()) == []
