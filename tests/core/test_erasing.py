@@ -59,9 +59,7 @@ def test_a_path_erases_and_the_line_says_what(path: str, erased: list[str], read
     ({"by_id": {1: {"word": "open sesame"}}}, "arguments.by_id.*.word", "arguments.by_id.\x001.word"),
     ({"by_id": {"!dict": {"word": "open sesame"}}}, "arguments.by_id.word", "arguments.by_id.!dict"),
 ])  # fmt: skip
-def test_a_path_leads_into_objects_and_what_is_no_json_in_older_records_goes_whole(
-    arguments: object, path: str, erased: str
-) -> None:
+def test_a_path_leads_into_objects_and_what_is_no_json_goes_whole(arguments: object, path: str, erased: str) -> None:
     *_, canonical = sign("t", arguments)
     assert canonical is not None
     line = shown({"arguments": orjson.Fragment(canonical), "problems": [["", "no open\nSESAME", "value"]]}, path)

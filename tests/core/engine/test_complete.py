@@ -44,9 +44,7 @@ def test_a_tools_own_error_is_an_error_of_the_session_too(clock: Any) -> None:
     {"retry_after_ms": 1.5, "max_retries_remaining": True}, {"max_retries_remaining": 10**40},
 ])  # fmt: skip
 @table("guards", [[], [Retryable()]])
-def test_claims_of_a_tool_in_no_known_form_neither_break_the_call_nor_its_state(
-    claims: Any, guards: Any, clock: Any
-) -> None:
+def test_claims_of_a_tool_in_no_known_form_break_nothing(claims: Any, guards: Any, clock: Any) -> None:
     policy, store = Policy(guards), MemoryStore(live=1)
     session = policy.session("s", store=store, clock=clock)
     own = Envelope.error("timeout", "slow", retryable=True)

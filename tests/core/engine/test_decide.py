@@ -187,9 +187,7 @@ def test_a_denied_call_neither_ages_the_window_nor_extends_or_breaks_a_streak(cl
 
 @table("where", ["spent", "event"])
 @table(("on_error", "mode"), [("deny", "enforce"), ("allow", "enforce"), ("deny", "observe")])
-def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_otherwise(
-    where: str, on_error: Any, mode: Any, clock: Any
-) -> None:
+def test_a_guard_that_fails_at_ending_a_session_ends_it(where: str, on_error: Any, mode: Any, clock: Any) -> None:
     def fails(self: Any, *_: Any) -> Any:
         raise RuntimeError("broken")
 

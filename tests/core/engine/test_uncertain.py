@@ -34,9 +34,7 @@ def pay(session: Any, execute: Callable[..., Any] = ok, **more: Any) -> Envelope
 
 
 @table("policy", [Policy(), Policy.load("default"), Policy.load("strict")])
-def test_a_payment_that_timed_out_is_not_made_again_under_any_policy_but_if_a_person_says_so(
-    policy: Policy, clock: Any
-) -> None:
+def test_a_payment_that_timed_out_is_made_again_only_if_a_person_says_so(policy: Policy, clock: Any) -> None:
     session = session_of(policy, clock)
     assert pay(session, slow, id="call_1").error_type == "timeout"
     for _ in range(3):
@@ -64,9 +62,7 @@ def pages(*_: Any) -> Any:
     (Tool(name="pay", read_only=True, idempotent=False, destructive=True), slow, None),
 ])  # fmt: skip
 @table("mode", ["enforce", "observe"])
-def test_what_is_an_end_and_what_is_made_again(
-    declared: Tool, execute: Any, code: str | None, mode: Any, clock: Any
-) -> None:
+def test_what_is_an_end_and_what_is_made_again(declared: Tool, execute: Any, code: Any, mode: Any, clock: Any) -> None:
     session = Policy([], tools=[declared], mode=mode).session("s", clock=clock)
     assert not pay(session, execute).ok
     assert pay(session).code == (code if mode == "enforce" else None)

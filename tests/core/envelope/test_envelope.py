@@ -227,9 +227,7 @@ def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(clock: A
 
 
 @table("form", ["nested", "merged", "quiet"])
-def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value_as_it_was(
-    form: Any, clock: Any
-) -> None:
+def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value(form: Any, clock: Any) -> None:
     odd, clean = "a\x00b\x1b[31m\x7fc\n", "ab[31mc\n"
     got = []
 
@@ -245,9 +243,7 @@ def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value_
     assert session.call("u", {}, gives(odd)).to_json().count("\x1b") == 0
 
 
-def test_what_a_call_was_confined_by_is_said_of_a_failure_and_recorded_and_no_tool_says_it_by_its_data(
-    clock: Any,
-) -> None:
+def test_what_a_call_was_confined_by_is_told_and_recorded_and_no_tool_says_it_by_its_data(clock: Any) -> None:
     sink, tool = MemorySink(), Tool(name="told", returns_envelope=True)
     session = Policy([], tools=[tool]).session("s", clock=clock, records=sink)
     said = session.call("run", {}, gives(Envelope.success({"output": "x"}, sandbox="bwrap")))

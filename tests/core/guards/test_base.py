@@ -97,9 +97,7 @@ def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type
 
 
 @table("mode", ["off", "observe"])
-def test_a_guard_or_a_whole_policy_that_is_off_is_not_there_and_one_that_observes_changes_nothing(
-    mode: Any, clock: Any
-) -> None:
+def test_what_is_off_is_not_there_and_what_observes_changes_nothing(mode: Any, clock: Any) -> None:
     refused = ["budget.max_calls", "streak.max_same", "duplicates.window"]
     whole = Policy([Budget(max_calls=1), Duplicates(), Streak(max_same=1)], mode=mode)
     for policy, codes in ((Policy([MyTwoCents(limit=1, mode=mode)]), ["my_two_cents.limit"]), (whole, refused)):

@@ -66,7 +66,7 @@ def tokens(session: Any) -> tuple[int, int]:
     *(({"max_cost_usd": most}, {"cost_usd": 0.1}, ok, n, "max_cost_usd", {}) for most, n in ((0.3, 3), (0.7, 7))),
     *(({"max_cost_usd": 1.0}, {}, costs(price), n, "max_cost_usd", {}) for price, n in ((0.1, 10), (0.3, 4))),
 ])  # fmt: skip
-def test_a4_a_limit_ends_the_session_whatever_becomes_of_its_calls(
+def test_a4_a_limit_ends_it(
     budget: Any, declared: Any, execute: Any, admits: int, ends: str | None, left: dict[str, Any], clock: Any
 ) -> None:
     session = make(clock, Budget(**budget), tools=tool(**declared))
@@ -367,9 +367,7 @@ PRICES = {"my-*": Price(input_mtok=0.0), "dear": Price(input_mtok=0.0, output_mt
     # A whole response that does not say what it used.
     *({"model": "gpt-5-mini", "usage": usage} for usage in (None, {}, {"prompt_tokens": "1"}, {"prompt_tokens": -5})),
 ])  # fmt: skip
-def test_whatever_was_used_at_no_known_price_closes_the_session_and_no_model_is_told_of_prices(
-    charge: dict[str, Any], clock: Any
-) -> None:
+def test_what_was_used_at_no_known_price_closes_the_session_and_names_no_price(charge: Any, clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=0.5), prices=PRICES)
     session.charge(**charge)
     assert (session.exhausted, session.ledger.unpriced, session.tool_choice("auto")) == (CODE, 1, "none")

@@ -61,9 +61,7 @@ RUNS: list[Any] = [("t", {})]
     ([Denials(), Duplicates()], [RUNS] * 5, 5),
     *(([guard], [SAME] * 12, None) for guard in (Denials(max_turns_in_a_row=None), Denials(mode="observe"))),
 ])  # fmt: skip
-def test_a4_turns_that_only_repeat_refused_calls_end_the_session(
-    guards: Any, turns: Any, ends: int | None, clock: Any
-) -> None:
+def test_a4_turns_that_repeat_refused_calls_end_the_session(guards: Any, turns: Any, ends: Any, clock: Any) -> None:
     session, at = make(clock, *guards), None
     for number, asked in enumerate(turns, 1):
         turn(session, *asked)
@@ -104,9 +102,7 @@ def test_what_is_remembered_of_refusals_is_bounded_and_kept(numbers: list[int]) 
     ([ONCE], refused(*range(30)), 0.001, None),
     ([Denials()], [call for n in range(20) for call in (*SAME, ("t", {"n": n}))], 3, None),
 ])  # fmt: skip
-def test_where_no_turns_are_told_a_session_of_repeated_refusals_has_an_end_too(
-    guards: Any, asked: Any, seconds: float, ends: int | None, clock: Any
-) -> None:
+def test_without_turns_repeated_refusals_end(guards: Any, asked: Any, seconds: float, ends: Any, clock: Any) -> None:
     session, codes = make(clock, *guards), []
     for tool, arguments in asked:
         codes.append(session.call(tool, arguments, ok).code)

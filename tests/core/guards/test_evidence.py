@@ -145,9 +145,7 @@ def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(cl
         (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
     )),
 ])  # fmt: skip
-def test_a_cycle_is_told_only_with_work_in_it_and_refused_at_its_third_lap_else(
-    lap: tuple[Call, ...], refused: bool, clock: Any
-) -> None:
+def test_a_cycle_without_work_is_refused_at_its_third_lap(lap: tuple[Call, ...], refused: bool, clock: Any) -> None:
     one = fresh(Policy([Loops(unrepaired={"deny": None})], by_name=True), clock)
     laps = 3 if refused else 9
     ends = ["loops.cycle" if refused else None] * len(lap)
@@ -284,9 +282,7 @@ LOOKS = st.lists(st.tuples(PAUSES, st.sampled_from(["a", "a", "a", "b"])), max_s
 
 
 @given(st.sampled_from([*WAYS]), LOOKS)
-def test_a_look_later_than_its_stretch_is_never_refused_nor_one_at_what_moved(
-    way: str, looks: list[tuple[float, str]]
-) -> None:
+def test_a_look_later_than_its_stretch_is_never_refused_nor_one_at_what_moved(way: str, looks: Any) -> None:
     since: list[float] = []
     for (pause, _), seen in zip(looks, looked(WAYS[way], looks), strict=True):
         since = [seconds + pause for seconds in since]
@@ -315,9 +311,7 @@ def test_a_look_later_than_its_stretch_is_never_refused_nor_one_at_what_moved(
     ([""] * 5, Tool(name="get_note"), "..RRR"),
     (["a menu with three entries, the second is chosen"] * 5, Tool(name="computer"), "..RRR"),
 ])  # fmt: skip
-def test_what_was_declared_asked_for_or_said_by_the_user_decides_what_is_evidence(
-    values: list[Any], tool: Tool, ran: str, clock: Any
-) -> None:
+def test_what_is_evidence_is_declared_or_said_by_the_user(values: list[Any], tool: Tool, ran: str, clock: Any) -> None:
     session, seen = Policy.load("default").session(f"s{next(NUMBERS)}", clock=clock, tools=[tool]), ""
     for value in values:
         if value is None:
@@ -333,9 +327,7 @@ def test_what_was_declared_asked_for_or_said_by_the_user_decides_what_is_evidenc
     ("send_mail", {}, ["ok", "ok"], [False, False]), ("send_mail", {"repeats": "allow"}, [{"id": 1}, {"id": 2}], [False, False]),
     ("get_note", {}, [{"id": "m1"}, {"id": "m2"}], [False, False]),
 ])  # fmt: skip
-def test_work_that_is_accepted_again_under_a_new_id_is_told_at_the_second(
-    tool: str, declared: dict[str, Any], answers: list[Any], told: list[bool], clock: Any
-) -> None:
+def test_work_that_is_accepted_again_is_told(tool: str, declared: Any, answers: Any, told: Any, clock: Any) -> None:
     session = Policy.load("default").session(f"s{next(NUMBERS)}", clock=clock, tools=[Tool(name=tool, **declared)])
     hints = [session.call(tool, {"to": "ann"}, gives(answer)).next_action_hint for answer in answers]
     assert ["accepted again" in (hint or "") for hint in hints] == told
@@ -345,9 +337,7 @@ def test_work_that_is_accepted_again_under_a_new_id_is_told_at_the_second(
     ({"repeats": "allow"}, "The last 3 times, this exact find call gave the same answer.", False),
     ({"read_only": False}, "The last 2 times, this exact find call ended the same.", True),
 ])  # fmt: skip
-def test_same_calls_are_counted_as_far_as_it_matters_and_changes_are_noted_unless_they_are_declared(
-    declared: Any, told: str, noted: bool, clock: Any
-) -> None:
+def test_same_calls_are_counted_and_changes_are_noted(declared: Any, told: str, noted: bool, clock: Any) -> None:
     rows, hints, kept = [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}], [], []
     for answers in ([0] * 7, range(3)):
         with Policy([Loops()], tools=[Tool(name="find", **declared)]).session("s", clock=clock) as session:

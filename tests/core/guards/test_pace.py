@@ -48,9 +48,7 @@ def test_a4_436_requests_at_zero_second_intervals_end_with_the_21st(clock: Any) 
 
 
 @table(("after_ms", "code"), [(333, TOO_FAST), (334, None), (-3_600_000, TOO_FAST)])
-def test_room_for_a_call_comes_back_to_the_millisecond_and_never_by_a_clock_that_goes_back(
-    after_ms: int, code: str | None, clock: Any
-) -> None:
+def test_room_for_a_call_comes_back_to_the_millisecond(after_ms: int, code: str | None, clock: Any) -> None:
     session = make(clock, Growth(max_calls_per_second=3))
     assert admitted(session, 3) == 3
     clock.advance(after_ms / 1000)
@@ -114,9 +112,7 @@ def test_per_tool_rates_by_glob_count_each_tool_by_itself(clock: Any) -> None:
     period=st.sampled_from([1_000, 60_000]),
     gaps=st.lists(st.integers(0, 2_000), min_size=1, max_size=80),
 )
-def test_any_window_of_one_period_holds_at_most_two_limits_and_waits_are_exact(
-    limit: int, period: int, gaps: list[int]
-) -> None:
+def test_any_period_holds_at_most_two_limits_and_waits_are_exact(limit: int, period: int, gaps: list[int]) -> None:
     meter, now, starts = 0, NOW, []
     for gap in gaps:
         now += gap
@@ -163,9 +159,7 @@ POLLED = [Tool(name="p", repeats="allow"), Tool(name="a"), Tool(name="x"), Tool(
     ([Streak(max_same=1)], {"tools": POLLED}, "ppppaap", "ppppa.p"),
     ([Streak(max_same=2)], {"rules": [Rule(match="r*", guards={"streak": {"max_same": 4}})]}, "rrrrrwww", "rrrr.ww."),
 ])  # fmt: skip
-def test_a4_what_one_tool_does_in_a_row_is_capped_and_another_tool_in_between_resets(
-    guards: Any, settings: Any, story: str, ran: str, clock: Any
-) -> None:
+def test_a4_what_one_tool_does_in_a_row_is_capped(guards: Any, settings: Any, story: str, ran: str, clock: Any) -> None:
     """
     One call a letter, a capital one fails.
     """

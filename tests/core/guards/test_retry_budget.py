@@ -73,9 +73,7 @@ def test_all_sessions_of_a_scope_together_have_as_many_retries_as_the_bucket_hol
     ({"burst": 1}, [*[("search", WRONG, False)] * 5, ("search", DOWN, True), ("search", WRONG, False)]),
     ({"burst": 1}, [("search", DOWN, True), *[("run_tests", RED, False), ("edit", ok, None)] * 4]),
 ])  # fmt: skip
-def test_a_retry_takes_a_token_and_a_success_or_time_gives_back(
-    budget: Any, steps: Any, tenant: Any, clock: Any
-) -> None:
+def test_a_retry_takes_a_token_and_success_or_time_gives_back(budget: Any, steps: Any, tenant: Any, clock: Any) -> None:
     sessions = tenant(2, **budget)
     for number, step in enumerate(steps):
         if isinstance(step, int):
@@ -88,9 +86,7 @@ def test_a_retry_takes_a_token_and_a_success_or_time_gives_back(
         assert execute is not WRONG or envelope.next_action == "fix_arguments"
 
 
-def test_a_retry_that_was_advised_has_its_token_and_one_against_advice_takes_what_is_there(
-    tenant: Any, clock: Any
-) -> None:
+def test_an_advised_retry_has_its_token_and_one_against_advice_takes_what_is_there(tenant: Any, clock: Any) -> None:
     [session] = tenant(1, burst=2)
     for question, retryable in ((1, True), (1, True), (2, False)):
         assert session.call("search", {"q": question}, DOWN).retryable is retryable
@@ -128,9 +124,7 @@ BUDGETS = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(BUDGETS, STEPS)
-def test_a_bucket_is_never_below_0_nor_above_its_size_and_retries_are_paid_for(
-    budget: RetryBudget, steps: list[tuple[str, int]]
-) -> None:
+def test_a_bucket_is_never_below_0_nor_above_its_size_and_retries_are_paid_for(budget: RetryBudget, steps: Any) -> None:
     now = [1_800_000_000.0]
     policy = Policy([Retryable(max_retries=9, max_same_error=99)], scopes={"tenant": [budget]})
     sessions = [policy.session(f"s{n}", clock=lambda: now[0], scopes={"tenant": "acme"}) for n in range(4)]

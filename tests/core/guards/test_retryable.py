@@ -60,9 +60,7 @@ def test_a9_the_fourth_failure_of_one_kind_in_a_row_is_not_retryable(between: An
     ),
     ({}, Envelope.error("timeout", "locked", next_action="ask_user"), 0, [(False, None, 0, "ask_user")]),
 ])  # fmt: skip
-def test_a3_the_same_call_is_retryable_so_many_times_after_waits_that_double_or_are_named(
-    settings: Any, error: Any, wait: float, seen: list[Any], clock: Any
-) -> None:
+def test_a3_a_call_is_retryable_a_few_times(settings: Any, error: Any, wait: float, seen: Any, clock: Any) -> None:
     flaky = session(clock, **settings)
     for advice in seen:
         assert said(flaky.call("get", {}, gives(error)), *ADVICE) == advice
@@ -72,9 +70,7 @@ def test_a3_the_same_call_is_retryable_so_many_times_after_waits_that_double_or_
 @table(("gone", "left", "shown"), [
     (0.0, 20_000, "20 s"), (0.001, 19_999, "20 s"), (0.25, 19_750, "19.8 s"), (19.999, 1, "0.1 s"),
 ])  # fmt: skip
-def test_a_call_before_its_wait_is_over_is_refused_with_the_rest_of_it(
-    gone: float, left: int, shown: str, clock: Any
-) -> None:
+def test_a_call_before_its_wait_is_refused_with_the_rest_of_it(gone: float, left: int, shown: str, clock: Any) -> None:
     busy = session(clock, Duplicates(), Budget(max_calls=5), max_retries=1)
     busy.call("get", {}, gives(Busy(20)))
     clock.advance(gone)
@@ -92,9 +88,7 @@ def test_a_call_before_its_wait_is_over_is_refused_with_the_rest_of_it(
 @table(("kind", "declared"), [
     (kind, word) for kind in ERROR_TYPES for word in (None, True, False) if (kind, word) != ("other", None)
 ])  # fmt: skip
-def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
-    kind: Any, declared: bool | None, clock: Any
-) -> None:
+def test_a3_each_kind_of_failure_says_one_next_action(kind: Any, declared: bool | None, clock: Any) -> None:
     envelope = session(clock, tool=Tool(name="t", retryable=declared)).call("t", {}, gives(Envelope.error(kind, "x")))
     passing = kind in TRANSIENT if declared is None else declared and kind not in NEVER_AGAIN
     expected = "retry" if passing else INSTEAD.get(kind, "give_up")
@@ -164,9 +158,7 @@ REJECTED = "The user doesn't want to proceed with this tool use."
         {"idempotent": False}, {"read_only": False}, {"idempotent": False, "retryable": True},
     )),
 ])  # fmt: skip
-def test_what_acts_is_checked_first_and_what_only_looks_is_tried_again(
-    declared: Any, errors: list[object], retryable: bool
-) -> None:
+def test_what_acts_is_checked_first_and_what_looks_is_tried_again(declared: Any, errors: Any, retryable: bool) -> None:
     tool = Tool(**{"name": "send_email", **declared})
     for error in errors:
         one = Policy([Retryable()], tools=[tool], by_name=True).session("s")
@@ -264,9 +256,7 @@ def test_a10_day_one_is_sensible(error: Exception, retryable: bool, most_ms: int
 @table(("after", "settings", "advice"), [
     (3, {}, (True, 3_000, "retry")), (40, {}, (True, 40_000, "retry")), (40, {"max_wait": 30}, (False, 40_000, "give_up")),
 ])  # fmt: skip
-def test_a_wait_is_never_below_what_a_server_names_and_never_above_the_policys(
-    after: int, settings: Any, advice: Any, clock: Any
-) -> None:
+def test_a_wait_is_within_what_server_and_policy_name(after: int, settings: Any, advice: Any, clock: Any) -> None:
     envelope = session(clock, model=NO_MODEL, **settings).call("search", {}, gives(Busy(after)))
     assert said(envelope, "retryable", "retry_after_ms", "next_action") == advice
 
@@ -287,7 +277,7 @@ CLAIM = Envelope.error("other", "busy", retryable=True, max_retries_remaining=1)
     # What is learned outweighs what the kind suggests, either way.
     *((logit, {}, {}, Envelope.error(kind, "no"), logit > 0) for kind in ERROR_TYPES for logit in (-6.0, 6.0)),
 ])  # fmt: skip
-def test_what_is_learned_is_weighed_with_what_is_declared(
+def test_what_is_learned_is_weighed(
     logit: float, learned: Any, tool: Any, error: Any, retryable: bool, tmp_path: Path, clock: Any
 ) -> None:
     one = session(clock, tool=Tool(name="t", **tool), model=always(tmp_path, logit, **learned))
@@ -363,7 +353,7 @@ YEAR = Envelope.error("not_found", "no", next_action="ask_user", next_action_hin
     (0.8, "other", NO_HOTEL, "fix_arguments", "Check the name or id before calling again.", None),
     (0.8, "book", YEAR, "ask_user", "Ask for the year.", None),
 ])  # fmt: skip
-def test_a11_how_often_the_model_corrects_itself_says_whether_the_user_is_asked(
+def test_a11_corrections_are_told(
     worked: float, tool: str, error: Any, action: str, hint: str, user: str | None, tmp_path: Path, clock: Any
 ) -> None:
     counts = {name: {"not_found": [n, n * worked]} for name, n in (("", 60.0), ("book", 40.0))}

@@ -74,9 +74,7 @@ def test_d7_most_of_the_list_of_attacks_is_denied() -> None:
     # What an agent does by accident and cannot be undone.
     (AGENT, ACCIDENTS["asked"], "approve.pending"),
 ])  # fmt: skip
-def test_an_honest_command_passes_and_what_cannot_be_undone_is_asked_about(
-    guard: Shell, commands: list[Any], expected: str | None
-) -> None:
+def test_an_honest_command_passes_and_what_lasts_is_asked_about(guard: Shell, commands: Any, expected: Any) -> None:
     assert [command for command in commands if code(guard, command) != expected] == []
 
 
@@ -86,9 +84,7 @@ LISTED = Shell(allow=("git status", "ls *", "cat src/*", "timeout *"), deny=("ls
 @table(("guard", "cases"), [
     (SHIPPED, CODES["shipped"]), (LISTED, CODES["listed"]), (Shell(allow=("git status *", "bash *")), CODES["some"]),
 ])  # fmt: skip
-def test_a_denial_says_by_its_code_what_it_is_about_and_all_is_denied_that_is_not_allowed(
-    guard: Shell, cases: list[dict[str, Any]]
-) -> None:
+def test_a_denial_has_a_code_and_all_is_denied_that_is_not_allowed(guard: Shell, cases: list[dict[str, Any]]) -> None:
     for case in cases:
         arguments = {name: value for name, value in case.items() if name != "code"}
         assert code(guard, **arguments) == case["code"], case
@@ -130,9 +126,7 @@ def test_a_question_is_answered_by_the_approver_and_without_one_the_command_does
         "`git push -v --force origin` is not to be run here (rule `git push --force`).",
     ),
 ])  # fmt: skip
-def test_a_refusal_names_the_command_and_its_rule_or_what_to_write_instead(
-    guard: Shell, command: str, told: str
-) -> None:
+def test_a_refusal_names_the_command_and_its_rule_or_what_to_write_instead(guard: Any, command: str, told: str) -> None:
     said = judged(guard, command)
     assert said is not None
     assert told in (said.message, said.hint)

@@ -27,7 +27,7 @@ WHY = "its server changed its description"
     (ToolFilter(), NAMED, "y", None),
     (ToolFilter(unknown="allow"), NAMED, "x", None),
 ])  # fmt: skip
-def test_globs_allow_and_deny_and_deny_stands_above_and_a_tool_is_unknown_where_tools_are_named(
+def test_deny_stands_above_allow_and_tools_are_known(
     guard: ToolFilter, settings: Any, tool: str, code: str | None, clock: Any
 ) -> None:
     assert make(clock, guard, **settings).call(tool, {}, ok).code == code
@@ -38,7 +38,7 @@ def test_globs_allow_and_deny_and_deny_stands_above_and_a_tool_is_unknown_where_
     (["search_hotels", "book_hotel"], "zzz", "The tools are: `book_hotel`, `search_hotels`."),
     ([f"t{n}" for n in range(500)], "x" * 1_000_000, "The tools are: `t0`, "),
 ])  # fmt: skip
-def test_an_unknown_tool_is_told_the_name_it_was_meant_to_be_or_those_there_are_briefly(
+def test_an_unknown_tool_is_told_the_names_that_there_are_briefly(
     tools: list[str], called: str, hint: str, clock: Any
 ) -> None:
     refused = make(clock, ToolFilter(), tools=[Tool(name=name) for name in tools]).call(called, {}, ok)

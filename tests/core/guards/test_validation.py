@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from guardrails import Budget, Envelope, Policy, Retryable, Tool, Validation
 from guardrails.core.arguments.problems import unknown
 from guardrails.core.guards.validation import advice
-from guardrails.core.values.types import INVALID, NextAction, Problem
+from guardrails.core.values.types import INVALID, Problem
 from tests.core.guards.calls import make, said
 from tests.core.retries.conftest import constant
 from tests.tables import table
@@ -50,7 +50,7 @@ KYOTO = {"city": "Kyoto"}
     ({**KYOTO, "nights": 0}, ("nights",), ["nights"], "ask_user"),
     ("{broken", ("nights",), [""], "fix_arguments"),
 ])  # fmt: skip
-def test_a7_each_field_that_does_not_fit_is_named_and_who_is_to_put_it_right(
+def test_a7_each_wrong_field_is_named(
     parameters: Any, arguments: Any, ask_user: Any, fields: list[str], action: str, clock: Any
 ) -> None:
     ran: list[Any] = []
@@ -108,9 +108,7 @@ CONFIRM = "Confirm `{}` with the user before retrying."
         f"{TAKE.format('hotels.1.check_in')} Also correct `hotels.0.checkIn` and `hotels.0.check_in`.",
     ),
 ])  # fmt: skip
-def test_a7_says_whether_to_ask_the_user_or_to_correct(
-    problems: list[Problem], ask_user: set[str], action: NextAction, hint: str
-) -> None:
+def test_a7_says_whether_to_ask_the_user_or_to_correct(problems: Any, ask_user: Any, action: Any, hint: str) -> None:
     assert advice(problems, frozenset(ask_user)) == (action, hint)
 
 
@@ -133,7 +131,7 @@ SELDOM = "Ask the user before the next try: refused calls of `book` are correcte
     (WRONG, 0.4, 40, (), "fix_arguments", None), (WRONG, 0.9, 40, (), "fix_arguments", None),
     (NO_CITY, 1.0, 4, (), "ask_user", None), (NO_CITY, 0.99, 40, ("city",), "ask_user", None),
 ])  # fmt: skip
-def test_a11_whether_the_user_is_asked_follows_from_how_often_such_calls_were_corrected(
+def test_a11_past_corrections_decide(
     tmp_path: Path, arguments: Any, share: float, seen: float, ask_user: Any, action: str, hint: str | None
 ) -> None:
     def refused(corrections: Any) -> Envelope:

@@ -79,9 +79,7 @@ def test_thousands_of_links_in_a_row_lead_nowhere(root: Path, caplog: pytest.Log
     ({"edits": [{"path": "src"}, {"path": "../x"}]}, "root"), ({"target_dir": "/"}, "root"),
     ({"paths": ["src", ["in"]]}, "path"), ({"edits": [{"path": "src"}] * 1_001}, "path"),
 ])  # fmt: skip
-def test_absolute_paths_lists_and_nested_arguments_are_looked_into(
-    root: Path, arguments: dict[str, Any], code: str | None
-) -> None:
+def test_absolute_paths_lists_and_nested_arguments_are_looked_into(root: Path, arguments: Any, code: Any) -> None:
     if isinstance(path := arguments.get("path"), str):
         arguments = {"path": path.format(root=root)}
     assert asked(Workspace(root=str(root)), arguments).code == (code and f"workspace.{code}")
@@ -108,9 +106,7 @@ def test_without_a_file_system_paths_are_judged_by_their_text(root: str, path: s
 
 
 @pytest.mark.parametrize("arguments", ["full", "hash"])
-def test_a_recorded_session_replays_as_it_was_decided_whatever_became_of_the_links(
-    root: Path, tmp_path: Path, arguments: Any
-) -> None:
+def test_a_replay_decides_alike_whatever_became_of_the_links(root: Path, tmp_path: Path, arguments: Any) -> None:
     policy = Policy([Workspace(root=str(root))], tools=[READ])
     sink = JsonLines(tmp_path / "calls.jsonl", arguments=arguments)
     with policy.session("s", records=sink) as session:

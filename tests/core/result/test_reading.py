@@ -195,9 +195,7 @@ ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
     ("", "meta.count", {"hotels": ROWS, "meta": {"count": 9}}, False, 9), ("", "meta.count", {"hotels": ROWS, "meta": {"count": 2}}, True, 2),
     ("page.next", "page.of", {"rows": ROWS, "page": {"next": 3, "of": 9}}, False, 9),
 ])  # fmt: skip
-def test_what_the_names_of_a_tool_mean_is_declared(
-    more: str, total: str, value: Any, complete: bool, matches: int | None
-) -> None:
+def test_what_names_of_a_tool_mean_is_declared(more: str, total: str, value: Any, complete: bool, matches: Any) -> None:
     policy = Policy([Summary()], tools=[Tool(name="t", more=more, total=total)])
     envelope = policy.session("s").call("t", {}, lambda *_: json.dumps(value))
     assert envelope.is_complete is complete

@@ -141,9 +141,7 @@ def test_an_interval_holds_the_share_and_stays_between_0_and_1(n: float, share: 
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.1, 1e4), st.floats(0, 1e6), st.floats(0, 1))
-def test_a_shrunk_rate_lies_between_the_prior_and_the_share(
-    mean: float, strength: float, n: float, share: float
-) -> None:
+def test_a_shrunk_rate_lies_between_the_prior_and_the_share(mean: Any, strength: float, n: float, share: float) -> None:
     rate = Beta(mean, strength).rate(Count(n, n * share))
     assert min(mean, share) - 1e-9 <= rate <= max(mean, share) + 1e-9
 

@@ -59,7 +59,7 @@ REFUSED = ("p p a -a p", "p p -a p", "A -a p p p", "P{ a a a", "A{ wait p p p")
 @table(("story", "code"), [
     *((story, None) for story in FREED), *((story, "duplicates.evidence") for story in REFUSED),
 ])  # fmt: skip
-def test_the_work_of_one_session_of_a_family_and_nothing_else_frees_the_looks_of_all_others(
+def test_work_alone_frees_the_looks_of_a_family(
     story: str, code: str | None, in_a_file: bool, clock: Any, tmp_path: Any
 ) -> None:
     if not in_a_file:

@@ -45,9 +45,7 @@ def test_a_rule_is_one_sign_in_every_carrier(rule: dict[str, Any], failures: lis
     ({"error_when": (FailureRule(field="x", equals=1, error_type="auth"),)}, {"x": 1}, "auth", "x: 1", None),
     ({"error_when": (FailureRule(matches="^oops: rate limit"),)}, "oops: rate limit", "rate_limit", "oops: rate limit", None),
 ])  # fmt: skip
-def test_the_first_sign_says_the_kind_and_the_words(
-    declared: dict[str, Any], value: Any, kind: str, message: str, wait: int | None
-) -> None:
+def test_the_first_sign_says_kind_and_words(declared: Any, value: Any, kind: str, message: str, wait: Any) -> None:
     found = read(value, **declared)
     assert (found.error_type, found.error_message, found.retry_after_ms) == (kind, message, wait)
 

@@ -55,7 +55,7 @@ class Finder:
     (book, "book", "Book a room.", {"city", "nights"}), (functools.partial(book, nights=2), "book", "Book a room.", {"city"}),
     (Finder(), "Finder", "Cities.", {"city"}),
 ])  # fmt: skip
-def test_a_tool_of_a_function_has_its_name_first_paragraph_and_parameters(
+def test_a_tool_has_the_name_and_words_of_its_function(
     function: Any, name: str, description: str, parameters: set[str]
 ) -> None:
     tool = Tool.of(function, cost_usd=0.2)
@@ -152,7 +152,7 @@ class Name(enum.StrEnum):
     *(("t", {"id": odd}, TypeError, f"`id` is the model's id of the call, text or None, not `{type(odd).__name__}`") for odd in (7, b"1")),
     ("t", {"id": ""}, SessionError, "must not be empty"),
 ])  # fmt: skip
-def test_a_hosts_own_mistake_is_raised_and_charges_nothing(
+def test_a_hosts_mistake_charges_nothing(
     way: str, tool: Any, settings: Any, raised: Any, message: str, clock: Any
 ) -> None:
     if way == "decide" and "execute" in settings:

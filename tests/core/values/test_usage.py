@@ -107,9 +107,7 @@ counts = st.integers(0, 10**6)
 
 
 @given(plain=counts, read=counts, written=counts, output=counts, told=st.booleans())
-def test_the_total_is_right_whether_the_cached_is_told_in_the_input_or_beside(
-    plain: int, read: int, written: int, output: int, told: bool
-) -> None:
+def test_the_cached_counts_in_the_input_or_beside(plain: int, read: int, written: int, output: int, told: bool) -> None:
     whole = plain + read + written + output
     kept = {"cacheReadInputTokens": read, "cacheWriteInputTokens": written, "outputTokens": output}
     beside = {"inputTokens": plain, **kept, **({"totalTokens": whole} if told else {})}
@@ -158,9 +156,7 @@ def test_what_is_kept_in_a_cache_for_an_hour_has_its_own_price(usage: dict[str, 
 @table(("told", "cost", "by"), [
     (0.0123, 12_300, "response"), ({"total_cost": 0.02}, 20_000, "response"), *((odd, None, None) for odd in (-1, True, "0.1")),
 ])  # fmt: skip
-def test_a_response_that_tells_its_own_cost_is_believed_where_no_price_is_known(
-    told: Any, cost: int | None, by: str | None
-) -> None:
+def test_a_response_that_tells_its_own_cost_is_believed_where_no_price_is_known(told: Any, cost: Any, by: Any) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "cost": told}
     with Policy(prices={"known": {"input_mtok": 1, "output_mtok": 1}}).session("s") as session:
         priced = session.charge(model="no-such-model", usage=usage)
@@ -207,9 +203,7 @@ def test_a_model_is_priced_as_it_is_listed_whoever_serves_it(model: str, provide
     # Nobody says how many of the cached tokens are audio: none of them counts as cached.
     ("gpt-realtime", Usage(1_000, 100, cached=600, input_audio=500), 500 * 4 + 500 * 32 + 1_600),
 ])  # fmt: skip
-def test_what_is_among_the_tokens_is_priced_as_it_is_listed_and_never_too_low(
-    model: str, usage: Usage, micro: int
-) -> None:
+def test_what_is_among_the_tokens_is_priced_and_never_too_low(model: str, usage: Usage, micro: int) -> None:
     assert price_of(usage, model, {}, None, NOW).cost == micro
 
 
@@ -258,9 +252,7 @@ def test_a_price_is_that_of_its_day() -> None:
 
 
 @given(st.integers(0, 10**6), counts, st.integers(0, 10**5), counts, st.integers(0, 10**5))
-def test_a_response_costs_what_the_list_itself_says(
-    index: int, read: int, written: int, cached: int, reasoning: int
-) -> None:
+def test_a_response_costs_what_the_list_says(index: int, read: int, written: int, cached: int, reasoning: int) -> None:
     provider, model = models()[index % len(models())]
     usage = Usage(read, written, min(cached, read), reasoning=min(reasoning, written))
     told = {"cache_read_tokens": usage.cached, "output_reasoning_tokens": usage.reasoning}
