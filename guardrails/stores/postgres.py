@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.values.errors import StoreError, needs
 
-from .persistence import LIVE, Slot
+from .persistence import LIVE, Slot, SqlStore
 from .places import shown_place
-from .sql import SqlStore
 
 
 HUNG_MS: Final = 10_000

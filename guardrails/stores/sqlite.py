@@ -14,9 +14,8 @@ from typing import Final, Literal
 from guardrails.core.values.errors import StoreError
 
 from . import When, persistence
-from .persistence import BATCH, FORKED, LIVE, Slot
+from .persistence import BATCH, FORKED, LIVE, Slot, SqlStore
 from .places import make_private
-from .sql import SqlStore
 
 
 APPLICATION_ID: Final = 0x54434752
