@@ -96,8 +96,7 @@ def served(kind: str, held: ExitStack) -> str:
     if kind == "sqlite":
         return str(Path(held.enter_context(tempfile.TemporaryDirectory())) / "state.db")
     if kind in ("redis", "postgres"):
-        from tests.stores.postgres_server import Postgres
-        from tests.stores.redis_server import Server
+        from tests.stores.servers import Postgres, Server
 
         server: Any = Server() if kind == "redis" else Postgres()
         held.callback(server.remove)

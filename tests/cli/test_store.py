@@ -18,7 +18,7 @@ from guardrails import Budget, Conversations, Policy, SqliteStore
 from guardrails.cli import app
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import VERSION
-from tests.stores.redis_server import in_redis, needed, shared
+from tests.stores.servers import in_redis, needed, shared
 
 
 KEPT = Path(__file__).parents[1] / "golden/0.2.0"

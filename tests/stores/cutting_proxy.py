@@ -23,7 +23,7 @@ class CuttingProxy:
     Hands on to the server at *port* of this machine what comes to `self.port`, and back; the next *fault* once.
 
     `late` keeps a commit back while its connection is cut, and hands it on when `deliver` is called. `silent` swallows all
-    that comes; `slow` hands on one byte of each answer in a hundredth of a second.
+    that comes.
 
     All that is sent waits while `paused`; what the server sends, while `unanswered`. A part of the requests, `lossy`, by a chance of
     *seed*, is the last of its connection: half of them arrive and are never answered, the others arrive in part only.
@@ -102,7 +102,7 @@ class CuttingProxy:
                     if not data:
                         raise OSError
                     if one is server:
-                        self._back(data, client)
+                        client.sendall(data)
                     elif self._asked(data, client, server):
                         return
         _close(client)
@@ -127,14 +127,6 @@ class CuttingProxy:
         if fault != "silent":
             server.sendall(asked)
         return False
-
-    def _back(self, answer: bytes, client: socket.socket) -> None:
-        if self.fault != "slow":
-            client.sendall(answer)
-            return
-        for byte in answer:
-            client.sendall(bytes([byte]))
-            time.sleep(0.01)
 
     def _break(self, fault: str, asked: bytes, client: socket.socket, server: socket.socket) -> None:
         match fault:

@@ -1,5 +1,5 @@
 """
-Sessions in memory: what only this store does.
+Sessions in memory, and what asks a session from inside of its own call.
 """
 
 import logging
@@ -13,24 +13,22 @@ from guardrails import Budget, Guard, Policy, SessionState, guard
 from guardrails.stores.memory import MemoryStore
 
 
-def spoil(states: list[SessionState]) -> None:
-    states[0].now_ms = 1 << 80
-    states[0].own["odd"] = object()
-
-
-def count(states: list[SessionState]) -> int:
-    states[0].calls += 1
-    return states[0].calls
-
-
 def test_a_state_that_cannot_be_packed_stays_and_fails_no_other_session(caplog: pytest.LogCaptureFixture) -> None:
+    def spoil(states: list[SessionState]) -> None:
+        states[0].now_ms = 1 << 80
+        states[0].own["odd"] = object()
+
+    def count(states: list[SessionState]) -> int:
+        states[0].calls += 1
+        return states[0].calls
+
     store = MemoryStore(live=1)
     store.update(["odd"], spoil)
     with caplog.at_level(logging.ERROR):
         seen = [[store.update([key], count) for key in ("a", "b", "odd")] for _ in range(3)]
     assert seen == [[n, n, n] for n in (1, 2, 3)]
-    said = {record.getMessage().partition(",")[0] for record in caplog.records}
-    assert said == {"the state of `odd` cannot be packed"}
+    logged = {record.getMessage().partition(",")[0] for record in caplog.records}
+    assert logged == {"the state of `odd` cannot be packed"}
     assert (len(store._live), len(store)) == (1, 3)
     store.forget("odd")
     assert store.update(["odd"], count) == 1
@@ -48,29 +46,24 @@ class Curious(Guard):
         self.ask()
 
 
-def test_a_guard_that_asks_its_session_is_a_guard_that_failed() -> None:
+@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals here")
+def test_a_guard_that_asks_its_session_has_failed_and_a_signal_handler_that_does_hangs_nothing() -> None:
     policy: Policy = Policy([Curious(ask=lambda: policy.session("s").exhausted), Budget(max_calls=3)])
     session = policy.session("s")
-    refused = session.call("t", {}, lambda *_: "ran")
-    assert refused.code == "call.error"
+    assert session.call("t", {}, lambda *_: "ran").code == "call.error"
     assert session.ledger.progress["calls_used"] == 0
-
-
-@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals here")
-def test_a_signal_handler_that_asks_a_session_in_the_middle_of_its_call_hangs_nothing() -> None:
-    said: list[str] = []
+    errors: list[str] = []
 
     def handler(*_: Any) -> None:
         try:
-            session.begin_turn()
+            other.begin_turn()
         except RuntimeError as error:
-            said.append(str(error))
+            errors.append(str(error))
 
     before = signal.signal(signal.SIGUSR1, handler)
     try:
-        policy = Policy([Curious(ask=lambda: signal.raise_signal(signal.SIGUSR1))])
-        session = policy.session("s")
-        assert session.call("t", {}, lambda *_: "ran").ok
+        other = Policy([Curious(ask=lambda: signal.raise_signal(signal.SIGUSR1))]).session("s")
+        assert other.call("t", {}, lambda *_: "ran").ok
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert "from inside of its own store's update" in said[0]
+    assert "from inside of its own store's update" in errors[0]

@@ -1,23 +1,26 @@
 """
-Stores that command lines name.
+Stores that command lines name, and the guide to stores, run as it stands.
 """
 
-import json
+import re
+import sys
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from guardrails import StoreError
+from guardrails import Policy, StoreError
+from guardrails.core.values.errors import MissingExtra
 from guardrails.hooks.options import Options as HookOptions
-from guardrails.hooks.respond import respond
-from guardrails.mcp.command import options_of
-from guardrails.mcp.proxy import Shared
 from guardrails.stores.places import shown_place, store_at, whole_place, write_whole
 from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
-from tests.stores.redis_server import Server, needed
+from tests.stores.servers import POSTGRES, REDIS, needed, shared, shared_postgres
 from tests.tables import table
+
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
 
 
 def test_a_path_is_a_file_of_sqlite_in_every_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,38 +44,27 @@ def test_a_place_is_shown_without_what_is_secret(place: str, shown: str) -> None
     assert "hidden" not in repr(HookOptions(store=place))
 
 
-@needed
-@table("place", ["http://h:1/0", "mysql://h/0", "redis://h/name"])
-def test_another_url_is_refused(place: str) -> None:
-    with pytest.raises(StoreError, match="no URL of a server"):
-        store_at(place)
+def test_without_its_package_a_store_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis.exceptions", None)
+    with pytest.raises(MissingExtra, match=re.escape('pip install "toolcall-guardrails[redis]"')):
+        RedisStore("redis://127.0.0.1:1/0")
+
+
+URLS = ("http://h:1/0", "mysql://h/0", "redis://h/name", "redis://h/1/2", "redis://:hidden/x@h:1/0", "redis://h:port")
 
 
 @needed
-def test_a_hook_and_a_proxy_keep_their_sessions_in_a_server_if_their_store_is_a_url() -> None:
-    server = Server()
-    try:
-        options = HookOptions(client="claude", store=server.url)
-        event = {
-            "hook_event_name": "PreToolUse",
-            "session_id": "s1",
-            "tool_name": "Read",
-            "tool_input": {"file_path": "/a"},
-        }
-        respond(json.dumps({**event, "tool_use_id": "t1", "cwd": "/"}).encode(), options)
-        shared = Shared(options_of([f"--store={server.url}", "--", "true"]))
-        assert isinstance(shared.store, RedisStore)
-        shared.store.close()
-        with store_at(server.url) as store:
-            assert [one.key for one in store.entries("s1")] == ["s1"]
-    finally:
-        server.remove()
+def test_what_is_no_url_of_a_server_is_refused_without_its_password() -> None:
+    for url in (*URLS, "redis://u:hid@den@[h", "rediss://h/-1"):
+        with pytest.raises(StoreError, match="no URL of a server") as error:
+            store_at(url)
+        assert "hid" not in str(error.value)
+    for given in (5, None, b"redis://h:1/0"):
+        with pytest.raises(StoreError, match="needs a URL"):
+            RedisStore(given)
 
 
-@table(
-    ("there", "mode"),
-    [("a file", 0o640), ("a link", 0o600), ("a dead link", 0o600), ("nothing", 0o600)],
-)
+@table(("there", "mode"), [("a file", 0o640), ("a link", 0o600), ("a dead link", 0o600), ("nothing", 0o600)])
 def test_a_file_that_is_put_in_the_place_of_another_has_its_mode(there: str, mode: int, tmp_path: Path) -> None:
     place, other = tmp_path / there, tmp_path / f"behind {there}"
     if there == "a file":
@@ -85,3 +77,24 @@ def test_a_file_that_is_put_in_the_place_of_another_has_its_mode(there: str, mod
     write_whole(place, b"new", 0o600)
     assert (place.read_text(), place.lstat().st_mode & 0o777) == ("new", mode)
     assert not other.exists() or other.read_text() == "other"
+
+
+def test_the_code_of_the_guide_runs_and_its_file_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    absent = [name for name, there in (("RedisStore", REDIS), ("PostgresStore", POSTGRES)) if not there]
+    blocks, [text] = (re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) for language in ("python", "yaml"))
+    # The last one is a program of its own: `tests/system/docs/test_daemons.py`.
+    code = "\n".join(block for block in blocks[:-1] if not any(name in block for name in absent))
+    if REDIS:
+        code = code.replace("redis://127.0.0.1:6379/0", shared().url)
+    if POSTGRES:
+        code = code.replace("postgresql://agent:PASSWORD@127.0.0.1/app", shared_postgres().url)
+    exec(code, names)
+    with names["store"]:
+        (tmp_path / "policy.yaml").write_text(text)
+        scopes = {name: chain.guards for name, chain in Policy.load("./policy.yaml").scopes.items()}
+        assert scopes == {name: chain.guards for name, chain in names["policy"].scopes.items()}
+        progress = {"calls_used": 0, "calls_left": 20, "cost_left_usd": 1.0, "tokens_left": 5_000_000}
+        assert names["session"].ledger.progress == progress
+        assert len(names["store"]) == 4

@@ -27,7 +27,7 @@ import pytest
 from guardrails import RedisStore, SqliteStore
 from guardrails.stores import Store
 from tests.stores.cutting_proxy import CuttingProxy
-from tests.stores.redis_server import Server, needed
+from tests.stores.servers import Server, needed
 from tests.system.faults.worker import LIMITS, PRICE_USD, TENANT_USD
 
 

@@ -1,0 +1,243 @@
+"""
+Servers of Redis and PostgreSQL for tests: on a free port of this machine, in a folder of their own, ended by their number.
+"""
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final
+
+import pytest
+
+
+def _programs() -> Path | None:
+    found = shutil.which("initdb")
+    newest = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return Path(found).resolve().parent if found else newest[-1].parent if newest else None
+
+
+REDIS: Final = (shutil.which("redis-server") or shutil.which("valkey-server")) if find_spec("redis") else None
+POSTGRES: Final = _programs() if find_spec("psycopg") else None
+NO_REDIS: Final = "no redis-server or valkey-server here, or no package redis"
+NO_POSTGRES: Final = "no programs of PostgreSQL here, or no package psycopg"
+needed: Final = pytest.mark.skipif(REDIS is None, reason=NO_REDIS)
+
+
+def free_port() -> int:
+    with socket.socket() as given:
+        given.bind(("127.0.0.1", 0))
+        return int(given.getsockname()[1])
+
+
+def wait_for(done: Callable[[], object], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+class Program:
+    """
+    A server that is started here. A fork of the tests ends nothing.
+    """
+
+    user = ""
+    end = signal.SIGKILL
+
+    def __init__(self, *settings: str, port: int = 0, folder: Path | None = None) -> None:
+        self.port = port or free_port()
+        self.folder = folder or Path(mkdtemp(prefix="guardrails-server-"))
+        self.settings, self._owner = settings, os.getpid()
+        self._program: subprocess.Popen[bytes] | None = None
+        atexit.register(self.remove)
+        self.start()
+
+    def command(self) -> list[Any]:
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        raise NotImplementedError
+
+    def start(self) -> None:
+        options: Any = {"user": self.user} if self.user else {}
+        with (self.folder / "log").open("ab") as log:
+            self._program = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.folder, **options)
+        wait_for(self._is_up)
+
+    def _is_up(self) -> bool:
+        assert self._program is not None
+        assert self._program.poll() is None, (self.folder / "log").read_text()
+        return self.answers()
+
+    def kill(self) -> None:
+        """
+        End the server as a crash does.
+        """
+        if self._program is not None and os.getpid() == self._owner:
+            self._program.send_signal(signal.SIGCONT)
+            self._program.send_signal(self.end)
+            self._program.wait()
+            self._program = None
+
+    def pause(self) -> None:
+        assert self._program is not None
+        self._program.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._program is not None
+        self._program.send_signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def remove(self) -> None:
+        if os.getpid() == self._owner:
+            self.kill()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Server(Program):
+    """
+    A server of Redis, with *settings* of its configuration.
+    """
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def command(self) -> list[Any]:
+        own = ("--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--daemonize", "no", "--save", "")
+        return [*map(str, (REDIS, *own, *self.settings))]
+
+    def answers(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            return not connection.recv(100).startswith(b"-LOADING")
+        return False
+
+    def client(self, **settings: Any) -> Any:
+        import redis
+
+        return redis.Redis(host="127.0.0.1", port=self.port, **settings)
+
+    def ask(self, *command: Any) -> Any:
+        """
+        The answer to a command of somebody else.
+        """
+        with self.client() as client:
+            return client.execute_command(*command)
+
+
+class Postgres(Program):
+    """
+    A server of PostgreSQL; by root as the user `postgres` or `nobody`, since it refuses to run as root.
+    """
+
+    # At once, as a crash: the next start recovers from its log.
+    end = signal.SIGQUIT
+
+    def __init__(self) -> None:
+        assert POSTGRES is not None
+        folder = Path(mkdtemp(prefix="guardrails-postgres-"))
+        if hasattr(os, "getuid") and os.getuid() == 0:
+            import pwd
+
+            self.user = "postgres" if "postgres" in {one.pw_name for one in pwd.getpwall()} else "nobody"
+            shutil.chown(folder, self.user)
+        options: Any = {"user": self.user} if self.user else {}
+        made = [POSTGRES / "initdb", "-D", folder / "data", "-U", "test", "-A", "trust", "--no-sync"]
+        subprocess.run(made, check=True, capture_output=True, cwd="/", **options)
+        super().__init__(folder=folder)
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://test@127.0.0.1:{self.port}/postgres"
+
+    def command(self) -> list[Any]:
+        assert POSTGRES is not None
+        settings = ("-c", f"port={self.port}", "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
+        return [POSTGRES / "postgres", "-D", self.folder / "data", *settings]
+
+    def answers(self) -> bool:
+        import psycopg
+
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(self.url).close()
+            return True
+        return False
+
+    def ask(self, text: str, *values: Any) -> Any:
+        """
+        The answer to a statement of somebody else.
+        """
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            done = connection.execute(text, values)
+            return done.fetchall() if done.description else None
+
+
+@contextmanager
+def cluster(primaries: int) -> Iterator[list[Server]]:
+    """
+    Servers that have equal shares of the slots of one cluster.
+    """
+    slots, nodes = 16_384, list[Server]()
+    try:
+        for n in range(primaries):
+            # The nodes speak to each other by the port that is 10,000 higher.
+            port = next(port for port in iter(free_port, 0) if port < 55_000)
+            nodes.append(Server("--cluster-enabled", "yes", port=port))
+            nodes[n].ask("CLUSTER", "ADDSLOTSRANGE", n * slots // primaries, (n + 1) * slots // primaries - 1)
+            nodes[n].ask("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+        wait_for(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in nodes))
+        yield nodes
+    finally:
+        for node in nodes:
+            node.remove()
+
+
+@cache
+def shared() -> Server:
+    """
+    A server of Redis that tests with names of their own share: skips the test if there is none.
+    """
+    return Server() if REDIS is not None else pytest.skip(NO_REDIS)
+
+
+@cache
+def shared_postgres() -> Postgres:
+    """
+    The same of PostgreSQL.
+    """
+    return Postgres() if POSTGRES is not None else pytest.skip(NO_POSTGRES)
+
+
+def in_redis(**settings: Any) -> Any:
+    """
+    An empty store in the shared server.
+    """
+    from guardrails.stores.redis import RedisStore
+
+    return RedisStore(shared().url, namespace=f"t{os.urandom(6).hex()}", **{"timeout": 20.0, **settings})
+
+
+def in_postgres(**settings: Any) -> Any:
+    """
+    The same of PostgreSQL.
+    """
+    from guardrails.stores.postgres import PostgresStore
+
+    return PostgresStore(shared_postgres().url, table=f"t{os.urandom(6).hex()}", **{"timeout": 20.0, **settings})
