@@ -541,9 +541,10 @@ def test_d7_commands_of_the_list_are_refused_in_any_case() -> None:
 
 
 @table("name", ["", "..", "a/b", "a\\b", "a\0b", "a\nb", "x" * 257])
-def test_d8_no_session_has_a_name_that_could_be_a_path(name: str) -> None:
+def test_d8_no_session_has_a_name_that_could_be_a_path(name: str, tmp_path: Path) -> None:
     with pytest.raises(SessionError):
-        Policy([]).session(name)
+        Policy([]).session(name, records=tmp_path / "calls.jsonl")
+    assert not any(tmp_path.iterdir()), "no file is touched"
 
 
 def test_d9_control_characters_leave_what_a_model_reads() -> None:

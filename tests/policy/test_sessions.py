@@ -78,7 +78,7 @@ def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
         assert len(store) <= 3
 
 
-def test_a_run_whose_session_or_a_copy_of_it_is_in_use_goes_on_and_can_be_ended(
+def test_a_run_that_is_in_use_goes_on_and_can_be_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sessions, "MAX_OPEN", 2)

@@ -50,25 +50,22 @@ class CuttingProxy:
         """
         Hand on what is late, and wait for its answer.
         """
-        while self._late:
-            server, asked = self._late.pop()
+        for server, asked in self._late:
             server.sendall(asked)
             server.recv(1 << 20)
             _close(server)
+        self._late.clear()
 
     def cut_all(self) -> None:
         """
         Break all connections that are open.
         """
-        for one in self._open:
-            _close(one)
+        _close(*self._open)
         self._open.clear()
 
     def close(self) -> None:
         self._end = True
-        with suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
+        _close(self._listening)
         self.cut_all()
 
     def __enter__(self) -> Self:
@@ -79,17 +76,14 @@ class CuttingProxy:
 
     def _accept(self) -> None:
         while not self._end:
-            try:
+            client = server = None
+            with suppress(OSError):
                 client, _ = self._listening.accept()
-            except OSError:
-                return
-            try:
                 server = socket.create_connection(("127.0.0.1", self._to))
-            except OSError:
+                self._open += [client, server]
+                threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
+            if client is not None and server is None:
                 client.close()
-                continue
-            self._open += [client, server]
-            threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError, ValueError):  # of a socket that was closed meanwhile
@@ -105,8 +99,7 @@ class CuttingProxy:
                         client.sendall(data)
                     elif self._asked(data, client, server):
                         return
-        _close(client)
-        _close(server)
+        _close(client, server)
 
     def _asked(self, asked: bytes, client: socket.socket, server: socket.socket) -> bool:
         """
@@ -129,25 +122,20 @@ class CuttingProxy:
         return False
 
     def _break(self, fault: str, asked: bytes, client: socket.socket, server: socket.socket) -> None:
-        match fault:
-            case "half sent":
-                server.sendall(asked[: len(asked) // 2])
-            case "after":
-                server.sendall(asked)
-                server.recv(1 << 20)
-            case "half answered":
-                server.sendall(asked)
-                answer = server.recv(1 << 20)
-                client.sendall(answer[: len(answer) // 2])
-            case "late":
-                self._late.append((server, asked))
-                _close(client)
-                return
-        _close(server)
-        _close(client)
+        if fault == "late":
+            self._late.append((server, asked))
+            _close(client)
+            return
+        if fault != "before":
+            server.sendall(asked[: len(asked) // 2] if fault == "half sent" else asked)
+        if fault in ("after", "half answered"):
+            answer = server.recv(1 << 20)
+            client.sendall(answer[: len(answer) // 2] if fault == "half answered" else b"")
+        _close(server, client)
 
 
-def _close(one: socket.socket) -> None:
-    with suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+def _close(*sockets: socket.socket) -> None:
+    for one in sockets:
+        with suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()

@@ -21,8 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Growth, Policy
-from guardrails.core.engine import Engine
+from guardrails import Budget, Policy
 from guardrails.core.packing import VERSION, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
@@ -171,19 +170,6 @@ def test_a_step_that_raises_lets_the_error_out_and_the_next_one_in(make: Make) -
 
 
 @made
-def test_threads_that_switch_every_microsecond_lose_no_update(make: Make, quick_switches: None) -> None:
-    store = make()
-
-    def work(own: str) -> None:
-        for _ in range(100):
-            store.update(["shared", own], spend(1))
-
-    run_all(*(threading.Thread(target=work, args=(f"own {number}",)) for number in range(8)))
-    assert cost(store, "shared") == 800
-    assert [cost(store, f"own {number}") for number in range(8)] == [100] * 8
-
-
-@made
 def test_what_moves_between_two_keys_is_never_seen_half_way(make: Make, quick_switches: None) -> None:
     store, seen = make(), set[int]()
     store.update(["a", "b"], spend(1_000))
@@ -234,26 +220,6 @@ def test_a_forked_process_can_go_on_while_a_thread_of_its_parent_is_in_an_update
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     # A file, or a server, is shared with the child, memory is not.
     assert cost(store, "a") == (1 if isinstance(store, MemoryStore | MappedStore) else 2)
-
-
-@made
-def test_a_family_shares_its_counters_and_nothing_else(make: Make) -> None:
-    store, chain = make(), Policy([Growth(max_calls_per_second=99)]).chain
-
-    def count(states: list[SessionState]) -> tuple[int, int]:
-        state = states[0]
-        state.n += 1
-        state.calls += 1
-        state.own["growth"] = {"calls": state.own.get("growth", {"calls": 0})["calls"] + 1}
-        return state.calls, state.own["growth"]["calls"]
-
-    def of_child(key: str) -> Any:
-        engine = Engine(chain, key, child=True)
-        return store.update([key, "root"], lambda states: engine.apply(lambda at: count([at.state]), 0, states))
-
-    assert [store.update(["root"], count), *map(of_child, ("root/a", "root/b"))] == [(1, 1), (1, 2), (1, 3)]
-    assert store.update(["root/a"], lambda states: states[0].own) == {}
-    assert store.update(["root", "root/b"], lambda states: [state.shared for state in states]) == [2, 0]
 
 
 @made

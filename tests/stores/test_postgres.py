@@ -10,11 +10,10 @@ import pytest
 
 from guardrails import Budget, Policy, StoreError
 from guardrails.core.state import SessionState
-from guardrails.stores.persistence import PersistentStore
 from guardrails.stores.places import store_at
 from guardrails.stores.postgres import PostgresStore
 from tests.stores.servers import NO_POSTGRES, POSTGRES, Postgres, in_postgres, shared_postgres
-from tests.stores.test_contract import run_all, spend
+from tests.stores.test_contract import spend
 from tests.tables import table
 
 
@@ -73,20 +72,6 @@ def test_what_others_lock_for_too_long_is_told() -> None:
         leave.set()
         thread.join()
         assert store.update(["s"], ONE) == [2]
-
-
-def test_more_threads_than_connections_take_turns() -> None:
-    with in_postgres() as store:
-
-        def work(own: str) -> None:
-            for _ in range(5):
-                store.update(["s", own], ONE)
-
-        run_all(*(threading.Thread(target=work, args=(f"{n}",)) for n in range(3 * PersistentStore._places)))
-        assert store.update(["s"], ONE) == [15 * PersistentStore._places + 1]
-        asked = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s"
-        [(connections,)] = shared_postgres().ask(asked, f"%{store._table}%")
-        assert connections <= PersistentStore._places + 1
 
 
 def test_a_server_that_crashes_forgets_nothing_and_is_found_again() -> None:

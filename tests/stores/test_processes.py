@@ -23,37 +23,26 @@ from tests.stores.servers import shared, shared_postgres
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")]
 
 TOGETHER = """
-import json, os, sys
+import json, sys
+from multiprocessing import get_context
 from guardrails import Budget, Policy
 from guardrails.stores.places import store_at
 
 place, namespace, processes, records = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 policy = Policy([Budget(max_calls=100)], scopes={"user": [Budget(max_calls=10)]})
 policy.session("warm", scopes={"user": "nobody"}).call("t", {}, lambda *_: "ok")
-start, go = os.pipe()
-children, answers = [], []
-for number in range(processes):
-    answer, written = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(go)
-        os.read(start, 1)
-        try:
-            store = store_at(place, namespace=namespace, timeout=60)
-            with policy.session(f"s{number}", scopes={"user": "u1"}, store=store, records=records) as session:
-                envelope = session.call("t", {"n": number}, lambda *_: "ran")
-            os.write(written, json.dumps([envelope.ok, envelope.code]).encode())
-        except BaseException as error:
-            os.write(written, json.dumps(["error", repr(error)]).encode())
-        finally:
-            os._exit(0)
-    os.close(written)
-    children.append(child)
-    answers.append(answer)
-os.close(go)
-print(json.dumps([json.loads(os.read(answer, 10_000)) for answer in answers]))
-for child in children:
-    os.waitpid(child, 0)
+fork = get_context("fork")
+start = fork.Barrier(processes)
+
+def call(number):
+    start.wait()
+    store = store_at(place, namespace=namespace, timeout=60)
+    with policy.session(f"s{number}", scopes={"user": "u1"}, store=store, records=records) as session:
+        envelope = session.call("t", {"n": number}, lambda *_: "ran")
+    return envelope.ok, envelope.code
+
+with fork.Pool(processes) as pool:
+    print(json.dumps(pool.map(call, range(processes), 1)))
 """
 
 SPENDING = """

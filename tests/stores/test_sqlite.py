@@ -4,8 +4,6 @@ Sessions in a file: what only this store does, and what faults do to it.
 
 import os
 import sqlite3
-import subprocess
-import sys
 import time
 
 from collections.abc import Callable, Iterator
@@ -171,36 +169,6 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteS
     database.execute("PRAGMA max_page_count = 100000")
     store.update(["a"], wide)
     assert store.update(["a"], ONE) == [3]
-
-
-UNWRITABLE = """
-import os, shutil, sqlite3, sys, tempfile
-from guardrails import SqliteStore, StoreError
-import guardrails.stores.sqlite
-folder = tempfile.mkdtemp()
-SqliteStore(folder + "/state.db").close()
-os.chmod(folder + "/state.db", 0o444)
-os.chmod(folder, 0o555)
-if os.geteuid() == 0:
-    os.seteuid(65534)
-for name in ("state.db", "new.db"):
-    try:
-        SqliteStore(os.path.join(folder, name))
-    except StoreError as error:
-        print(error)
-os.seteuid(os.getuid())
-os.chmod(folder, 0o755)
-shutil.rmtree(folder)
-"""
-
-
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
-def test_a_file_or_folder_that_may_not_be_written_is_refused_in_plain_words() -> None:
-    done = subprocess.run([sys.executable, "-c", UNWRITABLE], capture_output=True, text=True, timeout=30, check=True)
-    first, second = done.stdout.splitlines()
-    assert "state.db` is read-only: give this process the right to write it and its folder" in first
-    assert "new.db` cannot be opened: its folder must be there, and this process must be allowed to write it" in second
 
 
 def test_the_file_shrinks_once_old_sessions_are_pruned(path: Path, clock: Any) -> None:
