@@ -70,6 +70,16 @@ while True:
 """
 
 
+RULED = (
+    SPENDING.replace("from guardrails import Budget,", "from guardrails import Rules,")
+    .replace(
+        """Policy([Budget(max_calls=100_000)], scopes={"user": [Budget(max_calls=400, max_cost_usd=3.0)]}, tools=tools)""",
+        """Policy([Rules(rules=({"tools": "pay", "limit": {"sum": "double(args.n) / 4.0", "max": 300, "scope": "user"}},))])""",
+    )
+    .replace('{"n": f"{os.getpid()} {n}"}', '{"n": 4.0, "key": f"{os.getpid()} {n}"}')
+)
+"""Each call is for 1 of 300 by a rule of the user."""
+
 Place = tuple[str, str]
 """A store and its namespace."""
 
@@ -106,16 +116,15 @@ def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(place: Plac
     assert (len(sessions), sorted(numbers)) == (40, list(range(1, 51)))
 
 
-def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place: Place, tmp_path: Path) -> None:
+def killed_while_they_spend(code: str, place: Place, log: Path) -> int:
     """
-    400 calls of $0.01 and $3.00: what ran is never more than was charged, and never more than is allowed.
+    Four processes spend until they are refused; six more are killed meanwhile. Returns how many calls ran.
     """
-    log = tmp_path / "ran"
     log.touch()
     opened(place).close()
 
     def start(number: int) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", SPENDING, *place, str(number), str(log)]
+        command = [sys.executable, "-c", code, *place, str(number), str(log)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def lines(process: "subprocess.Popen[str]", count: int) -> list[str]:
@@ -137,7 +146,14 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
     assert [lines(process, 2) for process in processes] == [["ready\n", "refused\n"]] * 4
     for process in processes:
         kill(process)
-    ran = log.stat().st_size
+    return log.stat().st_size
+
+
+def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place: Place, tmp_path: Path) -> None:
+    """
+    400 calls of $0.01 and $3.00: what ran is never more than was charged, and never more than is allowed.
+    """
+    ran = killed_while_they_spend(SPENDING, place, tmp_path / "ran")
     with opened(place) as store:
         [calls, cost] = store.update(
             ["/user/u1"], lambda states: [states[0].calls, states[0].cost + states[0].reserved_by_children("max_cost")]
@@ -146,6 +162,12 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
     # What was admitted and then killed was charged and may not have run; each process was in one call.
     assert ran <= calls == sum(own) <= ran + 10
     assert (calls, cost) == (300, 300 * 10_000)
+
+
+def test_processes_that_are_killed_at_any_moment_never_overshoot_the_sum_of_a_rule(
+    place: Place, tmp_path: Path
+) -> None:
+    assert 290 <= killed_while_they_spend(RULED, place, tmp_path / "ran") <= 300
 
 
 def test_a_call_of_a_process_that_died_in_it_stays_charged_and_expires(place: Place, tmp_path: Path) -> None:
