@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,22 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import (
-    Approve,
-    Budget,
-    Denials,
-    Duplicates,
-    MemorySink,
-    MemoryStore,
-    ParkedCall,
-    Policy,
-    SessionError,
-    SessionState,
-    Tool,
-)
+from guardrails import Approve, Budget, Denials, Duplicates, MemorySink, MemoryStore, ParkedCall, Policy, SessionError
+from guardrails.core.state import SessionState
+from guardrails.core.tools.tool import Tool
 from tests.conftest import FakeClock
 from tests.replaying import replay
 from tests.session.conftest import Faulty, replays, state_of
+from tests.tables import table
 
 
 HOUR = 3_600
@@ -77,18 +68,15 @@ def test_a_call_waits_until_it_is_approved_and_then_runs_once(clock: FakeClock, 
 
 
 def test_what_is_refused_is_refused_with_what_the_person_said(clock: FakeClock, bank: Bank) -> None:
-    session = asking(Budget(max_calls=1, max_cost_usd=1.0), tools=[Tool(name="pay_rent", cost_usd=0.6)]).session(
-        "s", clock=clock
-    )
+    tools = [Tool(name="pay_rent", cost_usd=0.6)]
+    session = asking(Budget(max_calls=1, max_cost_usd=1.0), tools=tools).session("s", clock=clock)
     session.call("pay_rent", {"usd": 900}, bank, id="call_1")
     assert session.ledger.progress["cost_left_usd"] == 0.4
     session.refuse("call_1", reason="Ask Ann\x1b[31m\nfirst")
     said = session.call("pay_rent", {"usd": 900}, bank, id="call_2")
-    assert said.code == "approve.refused"
-    assert "Ask Ann[31m first" in (said.message or "")
-    assert session.ledger.progress["cost_left_usd"] == 1.0
-    assert session.ledger.progress["calls_left"] == 1
-    assert bank.paid == []
+    assert (said.code, "Ask Ann[31m first" in (said.message or "")) == ("approve.refused", True)
+    progress = session.ledger.progress
+    assert (progress["cost_left_usd"], progress["calls_left"], bank.paid) == (1.0, 1, [])
 
 
 def test_a_question_that_nobody_answers_in_time_is_over_and_may_be_asked_again(clock: FakeClock, bank: Bank) -> None:
@@ -136,44 +124,22 @@ def test_time_stands_still_while_all_that_is_open_waits(clock: FakeClock, bank: 
     assert session.exhausted == "budget.max_elapsed"
 
 
-def test_what_waits_is_no_strike_and_what_a_person_refused_is(clock: FakeClock, bank: Bank) -> None:
-    session = asking(Denials(max_turns_in_a_row=2)).session("s", clock=clock)
-    for _ in range(20):
-        session.begin_turn()
-        assert session.call("pay_rent", {}, bank).code == "approve.pending"
-    assert session.tool_choice("auto") == "auto"
-    session.refuse(session.pending()[0])
-    for _ in range(3):
-        session.begin_turn()
-        session.call("pay_rent", {}, bank)
-    session.begin_turn()
-    assert session.exhausted == "denials.max_turns_in_a_row"
-
-
 # One question, one execution
 
 
 def test_equal_calls_of_many_threads_are_one_question_and_one_execution(clock: FakeClock, bank: Bank) -> None:
     asked: list[ParkedCall] = []
     session = asking().session("s", clock=clock, approver=asked.append)
-    codes: list[str | None] = []
 
-    def pay(number: int) -> None:
-        codes.append(session.call("pay_rent", {"usd": 900}, bank, id=f"call_{number}").code)
+    def pay(number: int) -> str | None:
+        code: str | None = session.call("pay_rent", {"usd": 900}, bank, id=f"call_{number}").code
+        return code
 
-    def all_pay() -> None:
-        threads = [threading.Thread(target=pay, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-    all_pay()
-    assert set(codes) == {"approve.pending"}
-    assert len(session.pending()) == 1
-    assert len({one.n for one in asked}) == 1
-    session.approve(session.pending()[0])
-    all_pay()
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(pay, range(8))) == {"approve.pending"}
+        assert (len(session.pending()), len({one.n for one in asked})) == (1, 1)
+        session.approve(session.pending()[0])
+        list(pool.map(pay, range(8)))
     assert len(bank.paid) == 1
 
 
@@ -188,30 +154,17 @@ def broken(one: ParkedCall) -> bool:
     raise OSError("no line")
 
 
-@pytest.mark.parametrize(
-    ("approver", "code"),
-    [
-        (lambda one: True, None),
-        (lambda one: False, "approve.refused"),
-        (lambda one: "too much", "approve.refused"),
-        (lambda one: None, "approve.pending"),
-        (later, "approve.pending"),
-        (broken, "approve.pending"),
-        # No clear yes
-        *((lambda one, answer=answer: answer, "approve.refused") for answer in (1, "", object(), [True])),
-    ],
-)
-def test_an_approver_is_asked_in_place(
-    approver: Callable[..., Any], code: str | None, clock: FakeClock, bank: Bank
-) -> None:
-    session = asking().session("s", clock=clock, approver=approver)
+@table(("approver", "code", "reason"), [
+    (lambda one: True, None, ""), (lambda one: "too much", "approve.refused", "too much"),
+    *((asked, "approve.pending", "") for asked in (lambda one: None, later, broken)),
+    # No clear yes
+    *((lambda one, answer=answer: answer, "approve.refused", "") for answer in (False, 1, "", object(), [True])),
+])  # fmt: skip
+def test_an_approver_is_asked_in_place(approver: Any, code: str | None, reason: str, clock: FakeClock) -> None:
+    bank = Bank()
+    session = asking().session(f"s{id(approver)}", clock=clock, approver=approver)
     envelope = session.call("pay_rent", {"usd": 1}, bank)
-    assert (envelope.code, len(bank.paid)) == (code, 0 if code else 1)
-
-
-def test_what_an_approver_says_is_the_reason(bank: Bank) -> None:
-    session = asking().session("s", approver=lambda one: "too much")
-    assert "too much" in (session.call("pay_rent", {}, bank).message or "")
+    assert (envelope.code, len(bank.paid), reason in (envelope.message or "")) == (code, 0 if code else 1, True)
 
 
 def test_a_synchronous_approver_does_not_block_the_loop(bank: Bank) -> None:

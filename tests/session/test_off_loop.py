@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session, SqliteStore, Tool
+from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Session, SqliteStore, Tool
 from tests.replaying import replay
 
 
@@ -61,13 +60,6 @@ def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: P
 
     assert asyncio.run(main()).value == "ok"
     assert session.ledger.progress["calls_used"] == 2
-
-
-def test_a_store_of_one_s_own_may_be_without_a_hash() -> None:
-    store: Any = SimpleNamespace(blocks=True, update=MemoryStore().update)
-    session = Policy([Budget(max_calls=5)]).session("s", store=store)
-    assert asyncio.run(session.acall("t", {}, ok)).value == "ok"
-    assert session.ledger.progress["calls_used"] == 1
 
 
 async def nothing_waits(session: Session) -> None:
@@ -125,7 +117,7 @@ def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, befo
     assert session.ledger.progress["calls_used"] == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_storm_of_cancellations_loses_no_settle_and_the_records_replay(path: Path, seed: int) -> None:
     sink = MemorySink()
     policy = Policy.load("default")

@@ -39,18 +39,10 @@ def lowest_traced(enough: float) -> float:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("arguments", "result"),
-    [
-        (lambda n: {"n": n}, lambda n: {"value": n}),
-        (lambda n: {"n": n}, lambda n: f"line {n} " * 60),
-        (lambda n: {"n": n}, lambda n: rows(n, 20)),
-        (lambda n: {"n": n}, lambda n: rows(n, 2_000)),
-        (lambda n: {"n": n, "rows": rows(n, 40)}, lambda n: None),
-        (lambda n: {"n": n, "handle": object(), "rows": rows(n, 200)}, lambda n: None),
-    ],
-    ids=["small", "text", "rows", "many rows", "arguments", "unsigned"],
-)
+@pytest.mark.parametrize(("arguments", "result"), [
+    (lambda n: {"n": n}, lambda n: {"value": n}), (lambda n: {"n": n}, lambda n: rows(n, 20)),
+    (lambda n: {"n": n, "handle": object(), "rows": rows(n, 200)}, lambda n: None),
+], ids=["small", "rows", "unsigned"])  # fmt: skip
 def test_what_waits_for_the_writer_takes_the_memory_that_was_set(tmp_path: Path, arguments: Any, result: Any) -> None:
     """
     A folder cannot be written to, so that all of it waits.
@@ -94,9 +86,7 @@ class Full:
 
 
 @pytest.mark.parametrize("takes", [0, 1, 9])
-def test_a_sink_that_raises_loses_its_records_and_no_call(
-    takes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_sink_that_raises_loses_its_records_and_no_call(takes: int, monkeypatch: Any, caplog: Any) -> None:
     monkeypatch.setattr("guardrails.core.values.logs._messages", set())
     with caplog.at_level(logging.WARNING), Policy([Budget(max_calls=5)]).session("s", records=Full(takes)) as session:
         session.begin_turn()

@@ -49,9 +49,7 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Envelope]:
 
 
 @table("tool", [LOOK, Tool(name="look", repeats="evidence"), Tool(name="look", idempotent=True)])
-def test_a_failure_that_passes_is_made_again_and_the_model_reads_one_envelope(
-    tool: Tool, clock: Any, make: Any
-) -> None:
+def test_a_failure_that_passes_is_made_again_and_the_model_reads_one_envelope(tool: Any, clock: Any, make: Any) -> None:
     session, waits = opened(clock, tool=tool)
     envelope = make(session, ConnectionError("reset"), ConnectionError("reset"), "found")
     assert (envelope.value, envelope.attempts, session.ledger.progress["calls_used"]) == ("found", 3, 3)

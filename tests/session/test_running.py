@@ -57,9 +57,7 @@ async def numbers() -> AsyncIterator[int]:
 
 @table("timeout", [None, 5.0])
 @table("wrapped", [False, True])
-def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
-    timeout: float | None, wrapped: bool, clock: Any
-) -> None:
+def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(timeout: Any, wrapped: bool, clock: Any) -> None:
     session = make(clock, timeout)
     envelope = run(session, lambda *_: Success(numbers(), cost_usd=0.5) if wrapped else numbers(), awaited=True)
     assert envelope.value[:3] == [0, 1, 2]
@@ -94,9 +92,7 @@ def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(execute: Any, a
 @table("awaited", [False, True])
 @table("timeout", [None, 5.0])
 @table("error", [StopIteration("x"), StopAsyncIteration("x"), ValueError("x")])
-def test_whatever_a_tool_raises_is_an_error_at_once(
-    error: Exception, timeout: float | None, awaited: bool, clock: Any
-) -> None:
+def test_whatever_a_tool_raises_is_an_error_at_once(error: Exception, timeout: Any, awaited: bool, clock: Any) -> None:
     def execute(*_: Any) -> Any:
         raise error
 
@@ -129,9 +125,7 @@ def test_a_generator_that_is_interrupted_while_its_host_completes_the_call_is_se
 
 @table("timeout", [None, 60.0])
 @table("awaited", [False, True])
-def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(
-    awaited: bool, timeout: float | None, clock: Any
-) -> None:
+def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(awaited: bool, timeout: Any, clock: Any) -> None:
     release, sink = threading.Event(), MemorySink()
     session = ending(clock, timeout, 0.05, sink)
     envelope = run(session, lambda *_: release.wait(10), awaited=awaited)
