@@ -36,14 +36,10 @@ def test_children_that_run_at_once_each_have_a_share_of_what_is_left(clock: Any)
     assert parent.ledger.progress["calls_left"] == 6
 
 
-@table(
-    ("part", "said"),
-    [
-        *(({"share": share}, "`share` is above 0 and at most 1") for share in (0, -1, 1.5, float("nan"))),
-        ({"max_calls": 4}, "asks for max_calls 4, 3 is left"),
-        ({"max_cost_usd": 0.6}, r"asks for max_cost_usd \$0.60, \$0.50 is left"),
-    ],
-)
+@table(("part", "said"), [
+    *(({"share": share}, "`share` is above 0 and at most 1") for share in (0, -1, 1.5, float("nan"))),
+    ({"max_calls": 4}, "asks for max_calls 4, 3 is left"), ({"max_cost_usd": 0.6}, r"asks for max_cost_usd \$0.60, \$0.50 is left"),
+])  # fmt: skip
 def test_a_part_that_is_none_or_more_than_is_left_is_an_error(part: Any, said: str, clock: Any) -> None:
     parent = make(clock, Budget(max_calls=3, max_cost_usd=0.5))
     with pytest.raises(SessionError, match=said):

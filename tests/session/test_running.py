@@ -166,12 +166,6 @@ def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time
     assert orjson.dumps(sink.records[-1]["result"]) == b'"the late value"'
 
 
-def test_a_tool_that_needs_its_thread_keeps_it(clock: Any) -> None:
-    tool = Tool(name="t", same_thread=True)
-    session = Policy([Budget(max_elapsed=10)], tools=[tool]).session("s", clock=clock)
-    assert run(session, lambda *_: threading.get_ident(), awaited=False).value == threading.get_ident()
-
-
 def test_a_cancelled_call_waits_for_its_tool_to_end_and_is_settled(clock: Any) -> None:
     sink, ended = MemorySink(), list[str]()
     session = make(clock, 5.0, records=sink)

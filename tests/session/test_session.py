@@ -7,7 +7,6 @@ import contextvars
 import json
 import threading
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,12 +20,11 @@ from guardrails import (
     Retryable,
     Success,
     Tool,
-    Truncate,
     Validation,
     current_session,
     guard,
 )
-from guardrails.sinks import MemorySink, OnRecord, read
+from guardrails.sinks import MemorySink, read
 from tests.session.conftest import ok
 from tests.tables import table
 
@@ -66,21 +64,6 @@ def test_no_arguments_and_no_result_crash_a_call_or_lose_its_result(odd: Any, cl
     assert [record["event"] for record in sink.records] == ["call", "settle"] * 2
 
 
-def endless() -> Iterator[int]:
-    n = 0
-    while True:
-        yield n
-        n += 1
-
-
-def test_a_generator_becomes_a_list_up_to_the_limit(clock: Any) -> None:
-    session = Policy([Truncate(max_bytes=1_000)]).session("s", clock=clock)
-    assert session.call("t", {"n": 1}, lambda *_: (n for n in range(3))).value == [0, 1, 2]
-    many = session.call("t", {"n": 2}, lambda *_: endless())
-    assert many.is_complete is False
-    assert json.loads(many.to_json())["results"][:3] == [0, 1, 2]
-
-
 def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_charged(clock: Any) -> None:
     class Interrupted(MemoryStore):
         armed = True
@@ -101,14 +84,6 @@ def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_ch
     assert session.call("pay", {"n": 2}, lambda *_: Success("ok", cost_usd=0.1)).ok
     progress = session.ledger.progress
     assert (progress["calls_used"], progress["cost_left_usd"]) == (2, 0.65)
-
-
-def test_an_async_tool_called_the_synchronous_way_is_a_clear_error(clock: Any) -> None:
-    async def search(*_: Any) -> str:
-        return "never"
-
-    envelope = Policy().session("s", clock=clock).call("t", {}, search)
-    assert "use `acall`" in (envelope.error_message or "")
 
 
 def test_every_decision_is_told_and_a_host_that_fails_changes_nothing(clock: Any) -> None:
@@ -218,88 +193,30 @@ def test_a_failure_inside_a_result_is_one_and_says_when_to_come_again(value: Any
     assert (found["retryable"], found["retry_after_ms"]) == (True, 20_000)
 
 
-@table(("arguments", "status"), [({"command": "make"}, "success"), ({"code": "f()"}, "success"), ({"n": 1}, "error")])
-def test_what_a_command_prints_is_the_programs(arguments: Any, status: str) -> None:
-    assert json.loads(answer("Error: it broke", arguments=arguments))["status"] == status
-
-
 @table("text", ['{"error":  "it broke",\n "n": 0}\n', '{"ok":false}'])
 def test_in_the_merged_form_a_failed_object_keeps_its_text(text: str) -> None:
     made = answer(text, envelope="merged", guards=[Budget(max_calls=1)])
     found = json.loads(made)
     assert made.startswith(text.rstrip().removesuffix("}"))
-    assert found == json.loads(text) | {
-        "error_type": "other",
-        "error_message": found["error_message"],
-        "next_action_hint": found["next_action_hint"],
-        "limit_reached": True,
-        "limit_message": "Tool call limit reached (1). Stopping tool loop.",
-    }
-
-
-@table(
-    "value",
-    [
-        {"error": "it broke", "retryable": True},
-        {"error": "it broke", "error_type": "x"},
-        {"error": "it broke", "status": "error"},
-        "Error: it broke",
-    ],
-)
-def test_in_the_merged_form_what_could_be_taken_for_ours_is_nested(value: Any) -> None:
-    found = json.loads(answer(value, envelope="merged"))
-    assert found["status"] == "error"
-    assert "error" not in found
-
-
-@table("envelope", ["nested", "merged"])
-def test_an_object_of_a_tool_that_returns_envelopes_is_one(envelope: Any) -> None:
-    claim: dict[str, Any] = {"status": "error", "error_type": "timeout", "error_message": "no answer from the hotel"}
-    claim |= {"retryable": True, "retry_after_ms": 2000}
-    found = json.loads(answer(claim, envelope=envelope, returns_envelope=True))
-    assert claim.items() <= found.items()
-    assert "result" not in found
+    assert found.items() >= (json.loads(text) | {"error_type": "other", "limit_reached": True}).items()
+    assert found["limit_message"] == "Tool call limit reached (1). Stopping tool loop."
 
 
 ROWS = {"status": "success", "results": [1], "total_matches": 9, "is_complete": False, "next_action_hint": "Ask on."}
 
 
-@table(
-    ("value", "told"),
-    [
-        (ROWS, ROWS),
-        (Success(ROWS, 0.1), ROWS),
-        ({"status": "success", "hotels": [1]}, {"status": "success", "result": {"hotels": [1]}}),
-        # What is no envelope claims nothing.
-        *(
-            (odd, {"status": "success", "result": odd})
-            for odd in ({"status": "limit_reached", "limit_message": "stop"}, {"status": ["error"], "retryable": True})
-        ),
-    ],
-)
-def test_a_success_and_its_cost_are_told_in_the_same_form(value: Any, told: Any) -> None:
+CLAIM: dict[str, Any] = {"status": "error", "error_type": "timeout", "error_message": "no answer", "retryable": True}
+
+
+@table(("value", "told"), [
+    (ROWS, ROWS), (Success(ROWS, 0.1), ROWS), ({**CLAIM, "retry_after_ms": 2000}, {**CLAIM, "retry_after_ms": 2000}),
+    ({"status": "success", "hotels": [1]}, {"status": "success", "result": {"hotels": [1]}}),
+    # What is no envelope claims nothing.
+    *((odd, {"status": "success", "result": odd}) for odd in (
+        {"status": "limit_reached", "limit_message": "stop"}, {"status": ["error"], "retryable": True},
+    )),
+])  # fmt: skip
+def test_an_object_of_a_tool_that_returns_envelopes_is_one(value: Any, told: Any) -> None:
     found = json.loads(answer(value, returns_envelope=True))
-    found.pop("progress", None)
-    assert found == told
-
-
-def test_a_sync_tool_that_hangs_is_abandoned_and_its_late_outcome_recorded(clock: Any) -> None:
-    release, recorded, records = threading.Event(), threading.Event(), list[Any]()
-
-    def see(record: Any) -> None:
-        records.append(record)
-        if record.get("late"):
-            recorded.set()
-
-    def hang(*_: Any) -> str:
-        release.wait()
-        return "too late"
-
-    session = Policy(tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock, records=OnRecord(see))
-    envelope = session.call("t", {}, hang)
-    release.set()
-    assert recorded.wait(5)
-    assert envelope.error_type == "timeout"
-    assert [(r["event"], r.get("late"), r.get("status")) for r in records] == [
-        *(("call", None, None), ("settle", False, "error"), ("settle", True, "ok"))
-    ]
+    assert found.items() >= told.items()
+    assert "result" in told or "result" not in found
