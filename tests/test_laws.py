@@ -37,10 +37,8 @@ from guardrails import (
 from guardrails.core.guards.base import Guard
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink
+from tests.conftest import FakeClock
 from tests.replaying import replay
-
-
-NOW = 1_800_000_000.0
 
 
 def caps_calls(policy: Any) -> bool:
@@ -78,25 +76,21 @@ TOOLS = [
     Tool(name="pay", idempotent=False, cost_usd=0.2, timeout=5),
     Tool(name="typed", parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
 ]
-RESULTS: list[Any] = [
-    {"rows": [1, 2]},
-    "text",
-    "x" * 400,
-    [],
-    None,
-    TimeoutError("slow"),
-    PermissionError("no"),
-    ConnectionError("gone"),
-    {"isError": True, "content": [{"type": "text", "text": "rate limit exceeded"}]},
-    Envelope.error("unavailable", "down", retryable=True, retry_after_ms=700, max_retries_remaining=2),
-]
 
 
 class Interrupt(Exception):
     pass
 
 
-RESULTS.append(Interrupt("who?"))
+RESULTS: list[Any] = [
+    Interrupt("who?"),
+    *({"rows": [1, 2]}, "text", "x" * 400, [], None),
+    *(TimeoutError("slow"), PermissionError("no"), ConnectionError("gone")),
+    {"isError": True, "content": [{"type": "text", "text": "rate limit exceeded"}]},
+    Envelope.error("unavailable", "down", retryable=True, retry_after_ms=700, max_retries_remaining=2),
+]
+
+
 chains = st.tuples(*[st.none() | guard for guard in GUARDS]).map(lambda made: [g for g in made if g is not None])
 calls = st.tuples(
     st.just("call"),
@@ -119,15 +113,7 @@ others = st.one_of(
 stories = st.lists(st.one_of(calls, calls, others), min_size=1, max_size=25)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., Envelope]) -> list[str]:
+def tell(session: Session, clock: FakeClock, story: list[Any], call: Callable[..., Envelope]) -> list[str]:
     """
     Live through a story; the texts that the model reads.
     """
@@ -154,7 +140,7 @@ def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., E
         elif event == "request":
             session.request()
         elif event == "wait":
-            clock.now += details[0]
+            clock.advance(details[0])
         elif event == "decide":
             tool, call_id, claim = details
             decided.append(session.decide(tool, {"n": 1}, id=call_id, claim=claim))
@@ -170,7 +156,7 @@ def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., E
 def live(
     guards: list[Guard], story: list[Any], *, awaited: bool = False, **options: Any
 ) -> tuple[list[str], list[Any]]:
-    clock, sink = Clock(), MemorySink()
+    clock, sink = FakeClock(), MemorySink()
     policy = Policy(guards, tools=TOOLS, **options)
     session = scoped(policy.session("law", records=sink, clock=clock), {}, passes=(Interrupt,))
 
@@ -185,7 +171,7 @@ def live(
         return asyncio.run(session.acall(tool, arguments, aexecute, **kwargs))
 
     texts = tell(session, clock, story, call)
-    return texts, [line() if callable(line) else line for line in sink.records]
+    return texts, sink.records
 
 
 @given(chains, stories)
@@ -203,7 +189,7 @@ def test_a_replay_from_the_records_alone_is_exact(guards: list[Guard], story: li
 def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child(
     guards: list[Guard], before: list[Any], within: list[Any], held: dict[str, int]
 ) -> None:
-    clock, sink = Clock(), MemorySink()
+    clock, sink = FakeClock(), MemorySink()
     policy = Policy(guards)
     if not caps_calls(policy):
         held = {}
@@ -213,9 +199,8 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
     with suppress(SessionError), session.child("kid", again=False, **held) as child:
         tell(child, clock, [event for event in within if event[0] != "extend"], child.call)
     tell(session, clock, before, session.call)
-    records = [made(line) for line in sink.records]
-    replayed = list(replay(policy.chain, records))
-    assert len(replayed) == sum(line["event"] == "call" for line in records)
+    replayed = list(replay(policy.chain, sink.records))
+    assert len(replayed) == sum(line["event"] == "call" for line in sink.records)
     assert all(again.same for again in replayed)
 
 
@@ -238,16 +223,12 @@ def test_the_order_of_guards_never_changes_allow_or_deny(guards: list[Guard], st
     other.chain = type(chain)(shuffled, chain.tools)
     one, two = MemorySink(), MemorySink()
     for policy, sink in ((Policy(guards, tools=TOOLS), one), (other, two)):
-        clock = Clock()
+        clock = FakeClock()
         session = policy.session("law", records=sink, clock=clock)
         # Shapes may depend on order, and what they say of retries is part of the state.
         tell(session, clock, [s for s in story if not isinstance(s[-2:][0], Envelope)], session.call)
-    seen = [[(r["seq"], r["decision"]) for r in map(made, sink.records) if r["event"] == "call"] for sink in (one, two)]
+    seen = [[(r["seq"], r["decision"]) for r in sink.records if r["event"] == "call"] for sink in (one, two)]
     assert seen[0] == seen[1]
-
-
-def made(record: Any) -> Any:
-    return record() if callable(record) else record
 
 
 @given(chains, stories)
@@ -261,7 +242,7 @@ def test_observe_never_changes_what_the_model_reads(guards: list[Guard], story: 
 
 @given(chains, stories, st.sampled_from(["read", "pay", "status"]))
 def test_a_denied_call_is_charged_nothing(guards: list[Guard], story: list[Any], tool: str) -> None:
-    clock = Clock()
+    clock = FakeClock()
     policy = Policy(guards, tools=TOOLS)
     session = policy.session("law", clock=clock)
     tell(session, clock, story, session.call)
