@@ -137,14 +137,14 @@ def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"]) -> dict[str, Any]
     """
     The types of the settings that each of *kinds* may have in a *place*: the policy, a rule, a scope. They make guards; in a rule, whose others are the policy's, maps.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for cls in kinds:
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
         whole = map_type(cls)
         types = {name: kind for name, kind in whole.types.items() if allowed is None or name in allowed}
-        found[cls.name] = made = dataclasses.replace(
+        settings[cls.name] = made = dataclasses.replace(
             whole,
             name=cls.__name__ if allowed is None else f"{place}{cls.__name__}",
             types=types | {other: types[name] for other, name in cls.aliases.items() if name in types},
@@ -153,8 +153,8 @@ def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"]) -> dict[str, Any]
         )
         if cls.listed is not None and not place:
             one: Any = Annotated[whole.types[cls.listed], Checked(partial(_listed, cls))]
-            found[cls.name] = Union[made, one]  # noqa: UP007
-    return found
+            settings[cls.name] = Union[made, one]  # noqa: UP007
+    return settings
 
 
 def scope_name(name: str) -> str:

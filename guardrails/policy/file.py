@@ -161,8 +161,8 @@ def items(node: Node | None, key: str) -> list[Node]:
     """
     Returns the values of the list under *key*; none if there is no list.
     """
-    found = inner(node, key)
-    return found.value if found is not None and isinstance(found.value, list) else []
+    below = inner(node, key)
+    return below.value if below is not None and isinstance(below.value, list) else []
 
 
 def inside(node: Node, line: int, column: int) -> Position:
@@ -210,8 +210,8 @@ def parse(text: bytes | str, name: str) -> tuple[Source, Node | None, list[Mista
 
 
 def _root(text: str, source: Source, mistakes: list[Mistake]) -> Node:
-    if found := re.search(_FORBIDDEN, text):
-        lines, code = re.split(_BREAK, text[: found.start()]), ord(found[0])
+    if sign := re.search(_FORBIDDEN, text):
+        lines, code = re.split(_BREAK, text[: sign.start()]), ord(sign[0])
         no_utf8 = f"not UTF-8: byte 0x{code & 0xFF:02x}, save the file as UTF-8"
         reason = no_utf8 if 0xDC80 <= code <= 0xDCFF else f"the character U+{code:04X} is not allowed"
         raise _UnreadableError(Position(source, len(lines), len(lines[-1]) + 1), reason)
@@ -326,7 +326,7 @@ def mistakes_at(faults: Iterable[Fault], root: Node) -> Iterator[Mistake]:
             node = inner(node, part) or node
         where = re.sub(r"\s+", " ", ".".join(map(str, fault.path)))
         if fault.kind != "value":
-            yield Mistake(node.named, fault.said)
+            yield Mistake(node.named, fault.text)
         else:
             sentence = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
             yield Mistake(node.position, f"{where}: {sentence}" if where else sentence)
@@ -454,8 +454,8 @@ class Document:
             for place, expression in rule.expressions():
                 node = inner(root, number, *place) or self.root
                 for_tools = (one for each in tools for one in expression.faults_for(each.declared["parameters"]))
-                for line, column, said in dict.fromkeys([*expression.faults, *for_tools]):
-                    yield Mistake(inside(node, line, column), f"rules.{number}.{'.'.join(place)}: {said}")
+                for line, column, text in dict.fromkeys([*expression.faults, *for_tools]):
+                    yield Mistake(inside(node, line, column), f"rules.{number}.{'.'.join(place)}: {text}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """

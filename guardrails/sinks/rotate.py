@@ -158,7 +158,7 @@ def rotated(path: Path) -> list[Path]:
     Returns the files that *path* was before it was rotated, oldest first; *path* is not among them.
     """
     own = re.compile(rf"{re.escape(path.stem)}\.(\d{{6,}}){re.escape(path.suffix)}")
-    numbers = [(int(found[1]), one) for one in path.parent.glob("*") if (found := own.fullmatch(one.name))]
+    numbers = [(int(match[1]), one) for one in path.parent.glob("*") if (match := own.fullmatch(one.name))]
     return [one for _, one in sorted(numbers)]
 
 
@@ -166,8 +166,8 @@ def name_before(name: str) -> str | None:
     """
     Returns the name that a file called *name* had before it was rotated, if it was. Returns None if it was not.
     """
-    found = _NUMBERED.fullmatch(name)
-    return None if found is None else found[1] + (found[2] or "")
+    match = _NUMBERED.fullmatch(name)
+    return None if match is None else match[1] + (match[2] or "")
 
 
 def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:

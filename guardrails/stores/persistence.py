@@ -253,9 +253,9 @@ def key_of(name: bytes) -> str:
 # Tables: one update is one transaction
 
 
-_FOUND: Final = "SELECT key, state, at_ms FROM {table} WHERE state <> '' AND"
-_READ: Final = f"{_FOUND} key = ?"
-_PAGE: Final = f"{_FOUND} key >= ? AND key > ? ORDER BY key LIMIT ?"
+_SELECT: Final = "SELECT key, state, at_ms FROM {table} WHERE state <> '' AND"
+_READ: Final = f"{_SELECT} key = ?"
+_PAGE: Final = f"{_SELECT} key >= ? AND key > ? ORDER BY key LIMIT ?"
 _DROP: Final = """
 DELETE FROM {table} WHERE key IN (
   SELECT key FROM {table} WHERE at_ms < ? AND (? OR substr(key, 1, 1) <> ?) AND substr(key, 1, ?) = ? LIMIT ? {lock})

@@ -44,11 +44,11 @@ COMMIT: Final = """
 local version = ARGV[1]
 local moves = cjson.decode(ARGV[2])
 local function answer(done)
-  local found = {done}
+  local answers = {done}
   for i = 2, #KEYS do
-    found[i] = (done == 0 or moves[i - 1][2]) and redis.call('HGETALL', KEYS[i]) or {}
+    answers[i] = (done == 0 or moves[i - 1][2]) and redis.call('HGETALL', KEYS[i]) or {}
   end
-  return found
+  return answers
 end
 if version == '' then return answer(0) end
 if redis.call('HGET', KEYS[2], 'v') == version then return answer(1) end
@@ -56,8 +56,8 @@ local writes = {}
 for i = 2, #KEYS do
   local key, old, adds, seen, below = KEYS[i], unpack(moves[i - 1])
   if redis.call('HGET', key, 'v') ~= old then return answer(0) end
-  local amounts, found = {}, adds and redis.call('HGETALL', key) or {}
-  for j = 1, #found, 2 do amounts[found[j]] = found[j + 1] end
+  local amounts, fields = {}, adds and redis.call('HGETALL', key) or {}
+  for j = 1, #fields, 2 do amounts[fields[j]] = fields[j + 1] end
   for name, value in pairs(seen or {}) do
     if (amounts[name] or '0') ~= value then return answer(0) end
   end
@@ -115,9 +115,9 @@ _LOOK: Final = (b"", b"[]")
 _TAKE_OVER: Final = """
 local stem = string.sub(KEYS[1], 1, -5)
 for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  local kept = redis.call('GET', stem .. 's:' .. name)
-  if kept then
-    redis.call('HSET', stem .. 'h:' .. name, 'v', '', 'at', string.sub(kept, 17, 29), 's', string.sub(kept, 30))
+  local state = redis.call('GET', stem .. 's:' .. name)
+  if state then
+    redis.call('HSET', stem .. 'h:' .. name, 'v', '', 'at', string.sub(state, 17, 29), 's', string.sub(state, 30))
     redis.call('DEL', stem .. 's:' .. name)
   end
 end
@@ -179,13 +179,13 @@ class RedisStore(PersistentStore):
         See that the server is fit for a store, and that the namespace is one. Raises StoreError.
         """
         name = self._stem + b"store"
-        found = self._client.execute_command("GET", name, NEVER_DECODE=True)
-        if found == b"toolcall-guardrails 1":
+        made_by = self._client.execute_command("GET", name, NEVER_DECODE=True)
+        if made_by == b"toolcall-guardrails 1":
             self._run(_TAKE_OVER, (), (), slot)
-        elif found not in (None, FORMAT):
+        elif made_by not in (None, FORMAT):
             raise StoreError(
                 f"the store `{self.place}` holds under this namespace what this version cannot read "
-                f"(`{found.decode('utf-8', 'replace'):.80}`): use another `namespace`, or the version that wrote it"
+                f"(`{made_by.decode('utf-8', 'replace'):.80}`): use another `namespace`, or the version that wrote it"
             )
         self._client.set(name, FORMAT)
         answer = self._client.info()
@@ -234,20 +234,20 @@ class RedisStore(PersistentStore):
             if not commit:
                 break
             slot.unsure = True
-            found = self._tried(partial(self._run, COMMIT, keys, commit), slot)
+            answers = self._tried(partial(self._run, COMMIT, keys, commit), slot)
             slot.unsure = False
-            if found[0]:
-                for one, answer in zip(states, found[1:], strict=True):
+            if answers[0]:
+                for one, answer in zip(states, answers[1:], strict=True):
                     one.settle(commit[0].decode(), answer)
                 break
             if time.monotonic() > slot.until:
                 raise explained(TimeoutError("it was changed all the time"), "busy", self.place, self._timeout)
-            states, fresh = self._states(keys, found), True
+            states, fresh = self._states(keys, answers), True
         self._keep(keys, states)
         return result
 
-    def _states(self, keys: Sequence[str], found: Sequence[Any]) -> "list[_State]":
-        return [_state(key, _fields(one), self.place) for key, one in zip(keys, found[1:], strict=True)]
+    def _states(self, keys: Sequence[str], answers: Sequence[Any]) -> "list[_State]":
+        return [_state(key, _fields(one), self.place) for key, one in zip(keys, answers[1:], strict=True)]
 
     def _command(self, *parts: Any) -> Any:
         return self._ask(lambda slot: self._client.execute_command(*parts, NEVER_DECODE=True))
@@ -269,8 +269,8 @@ class RedisStore(PersistentStore):
             yield from self._stored(keys)
 
     def _stored(self, keys: Sequence[str]) -> Iterator[Stored]:
-        found = self._ask(partial(self._run, COMMIT, keys, _LOOK))
-        for key, fields in zip(keys, map(_fields, found[1:]), strict=True):
+        answers = self._ask(partial(self._run, COMMIT, keys, _LOOK))
+        for key, fields in zip(keys, map(_fields, answers[1:]), strict=True):
             packed = fields.get(b"s")
             with suppress(StateUnreadable):
                 if packed is not None and key.startswith(SCOPES):

@@ -85,8 +85,8 @@ class SchemaArguments:
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
     def _problems(self, arguments: Any) -> tuple[Problem, ...]:
-        found = capped(problem for error in self._errors(arguments) for problem in self._faults(error))
-        return found or (Problem("", "the arguments do not fit the schema", "value"),)
+        problems = capped(problem for error in self._errors(arguments) for problem in self._faults(error))
+        return problems or (Problem("", "the arguments do not fit the schema", "value"),)
 
     def _errors(self, arguments: Any) -> "Iterable[ValidationError]":
         from jsonschema_rs import ValidationError
@@ -178,8 +178,8 @@ def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
     for part in path:
         inner = [node for parent in nodes for node, _ in _alternatives(parent, schema)]
         nodes = [e.get("properties", {}).get(part) or e.get("items") or e.get("additionalProperties") for e in inner]
-    found = [name for node in nodes for each, _ in _alternatives(node, schema) for name in each.get("properties", ())]
-    return list(dict.fromkeys(found))
+    names = [name for node in nodes for each, _ in _alternatives(node, schema) for name in each.get("properties", ())]
+    return list(dict.fromkeys(names))
 
 
 def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:

@@ -18,8 +18,8 @@ from guardrails.core.commands.syntax import (
     HIDDEN,
     UNKNOWN,
     Command,
+    Contents,
     Fault,
-    Found,
     UnreadableError,
     leaves,
     parse,
@@ -80,7 +80,7 @@ def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
     elif name in ("su", "script", "runuser"):
         yield from (Inner(script=value) for word, value in pairwise(rest) if re.fullmatch(r"-\w*c|--command", word))
     elif name in ("find", "fd", "fdfind"):
-        yield from _found(rest)
+        yield from _of_find(rest)
     elif name in WRAPPERS and not (name == "command" and rest[:1] and rest[0] in ("-v", "-V")):
         yield from _wrapped(name, rest, stdin)
 
@@ -103,7 +103,7 @@ def _shell(rest: Sequence[str], stdin: str | None) -> Iterator[Inner]:
         yield Inner(script=UNKNOWN)
 
 
-def _found(rest: list[str]) -> Iterator[Inner]:
+def _of_find(rest: list[str]) -> Iterator[Inner]:
     yield from [Inner(unclear=UNKNOWN)] if any(UNKNOWN in word for word in rest) else []
     for place, word in enumerate(rest):
         if word in _EXEC:
@@ -162,7 +162,7 @@ _VARIABLE: Final = re.compile(r"\$\{?(\w+|[@*])(?:\[[@*]\]|(?<=[@*]):\d+)?(?:(:?
 
 
 @lru_cache(maxsize=8)
-def read(command: str | tuple[str, ...]) -> Found:
+def read(command: str | tuple[str, ...]) -> Contents:
     """
     Returns all that *command* may run: the text of a script, or the words of one command that no shell splits again.
     Raises MissingExtra without the parser.
@@ -176,13 +176,13 @@ def read(command: str | tuple[str, ...]) -> Found:
         else:
             reader.run(command, None, None)
     except UnreadableError as error:
-        reader.found.unreadable = Fault(*error.args)
-    return reader.found
+        reader.contents.unreadable = Fault(*error.args)
+    return reader.contents
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.found = Found()
+        self.contents = Contents()
         self._variables = {"HOME": "~", "PWD": ".", "IFS": " "}
         self._functions: set[str] = set()
         self._folder = "."
@@ -194,15 +194,15 @@ class _Reader:
         Follow the script *text*.
         """
         if text.strip() == UNKNOWN:
-            self.found.undecidable = self.found.undecidable or "what it runs is known only when it runs"
+            self.contents.undecidable = self.contents.undecidable or "what it runs is known only when it runs"
             return
         self._spend(len(text))
         root, source = parse(text.replace(UNKNOWN, HIDDEN))
         steps = plain_steps(root, source)
         if isinstance(steps, Fault):
-            self.found.not_plain = self.found.not_plain or steps
+            self.contents.not_plain = self.contents.not_plain or steps
         elif not self._depth:
-            self.found.steps = steps
+            self.contents.steps = steps
         outer, self._source = self._source, source
         self.visit(root, stdin, before)
         self._source = outer
@@ -214,7 +214,7 @@ class _Reader:
         command = self._note(tuple(words), before)
         name, rest = command.name, list(words[1:])
         if UNKNOWN in words[0].rpartition("/")[2] or not {*"*?]"}.isdisjoint(words[0]):
-            self.found.undecidable = self.found.undecidable or "which program it runs is known only when it runs"
+            self.contents.undecidable = self.contents.undecidable or "which program it runs is known only when it runs"
         if name in ("cd", "pushd"):
             target = next((word for word in rest if not word.startswith("-")), "~")
             self._folder = UNKNOWN if UNKNOWN in target or "-" in rest else under(self._folder, target)
@@ -223,10 +223,10 @@ class _Reader:
             # `$SUDO make`: where it is empty, the next word is the program. A function may run what it is given.
             self.run(rest, stdin, before)
         for each in started(name, rest, stdin):
-            if each.unclear and self.found.not_plain is None:
+            if each.unclear and self.contents.not_plain is None:
                 shown = each.unclear[:40].replace(UNKNOWN, "…")
                 reason = f"what `{name}` starts is not clear behind its word `{shown}`"
-                self.found.not_plain = Fault(reason, f"leave that word of `{name}` out")
+                self.contents.not_plain = Fault(reason, f"leave that word of `{name}` out")
             if each.words:
                 self.run(each.words, stdin, before)
             elif each.script is not None:
@@ -251,7 +251,7 @@ class _Reader:
             with self._apart():
                 self._all(node.named_children, UNKNOWN if written else stdin, before)
         elif kind == "function_definition":
-            self.found.fork_bomb = self.found.fork_bomb or self._is_bomb(node)
+            self.contents.fork_bomb = self.contents.fork_bomb or self._is_bomb(node)
             self._functions.add(self._text(node.named_children[0]))
             with self._apart():
                 # What it is given is seen where it is called.
@@ -285,19 +285,19 @@ class _Reader:
 
     def _pipeline(self, stages: "Iterable[Node]", stdin: str | None, before: Command | None) -> None:
         for stage in stages:
-            at = len(self.found.commands)
+            at = len(self.contents.commands)
             with self._apart():
                 self.visit(stage, stdin, before)
-            before, stdin = next(iter(self.found.commands[at : at + 1]), before), UNKNOWN
+            before, stdin = next(iter(self.contents.commands[at : at + 1]), before), UNKNOWN
 
     def _redirected(self, node: "Node", stdin: str | None, before: Command | None) -> None:
         body = node.child_by_field_name("body")
         redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
         stdin = self._input(redirects, stdin)
-        at = len(self.found.commands)
+        at = len(self.contents.commands)
         if body is not None:
             self.visit(body, stdin, before)
-        before = next(iter(self.found.commands[at : at + 1]), before)
+        before = next(iter(self.contents.commands[at : at + 1]), before)
         for child in (child for each in redirects for child in each.named_children):
             # After the word that begins a here-document the rest of its line may follow: `cat <<EOF | sh`.
             if child.type in ("pipeline", "command", "list", "redirected_statement"):
@@ -326,9 +326,9 @@ class _Reader:
         return stdin
 
     def _within(self, text: str) -> None:
-        for found in _WITHIN.finditer(text):
+        for match in _WITHIN.finditer(text):
             with self._apart():
-                self.script(found[1] or found[2] or "", None, None)
+                self.script(match[1] or match[2] or "", None, None)
 
     def _file(self, node: "Node", stdin: str | None) -> str | None:
         target = node.child_by_field_name("destination")
@@ -363,14 +363,14 @@ class _Reader:
             self.run(words, stdin, before)
 
     def _words(self, nodes: "Iterable[Node]") -> list[str]:
-        found: list[str] = []
+        words: list[str] = []
         for node in nodes:
             raw, form = self._text(node), self._form(node)
             if "{" in raw and {*"'\"$\\"}.isdisjoint(raw):
-                found += braces(form)
+                words += braces(form)
             else:
-                found += [word for word in form.split(_SPLIT) if word or raw[:1] in ("'", '"')]
-        return found
+                words += [word for word in form.split(_SPLIT) if word or raw[:1] in ("'", '"')]
+        return words
 
     def _form(self, node: "Node", *, quoted: bool = False) -> str:
         """
@@ -413,8 +413,8 @@ class _Reader:
 
     def _note(self, words: tuple[str, ...], before: Command | None) -> Command:
         self._spend(100 + sum(map(len, words)))
-        self.found.commands.append(Command(words, self._folder, before))
-        return self.found.commands[-1]
+        self.contents.commands.append(Command(words, self._folder, before))
+        return self.contents.commands[-1]
 
     def _spend(self, work: int) -> None:
         self._work += work

@@ -65,9 +65,9 @@ def braces(text: str) -> list[str]:
     Returns the words that `{a,b}` in *text* stand for.
     """
     words = [text]
-    while len(words) < _MOST and (found := _BRACES.search(words[0])):
+    while len(words) < _MOST and (match := _BRACES.search(words[0])):
         first = words.pop(0)
-        words += [f"{first[: found.start()]}{one}{first[found.end() :]}" for one in found[1].split(",")]
+        words += [f"{first[: match.start()]}{one}{first[match.end() :]}" for one in match[1].split(",")]
     return words
 
 

@@ -68,7 +68,7 @@ class Command:
 
 
 @dataclass(slots=True)
-class Found:
+class Contents:
     """
     The commands that a text may run.
     """
@@ -196,7 +196,7 @@ def plain_steps(root: "Node", source: bytes) -> list[Step] | Fault:
     Returns the commands of the tree if it is plain, so that any shell reads it alike: words of plain characters, quotes
     with nothing in them to expand, and `|`, `&&`, `||`, `;` between commands. Returns what is not plain in it.
     """
-    found: list[Step] = []
+    steps: list[Step] = []
     words: list[str] = []
     sign, end, last = ";", 0, None
     for node in leaves(root):
@@ -207,7 +207,7 @@ def plain_steps(root: "Node", source: bytes) -> list[Step] | Fault:
             continue
         quoted = node.type == "raw_string" or (node.type == "string" and {*"$`\\"}.isdisjoint(text))
         if text in _JOINTS and node.type == text:
-            _join(found, sign, words)
+            _join(steps, sign, words)
             words, sign = [], text
         elif not (
             (quoted and text.isprintable() and not _WORKED_OUT.search(text.partition("[")[2]))
@@ -221,17 +221,17 @@ def plain_steps(root: "Node", source: bytes) -> list[Step] | Fault:
             else:
                 words.append(word)
         end, last = node.end_byte, node.type
-    _join(found, sign, words)
-    programs = (pipe[0] for _, pipes in found for pipe in pipes)
+    _join(steps, sign, words)
+    programs = (pipe[0] for _, pipes in steps for pipe in pipes)
     bad = source[end:].decode().strip(" ") or next((one for one in programs if one in ("time", "coproc")), "")
-    return _fault(bad) if bad else found
+    return _fault(bad) if bad else steps
 
 
-def _join(found: list[Step], sign: str, words: list[str]) -> None:
+def _join(steps: list[Step], sign: str, words: list[str]) -> None:
     if words and sign == "|":
-        found[-1][1].append(words)
+        steps[-1][1].append(words)
     elif words:
-        found.append((sign, [words]))
+        steps.append((sign, [words]))
 
 
 def _fault(text: str) -> Fault:

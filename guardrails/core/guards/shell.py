@@ -13,7 +13,7 @@ from .base import Codes, Denial, Facts, Guard, SessionState, ToolCall, Verdict, 
 
 
 if TYPE_CHECKING:
-    from guardrails.core.commands import Command, Found
+    from guardrails.core.commands import Command, Contents
 
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
@@ -84,67 +84,69 @@ class Shell(Guard):
         return ()
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        found = list(_read(call, facts.tool))
-        refusal = next((denial for each in found for denial in self._refusals(each)), None)
+        contents = list(_read(call, facts.tool))
+        refusal = next((denial for each in contents for denial in self._refusals(each)), None)
         # What is only tried changes nothing.
-        real = (one for each in found for one in each.commands if "--dry-run" not in " ".join(one.words))
+        real = (one for each in contents for one in each.commands if "--dry-run" not in " ".join(one.words))
         asked = _broken(self.ask, real)
         if refusal is not None or asked is None:
             return refusal
         asks = Approve(tools=("*",), reason="`{}` cannot be undone (rule `{}`)".format(*asked))
         return asks.check(call, state, state.own.get(Approve.name), facts)
 
-    def _refusals(self, found: "Found") -> Iterator[Denial]:
+    def _refusals(self, contents: "Contents") -> Iterator[Denial]:
         from guardrails.core import commands
 
-        if found.unreadable is not None:
-            reason, advice = found.unreadable
+        if contents.unreadable is not None:
+            reason, advice = contents.unreadable
             hint = advice or "Write it plainer: one valid bash command, or several calls."
             yield _refusal("unreadable", "The command cannot be read", reason, hint, reason=reason)
-        broken = _broken(self.deny, found.commands)
+        broken = _broken(self.deny, contents.commands)
         if broken is not None:
             what = "`{}` is not to be run here (rule `{}`)".format(*broken)
             yield _refusal("deny", what, "", _INSTEAD, command=broken[0], rule=broken[1])
-        if self.allow and found.not_plain is not None:
-            shown = _shown([word for each in found.commands[:1] for word in each.words])
-            yield _refusal("allow", "Only plain commands are allowed here", *found.not_plain, command=shown)
-        for command in found.commands if self.allow else ():
+        if self.allow and contents.not_plain is not None:
+            shown = _shown([word for each in contents.commands[:1] for word in each.words])
+            yield _refusal("allow", "Only plain commands are allowed here", *contents.not_plain, command=shown)
+        for command in contents.commands if self.allow else ():
             shown, program = _shown(command.words), command.words[0]
             if not any(commands.allows(commands.rule(text), command) for text in self.allow):
                 own = [text for text in self.allow if text.split(" ")[0] == program] or self.allow
                 hint = f"These are allowed: {', '.join(map('`{}`'.format, own[:20]))}."
                 yield _refusal("allow", f"`{shown}` is not among the allowed commands", "", hint, command=shown)
-        if found.fork_bomb:
+        if contents.fork_bomb:
             hint = "Start a fixed number of processes."
             yield _refusal("fork_bomb", "The command starts processes without end", "", hint)
-        if found.undecidable and self.undecidable == "deny":
+        if contents.undecidable and self.undecidable == "deny":
             hint = "Write the program's name out, or put the commands into a script file, read it, and run that."
-            yield _refusal("undecidable", "The command was not run", found.undecidable, hint, reason=found.undecidable)
+            yield _refusal(
+                "undecidable", "The command was not run", contents.undecidable, hint, reason=contents.undecidable
+            )
 
 
-def _broken(rules: tuple[str, ...], found: "Iterable[Command]") -> tuple[str, str] | None:
+def _broken(rules: tuple[str, ...], contents: "Iterable[Command]") -> tuple[str, str] | None:
     from guardrails.core import commands
 
-    broken = commands.broken(rules, found) if rules else None
+    broken = commands.broken(rules, contents) if rules else None
     return None if broken is None else (_shown(broken[0].words), broken[1].text)
 
 
-def _read(call: ToolCall, tool: Tool) -> "Iterator[Found]":
+def _read(call: ToolCall, tool: Tool) -> "Iterator[Contents]":
     """
     Returns what the commands among the arguments would run; `command+args` are the words of one, from several arguments.
     """
-    from guardrails.core.commands import Fault, Found, read
+    from guardrails.core.commands import Contents, Fault, read
 
     try:
         for value in _values(call, tool):
             if isinstance(value, str):
                 yield read(value)
             elif isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
-                yield read(tuple(value)) if value else Found()
+                yield read(tuple(value)) if value else Contents()
             else:
-                yield Found(unreadable=Fault("it is neither text nor a list of texts", 'Write a number as `"5"`.'))
+                yield Contents(unreadable=Fault("it is neither text nor a list of texts", 'Write a number as `"5"`.'))
     except TooManyError as error:
-        yield Found(unreadable=Fault(str(error)))
+        yield Contents(unreadable=Fault(str(error)))
 
 
 def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:

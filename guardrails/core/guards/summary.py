@@ -60,7 +60,7 @@ class Summary(Guard):
                 if how is not None:
                     envelope.hint(how)
                 elif rows is not None and whole and complete:
-                    envelope.next_action_hint = envelope.next_action_hint or found(rows)
+                    envelope.next_action_hint = envelope.next_action_hint or matches_hint(rows)
         if looks and envelope.query_summary is None:
             # The tool may have changed the arguments that it was given.
             text = call.canonical
@@ -71,7 +71,7 @@ class Summary(Guard):
 
 
 @lru_cache(256)
-def found(matches: int) -> str:
+def matches_hint(matches: int) -> str:
     """
     Returns the next step of a search that found so many *matches*, all that there are.
     """

@@ -37,13 +37,13 @@ class Workspace(Guard):
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         from guardrails.core.text.path_text import BadPathError, path_of, readings, system
 
-        found, folders = list[tuple[str, tuple[str, ...]]](), (self.root, *self.also)
+        places, folders = list[tuple[str, tuple[str, ...]]](), (self.root, *self.also)
         # What is no path, or too many, is for `check` to say.
         with suppress(TooManyError):
             for value in _values(call, tool):
                 with suppress(BadPathError):
-                    found += [(system.join(self.root, reading), folders) for reading in readings(path_of(value))]
-        return tuple(found)
+                    places += [(system.join(self.root, reading), folders) for reading in readings(path_of(value))]
+        return tuple(places)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         from guardrails.core.text.path_text import BadPathError, path_of, readings
@@ -78,11 +78,11 @@ class Workspace(Guard):
 
 
 def _values(call: ToolCall, tool: Tool) -> list[Any]:
-    found: list[Any] = []
+    values: list[Any] = []
     for _, value in named(call.arguments, tool.paths):
         if value is not None:
-            found += value if isinstance(value, (list, tuple)) else [value]
-    return found
+            values += value if isinstance(value, (list, tuple)) else [value]
+    return values
 
 
 def _no_path(value: object, reason: str) -> Denial:

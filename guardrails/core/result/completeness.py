@@ -36,7 +36,7 @@ class Extent(NamedTuple):
     """
 
     complete: bool | None = True
-    found: int | None = None
+    size: int | None = None
     total: int | None = None
     how: str | None = None
 
@@ -57,31 +57,31 @@ def extent_of(read: Any) -> Extent:
     if kind is not dict and kind is not list:
         return WHOLE
     rows = content if form is None else content.get(form.rows)
-    found = None if rows is None else len(rows)
+    size = None if rows is None else len(rows)
     declared = number_of(at(content, source.total)) if source.total else None
-    complete, total, how = _claims(content, form, found, declared)
+    complete, total, how = _claims(content, form, size, declared)
     if source.more:
         if brings(cursor := at(content, source.more)):
-            return Extent(False, found, total, _go_on(source.more.rpartition(".")[2], cursor))
+            return Extent(False, size, total, _go_on(source.more.rpartition(".")[2], cursor))
         complete = complete is not False
-    return Extent(False, how=LATER) if complete and read.news == 3 else Extent(complete, found, total, how)
+    return Extent(False, how=LATER) if complete and read.news == 3 else Extent(complete, size, total, how)
 
 
-def _claims(content: Any, form: Form | None, found: int | None, declared: float | None) -> Sign:
+def _claims(content: Any, form: Form | None, size: int | None, declared: float | None) -> Sign:
     """
     Returns whether a *content* is all, how many matches there are, and how to go on.
     """
     # Most objects hold no others, and speak for themselves.
     places = [("", content, form)] if form is not None and not form.objects else _places(content)
     lists = [content] if form is None else [owner[key] for _, owner, its in places for key, _ in its.lists]
-    known, total, how = (True, found, None) if declared is None else _counted(declared, _shown(found, lists))
+    known, total, how = (True, size, None) if declared is None else _counted(declared, _shown(size, lists))
     for holder, owner, its in places if declared is None else ():
         # What quotes a refusal of ours says nothing of itself.
         for key, says in its.signs if its.signs and owner.get("status") not in _REFUSALS else ():
             claim = owner[key]
             if claim is not None and (not holder or not says.loose or its.lists or _HOLDER.search(holder)):
-                rows = found is not None or dict in [type(some[0]) for some in lists if some]
-                sure, number, on = _sign(says, str(key), claim, _shown(found, lists), rows + bool(lists), owner)
+                rows = size is not None or dict in [type(some[0]) for some in lists if some]
+                sure, number, on = _sign(says, str(key), claim, _shown(size, lists), rows + bool(lists), owner)
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if says.more == "cursor" else (how or on)
     for name in () if form is None else form.remarks:
@@ -113,8 +113,8 @@ def _places(content: Any) -> list[tuple[str, Any, Form]]:
     return places
 
 
-def _shown(found: int | None, lists: list[Any]) -> int | None:
-    return found if found is not None else len(lists[0]) if len(lists) == 1 else None
+def _shown(size: int | None, lists: list[Any]) -> int | None:
+    return size if size is not None else len(lists[0]) if len(lists) == 1 else None
 
 
 def _sign(its: About, name: str, claim: Any, shown: int | None, holds: int, place: Any) -> Sign:

@@ -78,7 +78,7 @@ def first(view: Any, paths: str | tuple[str, ...], make: Callable[[Any], Any]) -
     """
     for path in paths.split() if isinstance(paths, str) else paths:
         with suppress(Exception):
-            if (found := at(view, path)) is not None and (made := make(found)) is not None:
+            if (value := at(view, path)) is not None and (made := make(value)) is not None:
                 return made
     return None
 
@@ -123,11 +123,11 @@ def read_mcp(result: Any) -> Any:
     Returns the value that a tool call gave back. A result that says `isError` is a `Failed`, with its text as the message and the rest as
     the value. Anything that has no content stays as it is.
     """
-    found = mcp_of(result)
-    if found is None or not found.failed:
-        return result if found is None else found.value
-    text = found.text or ""
-    return Failed(text, value=None if found.value in (text, text.split("\n")) else found.value)
+    carrier = mcp_of(result)
+    if carrier is None or not carrier.failed:
+        return result if carrier is None else carrier.value
+    text = carrier.text or ""
+    return Failed(text, value=None if carrier.value in (text, text.split("\n")) else carrier.value)
 
 
 def block_of(block: Any) -> Any:
@@ -156,12 +156,12 @@ def content_of(value: Any) -> Carried:
     failed, text = False, value if isinstance(value, str) else None
     for _ in range(5):
         kind, inner = type(value), value
-        if may_carry(value) and (found := mcp_of(value)) is not None:
-            inner, failed, text = found.value, failed or found.failed, found.text
-            if type(inner) is list and found.text and type(inner[0]) is str:
+        if may_carry(value) and (carrier := mcp_of(value)) is not None:
+            inner, failed, text = carrier.value, failed or carrier.failed, carrier.text
+            if type(inner) is list and carrier.text and type(inner[0]) is str:
                 # Beside one text that is data the others are remarks.
                 data = [one for one in inner if data_in(one) is not one]
-                inner = data[0] if len(data) == 1 else found.text
+                inner = data[0] if len(data) == 1 else carrier.text
         elif kind is str:
             inner = data_in(value)
         elif kind is dict and len(there := [name for name in value if value[name] is not None]) == 1:

@@ -139,9 +139,9 @@ def _of_class(cls: type, exc: BaseException, text: str, arguments: Mapping[str, 
     kind = kind_of(cls.__name__)
     if cls is OSError:
         return kind_of(errno.errorcode.get(at(exc, "errno") or 0, ""))
-    if cls is TypeError and (found := re.search(_BAD_CALL, text)) is not None:
+    if cls is TypeError and (match := re.search(_BAD_CALL, text)) is not None:
         # A function within the tool may be called wrongly too, by the tool.
-        return "validation" if None in (found[1], arguments) or found[1] in arguments else kind  # type: ignore[operator]
+        return "validation" if None in (match[1], arguments) or match[1] in arguments else kind  # type: ignore[operator]
     if cls is not ValueError:
         return kind
     if isinstance(document := at(exc, "doc"), str):

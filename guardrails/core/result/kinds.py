@@ -81,8 +81,8 @@ def status_in(text: str) -> int | None:
     """
     Returns the HTTP error status that a text names (`HTTP 404`, `status code: 503`, `429 Too Many Requests`).
     """
-    found = re.search(_STATUS, ends_of(text))
-    return int(found[1] or found[2]) if found else None
+    match = re.search(_STATUS, ends_of(text))
+    return int(match[1] or match[2]) if match else None
 
 
 def kind_of_text(text: str, status: int | None = None) -> ErrorType | None:

@@ -65,8 +65,8 @@ def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     """
     Returns the wait that a failure asks for in words, or as a field that its text shows.
     """
-    found = _ASKS.search(text[:4096].lower())
-    return found and wait_ms(found["field"] or found["words"], now_ms, 1 if found["unit"] == "ms" else 1000)
+    match = _ASKS.search(text[:4096].lower())
+    return match and wait_ms(match["field"] or match["words"], now_ms, 1 if match["unit"] == "ms" else 1000)
 
 
 def _moment(date: str) -> float | None:

@@ -166,9 +166,9 @@ class Copy:
         kind, room = type(value), max(self.room, 0) + 1
         for form in (_scalar, _model, self._fields, _members, _array):
             try:
-                found = form(value, kind, room)
-                if found is not value:
-                    return found
+                copy = form(value, kind, room)
+                if copy is not value:
+                    return copy
             except Exception:  # noqa: S112 - any code of the value may fail, and its result must not be lost
                 continue
         return self._described(value, room)

@@ -114,11 +114,11 @@ def _without_named(text: str) -> str:
     parts, at = list[str](), 0
     # To look for small letters is cheaper. No other character becomes two of them.
     for name in pattern(_NAMES).finditer(text.replace("\u0130", "I").lower()):
-        found = pattern(_NAMED).match(text, name.start()) if name.start() >= at else None
-        if found is not None:
-            mark = "" if found["quote"] else found["mark"] or ""
-            parts += text[at : found.start("value")], f"{mark}{REDACTED}{mark}"
-            at = _closing(text, found.end()) if found["open"] else found.end()
+        match = pattern(_NAMED).match(text, name.start()) if name.start() >= at else None
+        if match is not None:
+            mark = "" if match["quote"] else match["mark"] or ""
+            parts += text[at : match.start("value")], f"{mark}{REDACTED}{mark}"
+            at = _closing(text, match.end()) if match["open"] else match.end()
     return "".join((*parts, text[at:])) if parts else text
 
 
@@ -127,10 +127,10 @@ def _closing(text: str, at: int) -> int:
     Returns where the bracket before *at* is closed, or where *text* ends.
     """
     depth = 1
-    for found in _BRACKET.finditer(text, at):
-        depth += (found[0] in "([{") - (found[0] in ")]}")
+    for match in _BRACKET.finditer(text, at):
+        depth += (match[0] in "([{") - (match[0] in ")]}")
         if not depth:
-            return found.end()
+            return match.end()
     return len(text)
 
 

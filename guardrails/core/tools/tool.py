@@ -340,8 +340,8 @@ def from_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
     Returns MCP tool annotations as declarations. They are hints of a server, so no more is concluded than they say. A tool that may destroy is
     not read-only, whatever else is claimed.
     """
-    said = {name: value for hint, name in _HINTS.items() if isinstance(value := annotations.get(hint), bool)}
-    return {**said, "read_only": False} if said.get("destructive") else said
+    hints = {name: value for hint, name in _HINTS.items() if isinstance(value := annotations.get(hint), bool)}
+    return {**hints, "read_only": False} if hints.get("destructive") else hints
 
 
 # Values that declarations name

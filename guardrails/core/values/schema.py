@@ -34,7 +34,7 @@ class Fault(NamedTuple):
 
     path: Path
     value: Any
-    said: str = ""
+    text: str = ""
     expected: tuple[str, ...] = ()
     """The kinds of value that were wanted, in place of *said*."""
     near: str = ""
@@ -46,7 +46,7 @@ class Fault(NamedTuple):
         """
         Returns what is wrong with the value, which is shown as *got*, and how it is to be written instead: *fix*.
         """
-        return f"not {' or '.join(self.expected)}: {fix}got {got}{self.near}" if self.expected else self.said
+        return f"not {' or '.join(self.expected)}: {fix}got {got}{self.near}" if self.expected else self.text
 
 
 def quoted(text: str, shown: int = 60) -> str:
@@ -141,8 +141,8 @@ def _map_type(kind: Any) -> Any:
     if not kind.__module__.startswith("guardrails."):
         # Ours are written out: to look for names in them took a tenth of a start. What is not known is told once it is given.
         with suppress(NameError):
-            found = get_type_hints(kind, include_extras=True)
-            types = {name: found[name] for name in types}
+            hints = get_type_hints(kind, include_extras=True)
+            types = {name: hints[name] for name in types}
     return MapType(kind.__name__, types, required, kind.__doc__ or "", kind, kind)
 
 
@@ -270,7 +270,7 @@ def _one_of(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     refused = [wrong[0] for _, wrong in tried if wrong[0].path == path and wrong[0].expected]
     meant = sorted((wrong for _, wrong in tried if wrong[0] not in refused), key=len)
     nearest = [wrong for wrong in meant if len(wrong) == len(meant[0])]
-    lacking = [one.said for wrong in nearest for one in wrong if one.kind == "missing" and one.path == path]
+    lacking = [one.text for wrong in nearest for one in wrong if one.kind == "missing" and one.path == path]
     if not meant:
         expected = dict.fromkeys(one for fault in refused for one in fault.expected)
         faults.append(Fault(path, value, "", tuple(expected), "".join(one.near for one in refused)))
@@ -303,8 +303,8 @@ def _marked(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
 
 
 def _limits(kind: Any) -> "list[tuple[Any, str, Any]]":
-    found = ((mark, name, getattr(mark, name, None)) for mark in kind.__metadata__ for name in _BOUNDS)
-    return [one for one in found if one[2] is not None]
+    bounds = ((mark, name, getattr(mark, name, None)) for mark in kind.__metadata__ for name in _BOUNDS)
+    return [one for one in bounds if one[2] is not None]
 
 
 def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:

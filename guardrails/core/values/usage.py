@@ -116,29 +116,29 @@ def read_usage(usage: object) -> Usage:
     """
     if isinstance(usage, Usage):
         return usage
-    told = {re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name[1:]).lower(): value for name, value in _told(usage)}
-    if {"", *_ANSWERS}.intersection(name.partition(".")[0] for name in told) or isinstance(usage, list | tuple):
+    numbers = {re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name[1:]).lower(): value for name, value in _numbers(usage)}
+    if {"", *_ANSWERS}.intersection(name.partition(".")[0] for name in numbers) or isinstance(usage, list | tuple):
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
     n: dict[str, int] = defaultdict(int)
-    for name, value in told.items():
+    for name, value in numbers.items():
         if "token" in name and _is_count(value):
             of, count = _count_of(name), int(value)
             n[of] = max(n[of], count)
-            n["beside"] += count if re.match(r"cache_\w+_input_token", name) else 0
+            n["extra"] += count if re.match(r"cache_\w+_input_token", name) else 0
     inputs, outputs, total = n["input"] + n["tool_use"], n["output"] + n["thoughts"], n["total"]
     # Anthropic and Bedrock count these beside the input, unless the total says that they are among it.
-    if n["beside"] and "prompt_tokens" not in told and not 0 < total < inputs + outputs + n["beside"]:
-        inputs += n["beside"]
+    if n["extra"] and "prompt_tokens" not in numbers and not 0 < total < inputs + outputs + n["extra"]:
+        inputs += n["extra"]
     inputs = max(0, total - outputs) if outputs and not inputs else inputs
     n["cache_write"] = n["cache_write"] or n["cache_write_5m"] + n["cache_write_1h"]
     n["reasoning"] = n["reasoning"] or n["thoughts"]
     parts = {part: n[part] for part in Usage._fields[2:8]}
     # Of a sum, what nobody tells apart (reasoning that the completion leaves out) counts as what costs more.
-    return Usage(inputs, max(outputs, total - inputs), **parts, cost=_own_cost(told), known=_is_known(told))
+    return Usage(inputs, max(outputs, total - inputs), **parts, cost=_own_cost(numbers), known=_is_known(numbers))
 
 
-def _told(value: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
+def _numbers(value: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
     """
     Returns what *value* tells, each under its name behind those of the members that it is in: `.details.cached_tokens`.
     """
@@ -147,10 +147,10 @@ def _told(value: Any, name: str = "", depth: int = 3) -> Iterator[tuple[str, Any
     elif isinstance(value, list | tuple):
         # Google's parts by modality.
         for part in value if depth else ():
-            yield from _told(part, f"{name}.{_members(part).get('modality')}", depth - 1)
+            yield from _numbers(part, f"{name}.{_members(part).get('modality')}", depth - 1)
     elif depth:
         for key, member in _members(value).items():
-            yield from _told(member, f"{name}.{key}", depth - 1)
+            yield from _numbers(member, f"{name}.{key}", depth - 1)
 
 
 def _members(value: Any) -> Mapping[Any, Any]:
@@ -172,20 +172,20 @@ def _is_count(value: object) -> bool:
     return whole and not isinstance(value, bool) and 0 <= value <= _MOST  # type: ignore[operator]
 
 
-def _is_known(told: Mapping[str, Any]) -> bool:
+def _is_known(numbers: Mapping[str, Any]) -> bool:
     """
     Returns whether a usage says in numbers how much was used. A sum over no request, or over one that nobody measured, does not.
     """
-    sums = [value for name, value in told.items() if _WHOLE.get(name) in ("input", "output", "total")]
-    no_request = not any(sums) and 0 in (told.get("requests"), told.get("successful_requests"))
-    return bool(sums) and all(map(_is_count, sums)) and not no_request and not told.get("unmeasured_requests")
+    sums = [value for name, value in numbers.items() if _WHOLE.get(name) in ("input", "output", "total")]
+    no_request = not any(sums) and 0 in (numbers.get("requests"), numbers.get("successful_requests"))
+    return bool(sums) and all(map(_is_count, sums)) and not no_request and not numbers.get("unmeasured_requests")
 
 
-def _own_cost(told: Mapping[str, Any]) -> int | None:
+def _own_cost(numbers: Mapping[str, Any]) -> int | None:
     """
     Returns the micro-dollars that a usage itself tells, as OpenRouter, Perplexity and LiteLLM write them.
     """
-    for usd in map(told.get, ("cost", "cost.total_cost", "total_cost")):
+    for usd in map(numbers.get, ("cost", "cost.total_cost", "total_cost")):
         if isinstance(usd, int | float | Decimal) and not isinstance(usd, bool) and 0 <= usd <= _MOST // MICRO:
             return micro_dollars(float(usd))
     return None
