@@ -1,0 +1,179 @@
+"""
+Which run of an agent the call of an MCP client belongs to, and what its client reads: valid for what a tool promises.
+"""
+
+import asyncio
+import json
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.conftest import FakeClock
+from tests.tables import table
+
+
+pytest.importorskip("mcp")
+
+from mcp.server.auth.provider import AccessToken
+
+from guardrails import Budget, Denials, Duplicates, Envelope, Growth, Policy
+from guardrails.mcp.calls import (
+    ENVELOPE,
+    IDLE_S,
+    NOTES,
+    PROCESS,
+    RUN,
+    STUCK_S,
+    UNKNOWN,
+    Guarding,
+    Run,
+    ServerArguments,
+    answered,
+    refused,
+    run_of,
+)
+
+
+OWN, STRANGER, SESSION = Run(PROCESS, named=False), Run(None, named=False), Run("s-1", named=False)
+
+
+def token(subject: str, client: str = "app") -> AccessToken:
+    return AccessToken(token="t", client_id=client, scopes=[], subject=subject)
+
+
+def over_http(session: str | None = None) -> Any:
+    return SimpleNamespace(headers={} if session is None else {"mcp-session-id": session})
+
+
+def test_a_run_is_the_one_that_a_client_names_and_nobody_gets_into_that_of_another() -> None:
+    assert run_of({RUN: "trip-42"}, None) == Run("trip-42", named=True)
+    assert run_of({RUN: 42}, None, request=over_http("s")) == Run("42", named=True)
+    people = (token("anna"), token("ben"), token("anna", "b"))
+    runs = [run_of(meta, who) for meta in ({}, {RUN: "trip-42"}) for who in people]
+    assert len({run.name for run in runs} | {"trip-42", PROCESS}) == 8
+    assert run_of({}, token("anna")) == runs[0]
+    assert [run.named for run in runs] == [False] * 3 + [True] * 3
+    # A process of one's own is one run, and strangers over HTTP are none.
+    assert [run_of({}, None), run_of(None, None, request=over_http()), run_of({}, None, request=over_http("s-1"))] == [
+        OWN,
+        STRANGER,
+        SESSION,
+    ]
+
+
+def served(guarding: Guarding, run: Run, times: int = 1, *, first: int | None = None) -> list[bool]:
+    """
+    Which of some calls of *run* were refused: equal ones, or *first* and the numbers after it.
+    """
+
+    async def listing() -> list[Any]:
+        return []
+
+    async def send(_: Any) -> Any:
+        return {"content": [{"type": "text", "text": "found"}]}
+
+    async def whole() -> list[bool]:
+        numbers = [0] * times if first is None else range(first, first + times)
+        asked = [{"name": "search", "arguments": {"n": n}} for n in numbers]
+        return ["isError" in await guarding.serve(one, run, listing, send) for one in asked]
+
+    return asyncio.run(whole())
+
+
+def test_calls_that_name_no_run_are_of_one_until_none_came_for_a_while(clock: FakeClock) -> None:
+    guarding = Guarding(Policy([Budget(max_calls=2)]), clock=clock)
+    assert served(guarding, OWN, 3) == [False, False, True]
+    clock.advance(IDLE_S)
+    assert served(guarding, OWN) == [True]
+    clock.advance(IDLE_S + 1)
+    assert served(guarding, OWN) == [False]
+    # Each call of a stranger is a session of its own.
+    assert served(Guarding(Policy([Budget(max_calls=1)])), STRANGER, 3) == [False, False, False]
+
+
+@table("run", [OWN, run_of({}, token("anna")), SESSION, Run("desk", named=True)])
+def test_a_model_that_was_stuck_leaves_the_tools_to_the_next_question(run: Run) -> None:
+    clock = FakeClock()
+    guarding = Guarding(Policy([Duplicates(), Denials(max_turns_in_a_row=2), Budget(max_calls=3)]), clock=clock)
+    stuck = []
+    for _ in range(5):
+        clock.advance(2)
+        stuck += served(guarding, run)
+    assert stuck == [False, True, True, True, True]
+    assert served(guarding, run, 2, first=1) == [True, True]
+    clock.advance(STUCK_S + 1)
+    assert served(guarding, run, 3, first=1) == [False, False, True]
+    clock.advance(STUCK_S + 1)
+    # What is used up stays so.
+    assert served(guarding, run, 1, first=9) == [True]
+
+
+def test_a_client_that_was_too_fast_is_served_again_after_a_minute(clock: FakeClock) -> None:
+    guarding = Guarding(Policy([Growth(max_calls_per_second=3)]), clock=clock)
+    assert served(guarding, OWN, 6, first=1) == [False] * 3 + [True] * 3
+    clock.advance(STUCK_S + 1)
+    assert served(guarding, OWN, 3, first=7) == [False] * 3
+
+
+# What a client reads
+
+NUMBER = {"type": "integer"}
+FIELDS = {"rows": {"type": "array", "items": {"type": "string"}}, "count": NUMBER}
+ROWS = {"type": "object", "properties": FIELDS, "required": ["rows", "count"], "additionalProperties": False}
+IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+
+
+def result(structured: Any, text: str = "some text", *more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}, *more], "structuredContent": structured}
+
+
+@table(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
+def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_has_room(
+    schema: dict[str, Any] | None, there: bool
+) -> None:
+    one = {"rows": [], "count": 0}
+    envelope, given = Envelope.success(one), result(one)
+    assert answered(envelope, given, one, schema) is given
+    envelope.limit("that was the last one", "write your answer", "budget.max_calls")
+    made = answered(envelope, given, one, schema)
+    assert (NOTES in made["structuredContent"]) is there
+    assert made["_meta"] == {ENVELOPE: {"limit_reached": True, "limit_message": "that was the last one"}}
+    note = '[guardrails] {"limit_reached":true,"limit_message":"that was the last one"}'
+    assert [block["text"] for block in made["content"]] == ["some text", note]
+
+
+@table(
+    ("given", "schema", "shown"),
+    [({"result": "my secret"}, {"type": "object"}, {"result": "hidden"}), ({"rows": ["my secret"]}, ROWS, None)],
+)
+def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place_or_it_is_a_failure(
+    given: dict[str, Any], schema: dict[str, Any], shown: Any
+) -> None:
+    made = answered(Envelope.success("hidden"), result(given, "my secret"), given, schema)
+    assert "secret" not in json.dumps(made)
+    assert made.get("structuredContent") == shown
+    assert made.get("isError", False) is (shown is None)
+
+
+def test_a_refusal_is_one_line_and_the_envelope_beside_what_is_no_text() -> None:
+    made = refused(Envelope.error("timeout", "the supplier\ndid not answer"), result({"a": 1}, "boom", IMAGE))
+    line, _, below = made["content"][0]["text"].partition("\n")
+    assert line == "[guardrails:timeout] the supplier did not answer"
+    assert made == {"content": [made["content"][0], IMAGE], "isError": True, "_meta": {ENVELOPE: json.loads(below)}}
+
+
+@table(
+    ("given", "schema", "fields"),
+    [
+        *(({"a": 1, "b": None}, more, []) for more in ({}, {"additionalProperties": False}, {"required": ["a"]})),
+        ({"a": None, "b": None}, {"required": ["a"]}, ["a", "b"]),
+    ],
+)
+def test_null_in_the_place_of_a_member_that_may_be_left_out_is_left_to_the_server(
+    given: dict[str, Any], schema: dict[str, Any], fields: list[str]
+) -> None:
+    spec = ServerArguments({"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, **schema})
+    kept, problems = spec.check(given)
+    assert (kept, [problem.field for problem in problems]) == (given, fields)
