@@ -320,7 +320,7 @@ RIGHT: dict[str, Any] = {
 }
 
 
-def bearer(signer: Any = KEY, kind: str = "ES256", kid: str = "1", **claims: Any) -> str:
+def bearer(signer: Any = KEY, kind: Any = "ES256", kid: Any = "1", **claims: Any) -> str:
     said = {name: value for name, value in {**RIGHT, **claims}.items() if value is not None}
     return f"Bearer {jwt.encode(said, signer, kind, headers={'kid': kid})}"
 
