@@ -7,9 +7,8 @@ import json
 from typing import Any
 
 from guardrails import Budget, Duplicates, Envelope, MemoryStore, Policy, Retryable, Streak, Summary, Tool, Truncate
-from guardrails.core.guards.base import Facts, Guard, guard
-from guardrails.core.state import SessionState
-from guardrails.core.values.types import ERROR_TYPES, Nudge, Outcome, Success, ToolCall
+from guardrails.core.guards.base import Guard, guard
+from guardrails.core.values.types import ERROR_TYPES, Success
 from tests.core.guards.calls import gives, make
 from tests.tables import table
 
@@ -133,29 +132,6 @@ def test_a_guard_that_fails_after_the_call_never_loses_the_result(how: str, on_e
         shown = read(session.call("t", {"n": number}, gives([1, 2])))
         assert (shown["status"], shown["results"], shown["total_matches"]) == ("success", [1, 2], 2)
         assert shown["progress"] == {"calls_used": number + 1, "calls_left": 8 - number}
-
-
-@guard
-class Slow(Guard):
-    """
-    Say that a tool is slow, but beside no list.
-    """
-
-    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Nudge:
-        return Nudge(code="slow.tool", hint="This tool is slow.")
-
-    def shape(
-        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> Envelope:
-        if isinstance(envelope.value, list):
-            facts.hints = tuple(one for one in facts.hints if one[0] != "slow.tool")
-        return envelope
-
-
-def test_a_guard_takes_back_its_own_hint_once_it_has_seen_the_result(clock: Any) -> None:
-    session = make(clock, Slow())
-    hints = [session.call("t", {"q": n}, gives(value)).next_action_hint for n, value in enumerate(("text", ["row"]))]
-    assert hints == ["This tool is slow.", None]
 
 
 def test_a_failure_that_may_pass_and_nobody_judges_is_repeated_a_few_times_and_then_each_minute(clock: Any) -> None:

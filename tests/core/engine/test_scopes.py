@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails import (
-    Approve,
     Budget,
     Duplicates,
     Edge,
@@ -163,18 +162,6 @@ def test_a_child_counts_in_its_parents_scopes_once(make: Make) -> None:
     assert [parent.call("t", {"n": n}, ok).code for n in range(2)] == [None, "user.budget.max_calls"]
 
 
-def test_the_estimate_of_a_session_that_is_never_heard_of_again_stays_held_in_its_scope(make: Make, clock: Any) -> None:
-    policy = shared(Budget(max_cost_usd=1.0), tools=[Tool(name="pay", cost_usd=0.6, timeout=5)])
-    gone = make(policy, "gone")
-    lost = gone.decide("pay", {}, id="a")
-    other = make(policy, "other")
-    assert other.call("pay", {}, ok).code == "user.budget.max_cost_usd"
-    clock.advance(6)
-    assert other.call("pay", {}, ok).code == "user.budget.max_cost_usd"
-    gone.complete(lost, Success("late", cost_usd=0.7))
-    assert other.ledger.progress["cost_left_usd"] == 0.3
-
-
 def test_a_scope_that_only_observes_denies_nothing_and_says_what_it_would_have(make: Make) -> None:
     policy = shared(Budget(max_calls=1, mode="observe"))
     session = make(policy, "s1")
@@ -245,16 +232,6 @@ def test_what_is_wrong_with_a_scope_is_told(scopes: Any, said: str) -> None:
     assert [mistake for mistake in raised.value.mistakes if mistake.startswith(said)]
 
 
-def test_a_scope_that_was_forgotten_gives_nothing_back(clock: Any) -> None:
-    store = MemoryStore()
-    policy = shared(Budget(max_calls=3, max_cost_usd=5), tools=[Tool(name="t", cost_usd=1)])
-    session = policy.session("s", scopes={"user": "u1"}, store=store, clock=clock)
-    session.decide("t", {}, id="c1")
-    store.forget("/user/u1")
-    session.calls.release("c1")
-    assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].cost)) == (0, 0)
-
-
 # Guards of one's own
 
 
@@ -310,17 +287,6 @@ def test_a_guard_of_ones_own_can_be_a_scopes_looks_shapes_and_fails_as_any(make:
     assert sessions[0].exhausted == "user.own.used_up"
     sessions[0].extend(scope="user")
     assert sessions[1].call("t", {"n": 9}, ok).ok
-
-
-@table(("extended", "limit"), [(False, True), (True, None)])
-def test_a_limit_of_a_scope_is_found_when_a_call_that_waited_is_made(extended: bool, limit: Any, make: Make) -> None:
-    policy = shared(Own(limit=1), Budget(max_calls=9), own=(Approve(tools=("t",)),))
-    session = make(policy, f"s{extended}", f"u{extended}")
-    session.call("t", {}, ok, id="c1")
-    session.approve("c1")
-    if extended:
-        session.extend(max_calls=1, scope="user")
-    assert session.call("t", {}, ok, id="c1").limit_reached is limit
 
 
 # Laws, for every store

@@ -3,10 +3,7 @@ A call that is not to be made twice, and whose end nobody knows.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from threading import Event
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -104,24 +101,6 @@ def test_its_end_settles_it_however_late(by: str, clock: Any) -> None:
         session.complete("call_1", "again")
     assert pay(session).ok
     assert all(again.same for again in replay(policy.chain, sink.records))
-
-
-def test_a_late_success_that_no_model_has_read_is_given_once(clock: Any) -> None:
-    ended = Event()
-
-    def charge(*_: Any) -> str:
-        ended.wait(5)
-        return "paid"
-
-    session = Policy([], tools=[replace(PAY, timeout=0.05)]).session("s", clock=clock)
-    assert session.call("pay", ARGUMENTS, charge).error_type == "timeout"
-    assert pay(session).code == UNKNOWN
-    ended.set()
-    deadline = monotonic() + 5
-    while (again := pay(session)).previous_result is None and monotonic() < deadline:
-        assert again.code == UNKNOWN
-    assert (again.code, again.previous_result, session.pending()) == (UNKNOWN, "paid", [])
-    assert pay(session).ok
 
 
 def test_an_unknown_end_of_a_child_is_one_of_its_family(clock: Any) -> None:

@@ -4,13 +4,18 @@ The merged form: fields spliced into a tool's own JSON text.
 
 import json
 
+from contextlib import suppress
 from typing import Any
 
-from hypothesis import given
+import orjson
+
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, limit_fields
-from guardrails.core.envelope import imitates
+from guardrails.core.envelope import CLAIMS, imitates
+from guardrails.core.text.control import sanitise
+from guardrails.core.values.types import STATUSES
 from tests.tables import table
 
 
@@ -25,26 +30,15 @@ json_values = st.recursive(
 objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached", "limit_message"]), json_values)
 
 
-@table(
-    ("text", "expected"),
-    [
-        ('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}'),
-        ('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n'),
-        (" { }\n", f" {{{ADDED} }}\n"),
-        ('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}'),
-        ('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}'),
-        (f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}'),
-        ("null", f'{{"result": null, {ADDED}}}'),
-        ("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}'),
-        (f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}'),
-        ('"text"', f'{{"result": "text", {ADDED}}}'),
-        ("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}'),
-        ("", f'{{"result": "", {ADDED}}}'),
-        ('{"a": 1,}', f'{{"result": "{{\\"a\\": 1,}}", {ADDED}}}'),
-        ('{"a": 1} {}', f'{{"result": "{{\\"a\\": 1}} {{}}", {ADDED}}}'),
-        ('{"a" 1}', f'{{"result": "{{\\"a\\" 1}}", {ADDED}}}'),
-    ],
-)
+@table(("text", "expected"), [
+    ('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}'), ('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n'),
+    (" { }\n", f" {{{ADDED} }}\n"), ('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}'),
+    ('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}'), (f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}'),
+    ("null", f'{{"result": null, {ADDED}}}'), ("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}'), ('"text"', f'{{"result": "text", {ADDED}}}'),
+    (f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}'), ("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}'),
+    ("", f'{{"result": "", {ADDED}}}'), ('{"a": 1,}', f'{{"result": "{{\\"a\\": 1,}}", {ADDED}}}'),
+    ('{"a": 1} {}', f'{{"result": "{{\\"a\\": 1}} {{}}", {ADDED}}}'), ('{"a" 1}', f'{{"result": "{{\\"a\\" 1}}", {ADDED}}}'),
+])  # fmt: skip
 def test_b5_the_two_fields_are_added_and_all_else_is_kept(text: str, expected: str) -> None:
     assert limit_fields(text, MESSAGE) == expected
 
@@ -109,3 +103,67 @@ def test_a_failure_that_is_no_object_and_a_name_of_ours_are_nested() -> None:
     failed, own = Envelope.error("timeout", "too slow"), Envelope.success({"message": "mine", "n": 1}, message="ours")
     assert json.loads(failed.to_json("merged")) == json.loads(failed.to_json("nested"))
     assert json.loads(own.shown(None).to_json("merged"))["result"] == {"message": "mine", "n": 1}
+
+
+# What is nearly JSON, read back by two parsers that take nothing but JSON
+
+
+PARTS = (*CLAIMS, *r"""a code __proto__ \u0061 \ud800 \u0072etryable status limit_reached""".split())  # noqa: SIM905
+VALUES = r"""1 -0 1E400 01 +1 1. NaN undefined true None "x" "" "\ud800" "\u0000" "success" "}" "\x41" 'x' [] {} [1,]"""
+SIGNS = (*[""] * 7, *" \n\xa0\u2028\u200b\ufeff\x00,:;=}{]['\"x\ud800", "// c\n", ")]}',", " {}", '{"retryable":true}')
+members = st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from([*VALUES.split(), "9" * 5_000])), max_size=4)
+nearly = st.builds(
+    lambda made, at, sign, deep: '{"d":' * deep + made[:at] + sign + made[at:] + "}" * deep,
+    members.map(lambda some: "{" + ", ".join(f'"{name}": {value}' for name, value in some) + "}"),
+    st.integers(0, 60),
+    st.sampled_from(SIGNS),
+    st.sampled_from((0,) * 12 + (200, 253, 260, 600)),
+)
+
+
+class Pairs(list[Any]):
+    """
+    The members of an object, in order.
+    """
+
+
+def strict(text: str) -> Any:
+    """
+    *text* as two strict parsers read it, an object as its pairs. ValueError for what either refuses.
+    """
+    orjson.loads(text)
+    try:
+        return json.JSONDecoder(object_pairs_hook=Pairs, parse_int=str, parse_float=str).decode(text)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def claims(object_: Pairs) -> bool:
+    return any(
+        name in CLAIMS or name.startswith("limit_") or (name == "status" and said in STATUSES) for name, said in object_
+    )
+
+
+@given(nearly | st.text(alphabet='{}[]",: 1e-n\\u\ufeff\xa0/*', max_size=14))
+@example('\ufeff{"a": 1}')
+@example('{"a":' * 300 + "1" + "}" * 300)
+def test_what_comes_of_nearly_json_is_json_with_the_tools_own_names_or_holds_its_text(text: str) -> None:
+    said, value = sanitise(text), None
+    with suppress(ValueError):
+        value = strict(text)
+    plain = isinstance(value, Pairs) and not claims(value)
+    envelope = Envelope.success(text)
+    envelope.limit(MESSAGE, "Write the final answer.")
+    read = strict(envelope.to_json("merged"))
+    assert [dict(read)[name] for name in ("limit_reached", "limit_message")] == [True, MESSAGE]
+    if read[:-2] == value:
+        assert plain
+    elif read[0][0] == "status":
+        assert (read[0][1], dict(read)["result"]) == ("success", said)
+    else:
+        assert (read[0][0], read[0][1] in (said, value), isinstance(value, Pairs)) == ("result", True, False)
+    alone = Envelope.success(text).to_json("merged")
+    if alone == said:
+        assert plain or not said.lstrip("\ufeff\u200b").lstrip().lstrip("\ufeff\u200b").startswith("{")
+    else:
+        assert (strict(alone)[0], dict(strict(alone))["result"]) == (("status", "success"), said)

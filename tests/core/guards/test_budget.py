@@ -197,16 +197,6 @@ def test_20_parallel_requests_of_900_tokens_under_a_cap_of_1000_are_one(clock: A
     assert (refused.code, refused.message, session.exhausted) == ("budget.max_tokens", message, None)
 
 
-def test_money_is_held_for_a_request_until_it_is_charged(clock: Any) -> None:
-    session = make(clock, Budget(**DOLLAR), tools=tool("pay", cost_usd=0.5))
-    asked = session.request(cost_usd=0.6)
-    assert session.ledger.progress["cost_left_usd"] == 0.4
-    assert session.call("pay", {}, ok).limit_message == "This call is estimated at $0.50, $0.40 is left."
-    used(session, 10, cost_usd=0.1, request=asked)
-    assert session.ledger.progress["cost_left_usd"] == 0.9
-    assert session.call("pay", {}, ok).ok
-
-
 def test_a_request_is_held_until_it_fails_or_is_charged_however_late(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=1_000))
     session.request(tokens=900).release()
@@ -263,13 +253,6 @@ def test_a_scope_holds_what_its_sessions_have_asked_for(clock: Any) -> None:
     used(sessions[1], 100, request=asked[1])
     assert sessions[2].request(tokens=900).allowed
     assert all(again.same for again in replay(policy.chain, sink.records, scopes=policy.scopes))
-
-
-def test_of_many_requests_that_nobody_settles_the_oldest_are_forgotten(clock: Any) -> None:
-    session = make(clock, Budget(max_tokens=10**9))
-    for _ in range(300):
-        session.request(tokens=1)
-    assert (len(live(session).own["budget"]["holds"]), tokens(session)) == (256, (0, 256))
 
 
 def test_tokens_of_a_tool_are_reserved_and_settled_by_what_it_used(clock: Any) -> None:

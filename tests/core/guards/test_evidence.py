@@ -109,21 +109,6 @@ def test_work_that_runs_or_ended_after_the_look_began_frees_it(policy: Policy, l
     assert said(one, READ)[0] is None
 
 
-@table("late", [False, True])
-def test_work_that_the_window_has_forgotten_frees_the_look_when_it_ends(late: bool, clock: Any) -> None:
-    one = fresh(POLICIES[1], clock)
-    running = one.decide("edit_file", {"path": "x"})
-    for n in range(60):
-        assert one.call("read", {"n": n}, lambda *_: "text").ok
-    if late:
-        clock.advance(3_600)
-        assert said(one, ("read", {"n": -1}, "text")) == [None]
-    look: Call = ("read", {"n": 0}, "same")
-    assert said(one, look, look)[0] is None
-    one.complete(running, "ok")
-    assert said(one, look, look, look) == [None, None, "duplicates.evidence"]
-
-
 def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(clock: Any) -> None:
     one = Policy([Duplicates(window=5)]).session("s", clock=clock)
     tools = ("read", "read", "edit", "read")
@@ -150,11 +135,6 @@ def test_a_cycle_without_work_is_refused_at_its_third_lap(lap: tuple[Call, ...],
     laps = 3 if refused else 9
     ends = ["loops.cycle" if refused else None] * len(lap)
     assert said(one, *lap * laps) == [None] * (laps - 1) * len(lap) + ends
-
-
-def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(clock: Any) -> None:
-    wait: list[Call] = [("panel", {"of": "lift"}, "closed"), ("press", {"key": 1}, {"pressed": True})]
-    assert set(said(fresh(POLICIES[2], clock), *wait * 12, ("panel", {"of": "lift"}, "open"))) == {None}
 
 
 @table("place", [0, 1])

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Growth, Policy, Rate, Rule, Streak, Tool, ToolFilter
-from guardrails.core.guards.base import TOOLS, Facts
 from guardrails.core.guards.rate import gcra
-from guardrails.core.state import SessionState
-from guardrails.core.values.types import ToolCall
 from tests.core.guards.calls import admitted, gives, make, ok, said
 from tests.tables import table
 
@@ -137,14 +134,6 @@ def test_a_level_that_was_kept_under_another_limit_begins_anew() -> None:
     assert gcra(NOW * 600 + 1, NOW, 600, 60_000) == (NOW * 600 + 60_001, 0)
 
 
-def test_more_tools_than_there_is_room_for_share_one_level() -> None:
-    rate, state, mine = Rate(max_calls_per_minute=1, per_tool=True), SessionState(), None
-    for number in range(TOOLS + 3):
-        mine = rate.admit(ToolCall(f"t{number}", {}, "1", None, number), state, mine, Facts(NOW))
-    assert len(mine or ()) == TOOLS + 1
-    assert rate.check(ToolCall("another", {}, "1", None, 7), state, mine, Facts(NOW)) is not None
-
-
 # Streaks
 
 
@@ -176,13 +165,3 @@ def test_a_refusal_says_how_many_and_what_else_to_do(clock: Any) -> None:
     message = ("`a` was called 1 times in a row (limit 1).", "Use what you have, or call another tool.")
     told = ("denied", "streak.max_same", *message)
     assert said(session.call("a", {}, ok), "status", "code", "message", "next_action_hint") == told
-
-
-def test_parallel_calls_are_capped_as_they_are_admitted_and_failures_from_before_do_not_count(clock: Any) -> None:
-    same = make(clock, Streak(max_same=2))
-    assert [same.decide("a", {"n": n}, id=f"{n}").allowed for n in range(4)] == [True, True, False, False]
-    failing = make(clock, Streak(max_failures=2))
-    first, other, second = (failing.decide(tool, {"n": n}, id=f"{n}") for n, tool in enumerate("aba"))
-    for decision, outcome in ((first, ValueError("no")), (other, "ok"), (second, ValueError("no"))):
-        failing.complete(decision, outcome)
-    assert failing.call("a", {"n": 9}, ok).ok

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Duplicates, Envelope, Guard, MemorySink, Policy, Retryable, RetryBudget
+from guardrails import Envelope, Guard, MemorySink, Policy, Retryable, RetryBudget
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.retry_budget import TOKEN
 from guardrails.core.packing import pack, unpack
@@ -84,20 +84,6 @@ def test_a_retry_takes_a_token_and_success_or_time_gives_back(budget: Any, steps
         assert bool(envelope.retryable) is bool(retryable)
         assert (envelope.code is not None) is (execute is DOWN and not retryable)
         assert execute is not WRONG or envelope.next_action == "fix_arguments"
-
-
-def test_an_advised_retry_has_its_token_and_one_against_advice_takes_what_is_there(tenant: Any, clock: Any) -> None:
-    [session] = tenant(1, burst=2)
-    for question, retryable in ((1, True), (1, True), (2, False)):
-        assert session.call("search", {"q": question}, DOWN).retryable is retryable
-        clock.advance(2)
-    clock.advance(3_600)
-    one, other = tenant(2, Retryable(), Duplicates(), burst=1, ratio=1.0)
-    one.call("weather", {"q": 1}, DOWN)
-    assert one.call("weather", {"q": 2}, DOWN).retryable is False
-    other.call("weather", {"q": 3}, ok)
-    clock.advance(1)
-    assert one.call("weather", {"q": 2}, DOWN).code == "tenant.retry_budget.empty"
 
 
 def test_a_tool_that_claims_its_own_retry_takes_a_token_or_is_told_no(clock: Any) -> None:

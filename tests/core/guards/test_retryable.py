@@ -127,17 +127,6 @@ def test_a_wait_too_long_is_no_failure_that_does_not_pass(text: str, hint: str) 
     assert (envelope.next_action, (envelope.next_action_hint or "").startswith(hint)) == ("give_up", True)
 
 
-def test_of_many_tools_the_latest_that_asked_to_be_left_alone_are_known(clock: Any) -> None:
-    asked = session(clock, max_wait=90, model=NO_MODEL)
-    for number in range(20):
-        asked.call(f"t{number}", {}, gives(Busy(30)))
-    assert asked.call("t19", {"again": 1}, gives(Busy())).retry_after_ms == 30_000
-    clock.advance(5)
-    asked.call("t3", {"more": 1}, gives(Busy(60)))
-    clock.advance(10)
-    assert asked.call("t3", {"again": 1}, gives(Busy())).retry_after_ms == 50_000
-
-
 # Calls of which nobody knows whether they happened
 
 
@@ -187,16 +176,6 @@ def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
     plain = Policy([Retryable()], by_name=True).session("s")
     calls = [(asking, "launch"), (asking, "launched"), (plain, "launch")]
     assert [one.call(name, {}, gives(SLOW)).retryable for one, name in calls] == [False, True, True]
-
-
-def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
-    one = Policy([Duplicates(), Retryable()], by_name=True).session("s")
-    one.call("send_email", {}, gives(SLOW))
-    refused = one.call("send_email", {}, gives(SLOW))
-    assert (refused.code, refused.retryable) == ("duplicates.window", False)
-    assert "may have happened" in (refused.message or "")
-    one.call("list_sent", {}, gives([]))
-    assert one.call("send_email", {}, gives("sent")).ok
 
 
 @table("tool", ["send_email", "search_hotels"])
@@ -251,14 +230,6 @@ def test_a10_day_one_is_sensible(error: Exception, retryable: bool, most_ms: int
     assert envelope.retryable is retryable
     assert (envelope.retry_after_ms or 0) <= most_ms
     assert not retryable or 0.3 < envelope.retry_success_probability < 0.9
-
-
-@table(("after", "settings", "advice"), [
-    (3, {}, (True, 3_000, "retry")), (40, {}, (True, 40_000, "retry")), (40, {"max_wait": 30}, (False, 40_000, "give_up")),
-])  # fmt: skip
-def test_a_wait_is_within_what_server_and_policy_name(after: int, settings: Any, advice: Any, clock: Any) -> None:
-    envelope = session(clock, model=NO_MODEL, **settings).call("search", {}, gives(Busy(after)))
-    assert said(envelope, "retryable", "retry_after_ms", "next_action") == advice
 
 
 KNOWN = {"evidence": {"t": {"rate_limit": 500.0}}}

@@ -53,15 +53,6 @@ def test_the_wait_is_the_smallest_that_pays_above_a_header(stakes: Any, header: 
     assert wait_ms != 5_000 or made.p == pytest.approx(logistic(1.75))
 
 
-def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model: RetryModel) -> None:
-    assert [said(model, after(), left=left).retries for left in (1, 2, 3, 9)] == [1, 2, 3, 3]
-    assert said(model, after(2), left=9).retries == 1
-    assert not said(model, after(3), left=9).retryable
-    assert not said(model, after(), left=0).retryable
-    for left in (7, 8, 9, 1_000_000):
-        assert said(parse(constant(3.0)), after(), left=left).retries == left
-
-
 def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryModel) -> None:
     def odds(tool: str, declared: bool) -> float:
         free, told = (said(model, after(tool=tool), max_wait_ms=0, declared=flag).p for flag in (None, declared))
@@ -92,17 +83,6 @@ def test_a_correction_pays_above_its_costs(retry_cost: float, fix_cost: float, a
     model = parse(constant(-5.0, corrections={"": {"validation": [10.0, 8.0]}}))
     made = said(model, after(error="validation"), retry_cost=retry_cost, fix_cost=fix_cost)
     assert made.next_action == action
-
-
-@table("left", [1, 3, 9])
-def test_a_retry_that_works_one_time_in_seven_is_tried_once(left: int) -> None:
-    seldom = parse(constant(math.log(0.14 / 0.86)))
-    first = said(seldom, after(), left=left)
-    assert (first.retryable, first.retries) == (True, 1)
-    again = said(seldom, after(1), left=left, tried=True)
-    assert (again.retryable, again.retries, again.next_action) == (False, 0, "give_up")
-    # Whoever says that a try costs little has more of them.
-    assert said(seldom, after(), left=left, retry_cost=0.01).retries == left
 
 
 def test_every_kind_has_something_to_do_instead() -> None:

@@ -217,26 +217,6 @@ def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | 
     assert why in priced.unknown
 
 
-class Broken:
-    from_auto_update = False
-
-    def find_provider_model(self, *_: object) -> None:
-        raise RuntimeError("torn")
-
-
-def test_a_list_that_was_replaced_is_asked_and_named_and_one_that_is_broken_leaves_the_price_unknown() -> None:
-    newer = data_snapshot.DataSnapshot(data_snapshot.get_snapshot().providers, from_auto_update=True)
-    priced = []
-    try:
-        for snapshot in (None, newer, Broken()):
-            data_snapshot.set_custom_snapshot(snapshot)  # type: ignore[arg-type]
-            priced.append(listed_price(TEXT, "gpt-5-mini", None, NOW))
-    finally:
-        data_snapshot.set_custom_snapshot(None)
-    assert [one.by for one in priced] == [LISTED, f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}", None]
-    assert priced[2].unknown == "genai-prices failed: RuntimeError: torn"
-
-
 def test_a_price_is_that_of_its_day() -> None:
     # A replay prices a response as of the time when it came.
     changed = 0
