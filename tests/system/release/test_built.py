@@ -4,6 +4,7 @@ What is released: the sdist and the wheel, built as the release builds them, and
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from guardrails import __version__
-from tests.tables import table
 
 from .examples import ROOT
 
 
-CONSUMER = (Path(__file__).parent / "consumer.txt").read_text()
+CONSUMER, RIGHT, WRONG = (
+    Path(__file__).with_name(f"{name}.txt").read_text() for name in ("consumer", "calls_right", "calls_wrong")
+)
 PARTS = {
     *("guardrails", "policies", "examples", "pyproject.toml", ".gitignore"),
     *("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
@@ -127,13 +129,26 @@ def test_the_bare_wheel_guards_a_function_and_has_its_command(python: Path, tmp_
     assert "ok" in ran(command, "policy", "check", "policy.yaml", cwd=tmp_path)
 
 
-@table("checker", ["mypy", "pyright"])
-def test_a_strict_checker_finds_the_types_of_the_installed_wheel(checker: str, python: Path, tmp_path: Path) -> None:
-    pytest.importorskip(checker)
+def test_mypy_finds_the_types_of_the_installed_wheel(python: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "consumer.py").write_text(CONSUMER)
+    (tmp_path / "calls.py").write_text(RIGHT + WRONG)
+    options = ["--strict", "--implicit-reexport", "--ignore-missing-imports", f"--python-executable={python}"]
+    said = ran(sys.executable, "-m", "mypy", *options, "consumer.py", "calls.py", cwd=tmp_path, code=1)
+    assert "consumer.py" not in said
+    lines = {int(line) for line in re.findall(r"^calls\.py:(\d+): error: ", said, re.MULTILINE)}
+    last = RIGHT.count("\n")
+    assert lines == {*range(last + 1, last + 1 + WRONG.count("\n"))}, (
+        "calls that are right pass, and wrong ones fail each"
+    )
+    ran(python, "consumer.py", cwd=tmp_path)
+
+
+def test_pyright_finds_them_too(python: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyright")
     (tmp_path / "consumer.py").write_text(CONSUMER)
     (tmp_path / "wrong.py").write_text("from guardrails import Budget\n\nBudget(max_calls='many')\n")
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
-    strict = ["--strict", f"--python-executable={python}"] if checker == "mypy" else [f"--pythonpath={python}"]
-    ran(sys.executable, "-m", checker, *strict, "consumer.py", cwd=tmp_path)
-    assert "wrong.py:3" in ran(sys.executable, "-m", checker, *strict, "wrong.py", cwd=tmp_path, code=1)
-    ran(python, "consumer.py", cwd=tmp_path)
+    check = [sys.executable, "-m", "pyright", f"--pythonpath={python}"]
+    ran(*check, "consumer.py", cwd=tmp_path)
+    assert "wrong.py:3" in ran(*check, "wrong.py", cwd=tmp_path, code=1)
