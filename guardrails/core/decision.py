@@ -157,6 +157,8 @@ class Completion:
     limit: str | None = field(default=None, init=False)
     """Code of the limit that the envelope shows."""
     errors: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    warnings: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    """(code, text) of what guards say with its result, beside what they said before it ran."""
     retryable: bool | None = field(default=None, init=False)
     wait_ms: int | None = field(default=None, init=False)
     retries: int | None = field(default=None, init=False)

@@ -548,6 +548,8 @@ def _complete(
     made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
+    if facts.hints is not decision.nudges:
+        made.warnings = tuple(one for one in facts.hints if one not in decision.nudges)
     if at.errors:
         made.errors = at.errors
     if failed or own is not None:
@@ -605,7 +607,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
     """
     failed = outcome.error_type is not None
     for place in (at, *at.scopes):
-        its, own, code = place.state, place.plan, envelope.code
+        its, own, code, hints = place.state, place.plan, envelope.code, facts.hints
         facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
         for name, key, _, shape in own.shapes if failed else own.success_shapes:
             try:
@@ -617,6 +619,8 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
                 at.errors += (failure(error, place.code(name)),)
         if place.name and envelope.code != code:
             envelope.code = place.code(envelope.code or "")
+        if facts.hints is not hints:
+            facts.hints = tuple(one if one in hints else (place.code(one[0]), one[1]) for one in facts.hints)
     for place in (at, *at.scopes) if failed and envelope.retryable else ():
         facts.now_ms, facts.holder = place.now_ms, place.holder
         values = {"tool": call.tool, "sig": call.sig}

@@ -341,7 +341,7 @@ def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
             raise SessionError(
                 f"the policy sets no limit `{LIMITS[name].setting if name in LIMITS else name}` that could be raised"
             )
-        used = LIMITS[name].used(state, now)
+        used = LIMITS[name].used(state, now) - dict(zip(LIMITS, budget.before(state, now), strict=True))[name]
         limits[name] = max(limit, used + amount) if asked else max(limit, used) + amount
     # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
     now = touch(state, now_ms)

@@ -126,7 +126,7 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
 
     `model_version` names the model that was asked about a failure; else it is null.
 
-    `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `uncertain`:
+    `warnings` are (code, text) of what guards say with the result, such as that a limit is near. `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `uncertain`:
     nobody knows whether it happened. `unread`: no model reads it, since the call was answered before. `sandbox` names the sandbox in which the
     call ran, if there was one.
 
@@ -164,7 +164,8 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
     if call.canonical is not None and (end.error_message or completion.errors):
         record["arguments"] = orjson.Fragment(call.canonical)
     sandbox = None if own is None else own.sandbox
-    rare = {"steady": end.steady, "empty": end.came, "no_retry": completion.no_retry}
+    rare: dict[str, Any] = {"steady": end.steady, "empty": end.came, "no_retry": completion.no_retry}
+    rare["warnings"] = [list(one) for one in completion.warnings]
     rare |= {"uncertain": completion.uncertain, "unread": end.unread, "sandbox": sandbox, **(completion.marks or {})}
     return record | {name: value for name, value in rare.items() if value}
 

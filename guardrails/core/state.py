@@ -742,9 +742,9 @@ def shares(state: SessionState) -> bool:
 
 def exhaust(state: SessionState, cause: Denial) -> None:
     """
-    End the session by what *cause* says; the first one stays.
+    End the session by what *cause* says; the first one stays. One that may be over tomorrow is asked for each time.
     """
-    if state.exhausted is None:
+    if state.exhausted is None and cause.ends_session:
         state.exhausted = (cause.code, cause.message, cause.hint)
 
 

@@ -184,6 +184,8 @@ class Telemetry:
             status, kinds[ERROR_TYPE] = "error", record["error_type"]
             span.set_status(trace.StatusCode.ERROR)
         span.set_attributes({"guardrails.status": status, **self._attributes(record, END)})
+        for code, text in record.get("warnings", ()):
+            span.add_event("guardrails.warning", {"guardrails.code": code, "message": text})
         span.end()
         self._duration.record(record["duration_ms"] / 1000, kinds)
         self._charge(record, {"guardrails.used_by": "tool", **tool})

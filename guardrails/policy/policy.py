@@ -42,6 +42,7 @@ class SessionOptions(TypedDict, total=False):
     records: "Sink | str | PathLike[str] | None"
     clock: Callable[[], float]
     on_decision: "Callable[[Decision], object] | None"
+    on_warning: "Callable[[str, str], object] | None"
     scopes: Mapping[str, str] | None
     approver: "Approver | None"
     sleep: Callable[[float], object] | None
@@ -193,6 +194,7 @@ class Policy:
           `session.refuse`.
         * `telemetry`: an object that tells of its calls.
         * `on_decision`: called with each decision.
+        * `on_warning`: called with the code and the text of each warning, such as that a limit is near.
         * `clock`: tells the time in seconds, as `time.time` does.
         * `sleep`: called with the seconds before a retry of the library's own.
 

@@ -105,6 +105,7 @@ class Calls:
     ledger: Ledger
     approver: Approver | None = None
     on_decision: Callable[[Decision], object] | None = None
+    on_warning: Callable[[str, str], object] | None = None
     sleep: Callable[[float], object] | None = None
     passes: tuple[type[BaseException], ...] = ()
     """Types of the control flow of a host: interrupts, deferrals, hand-offs."""
@@ -235,11 +236,14 @@ class Calls:
         """
         Tell the host's hook of a decision.
         """
+        self._tell("on_decision", decision)
+
+    def _tell(self, hook: str, *told: object) -> None:
         try:
-            if self.on_decision is not None:
-                self.on_decision(decision)
+            if (heard := getattr(self, hook)) is not None:
+                heard(*told)
         except Exception as error:  # a host's hook never decides over a call
-            warn_once("on_decision", "`on_decision` raised: %r", error)
+            warn_once(hook, f"`{hook}` raised: %r", error)
 
     # After it ran
 
@@ -308,6 +312,8 @@ class Calls:
             policy.results.keep(ledger.id, call.sig, call.canonical, payload)
         if completion.errors:
             self._log_errors(completion)
+        for code, text in completion.warnings:
+            self._tell("on_warning", code, text)
         return envelope
 
     def end_by(self, decision: Decision, plan: Plan, error: BaseException) -> Callable[[], object]:

@@ -120,7 +120,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     calls: Calls
 
     def __init__(self, policy: InForce, name: str, **options: Any) -> None:
-        own = {each: options.pop(each, None) for each in ("approver", "on_decision", "sleep")}
+        own = {each: options.pop(each, None) for each in ("approver", "on_decision", "on_warning", "sleep")}
         self.ledger = Ledger(checked_id(name), policy, **options)
         self.calls = Calls(self.ledger, **own)
         self.id = name

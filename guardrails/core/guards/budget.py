@@ -7,22 +7,28 @@ no price. `Purse` is the part of it that a session shares with its children. `To
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.refusals import counted, end, ended, usd
 from guardrails.core.state import NEVER, SessionState
-from guardrails.core.values.schema import Ge, Gt
+from guardrails.core.values.periods import UTC, Calendar, Period
+from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, respelt
+from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, overrides, respelt
 from .denials import Denials
 
+
+if TYPE_CHECKING:
+    from guardrails.core.envelope import Envelope
 
 BUDGET: Final = "budget"
 PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
 MODEL, CHILDREN = "model", "children"
+BEFORE, WARNED = "before", "warned"
 """What is in a purse."""
 RESPONSES: Final = ("responses", "response_cost", "response_tokens")
 """What it remembers of model responses, for their average: numbers that add up, as a scope holds them."""
@@ -33,6 +39,8 @@ NAME_SHOWN: Final = 80
 Amount = tuple[int, int]
 """(micro-dollars, tokens)"""
 NOTHING: Final[Amount] = (0, 0)
+NONE_BEFORE: Final = (0, 0, 0, 0, 0)
+WARNING: Final = "budget.warning"
 
 
 def held(state: SessionState, *, guesses: bool = False) -> Amount:
@@ -118,7 +126,7 @@ class Limits:
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "most", "own", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "most", "own", "period", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
@@ -126,28 +134,43 @@ class Limits:
         self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
         self.own = {limit.name: amount for limit, amount in self.caps}
         self.most = tuple(self.own.get(limit.name, NEVER) for limit in TABLE)
+        self.period = None if budget.per is None else Period(budget.per, budget.zone)
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
         """Money is limited."""
         self.reserves = self.priced or TOKENS.name in self.own
         """Money or tokens are, so that estimates are held."""
 
-    def of(self, state: SessionState) -> Sequence[int]:
+    def of(self, state: SessionState, now_ms: int) -> Sequence[int]:
         """
-        Returns the five of them, in the order of `TABLE`, as they were raised; `NEVER` stands for none.
+        Returns the five of them, in the order of `TABLE`, as they were raised, beside what earlier periods used; `NEVER` stands for none.
         """
-        raised, own = state.limits, self.own
-        return [raised.get(name, own[name]) if name in own else NEVER for _, name, *_ in TABLE]
+        raised, own, before = state.limits, self.own, zip(TABLE, self.before(state, now_ms), strict=True)
+        return [raised.get(each.name, own[each.name]) + past if each.name in own else NEVER for each, past in before]
+
+    def before(self, state: SessionState, now_ms: int) -> Sequence[int]:
+        """
+        Returns what was used of the five before the present period.
+        """
+        if self.period is None:
+            return NONE_BEFORE
+        before: Sequence[int]
+        start, *before = (state.own.get(BUDGET) or {}).get(BEFORE, (-1,))
+        if start == self.period.since(now_ms):
+            return before
+        return [0 if limit is TIME else limit.used(state, now_ms) for limit in TABLE]
 
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
         """
         Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
         fifth, and of calls and turns ten or more.
         """
-        made = []
+        made, before = [], self.before(state, now_ms)
         for limit, own in self.caps:
             most = state.limits.get(limit.name, own)
             left = most - limit.used(state, now_ms)
+            if self.period is not None:
+                left += before[TABLE.index(limit)]
             if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
             if state.reserved and limit is not TIME:
@@ -288,12 +311,21 @@ class Budget(Guard):
         "budget.max_children": ("limit", "used"),
         "budget.max_depth": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
+        WARNING: ("limit", "left"),
         **ToolBudget.codes,
     }
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *OF_TOOLS)
-    scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", *OF_TOOLS, "final_answer_reserve_usd", "on_unpriced")
+    scope_settings: ClassVar[tuple[str, ...] | None] = (
+        "mode",
+        *OF_TOOLS,
+        "final_answer_reserve_usd",
+        "on_unpriced",
+        "per",
+        "zone",
+        "warn_at",
+    )
 
     max_calls: Annotated[int, Ge(0)] | None = None
     max_turns: Annotated[int, Ge(0)] | None = None
@@ -313,6 +345,12 @@ class Budget(Guard):
     """Held back from `max_cost_usd` for the model's final answer."""
     on_unpriced: Literal["deny", "warn"] = "deny"
     """The effect of a model response of unknown price on a session with `max_cost_usd`: it ends it, or is only logged."""
+    per: Calendar | None = None
+    """The limits but `max_elapsed` hold for each `day`, `week` or `month` of the calendar, and what was ended goes on in the next; none: for good."""
+    zone: str = UTC
+    """The time zone of the calendar, such as `Europe/Berlin`."""
+    warn_at: Annotated[float, Gt(0), Le(1)] | None = None
+    """The share of a limit, such as `0.8`, from which on the model is told once, and the operator by `on_warning`."""
 
     def __post_init__(self) -> None:
         # Settings that are no amounts are told when a policy is made of it.
@@ -333,6 +371,7 @@ class Budget(Guard):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        Period(settings.get("per"), settings.get("zone", UTC))
         cost, reserve = settings.get("max_cost_usd"), settings.get("final_answer_reserve_usd", 0.0)
         if cost is not None and 0 < reserve >= cost:
             shown = f"({usd(micro_dollars(reserve))}) must be below max_cost_usd ({usd(micro_dollars(cost))})"
@@ -348,35 +387,88 @@ class Budget(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
+        before = self._bound.before(state, facts.now_ms)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
-            _, turns, *_ = self._bound.of(state)
-            cause = _ended(TURNS, turns, state.turns) if state.turns >= turns else self._reserved(state, TURNS)
+            _, turns, *_ = self._bound.of(state, facts.now_ms)
+            cause = (
+                self._ended(TURNS, turns, state.turns, before)
+                if state.turns >= turns
+                else self._reserved(state, TURNS, facts)
+            )
         if cause is None and (state.reserved or state.pending):
-            cause = self._reserved(state, CALLS)
+            cause = self._reserved(state, CALLS, facts)
         if cause is None and (facts.cost or facts.tokens):
-            cause = self._fits(state, "call", (facts.cost, facts.tokens))
+            cause = self._fits(state, "call", (facts.cost, facts.tokens), facts.now_ms)
         return cause
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         bound, now = self._bound, facts.now_ms
-        calls, turns, cost, tokens, time = bound.of(state) if state.limits else bound.most
+        before = bound.before(state, now)
+        calls, turns, cost, tokens, time = bound.of(state, now) if state.limits or bound.period else bound.most
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
-            return _ended(CALLS, calls, state.calls)
+            return self._ended(CALLS, calls, state.calls, before)
         if facts.turn_over and state.turns >= turns:
-            return _ended(TURNS, turns, state.turns)
-        if bound.reserves and (cause := self._unpayable(state, cost, tokens, mine, facts)) is not None:
+            return self._ended(TURNS, turns, state.turns, before)
+        if bound.reserves and (cause := self._unpayable(state, cost, tokens, mine, facts, before)) is not None:
             return cause
         # Time that stood still matters only near the limit.
         if now - state.started_ms >= time <= (spent := state.spent_ms(now)):
-            return _ended(TIME, time, spent)
+            return self._ended(TIME, time, spent, before)
         if not facts.request or not bound.reserves:
             return None
         declared = facts.cost, facts.tokens
         guessed = declared == NOTHING
-        return self._fits(state, "model request", _average(mine) if guessed else declared, guessed=guessed)
+        return self._fits(state, "model request", _average(mine) if guessed else declared, now, guessed=guessed)
+
+    def hears(self, hook: str) -> bool:
+        needed = {"admit": self.per, "settle": self.warn_at, "shape": self.warn_at}
+        return needed[hook] is not None if hook in needed else overrides(self, hook)
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        return self._in_period(state, mine or {}, facts)
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        """
+        It remembers [the call that crossed the share, what it said, the limits that were named].
+        """
+        named: list[str]
+        (_, _, named), rest = (mine or {}).get(WARNED, ("", "", [])), self._bound.rest(state, facts.now_ms)
+        most = {limit: self._most(limit, state) for limit, _ in rest}
+        near = [(limit, left) for limit, left in rest if 0 < left <= most[limit] - most[limit] * (self.warn_at or 1)]
+        named = [name for name in named if name in [limit.name for limit, _ in near]]
+        if all(limit.name in named for limit, _ in near):
+            return mine if not mine or WARNED not in mine else {**mine, WARNED: ["", "", named]}
+        said = [f"{limit.shown(left, named=True)} of {limit.shown(most[limit])}" for limit, left in near]
+        period = self._bound.period or ""
+        text = f"{' and '.join(said)}{period} are left: do what matters most first."
+        return {**(mine or {}), WARNED: [f"{facts.holder}#{facts.seq}", text, [limit.name for limit, _ in near]]}
+
+    def shape(
+        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+    ) -> "Envelope":
+        place, text, _ = (mine or {}).get(WARNED, ("", "", []))
+        if text and place == f"{facts.holder}#{facts.seq}":
+            facts.hints = (*facts.hints, (WARNING, text))
+        return envelope
+
+    def _most(self, limit: Limit, state: SessionState) -> int:
+        own: dict[str, int] = self._bound.own
+        return state.limits.get(limit.name, own[limit.name])
+
+    def _in_period(self, state: SessionState, mine: Any, facts: Facts, cost: int = 0, tokens: int = 0) -> Any:
+        """
+        Returns *mine* with what was used before the present period, without a *cost* and *tokens* that were just counted.
+        """
+        period = self._bound.period
+        if period is None or mine.get(BEFORE, (-1,))[0] == (start := period.since(facts.now_ms)):
+            return mine
+        used = state.calls, state.turns, state.cost - cost, state.tokens - tokens, 0
+        return {name: one for name, one in mine.items() if name != WARNED} | {BEFORE: [start, *used]}
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        values, made = event.values, dict(mine or {})
+        values = event.values
+        counted = (values["cost"] or 0, values["tokens"]) if event.name == "charge" else NOTHING
+        made = dict(self._in_period(state, mine or {}, facts, *counted))
         holds = dict(made.pop("holds", ()))
         if event.name == "request":
             holds = {key: one for key, one in holds.items() if one[3] or one[0] > facts.now_ms}
@@ -399,7 +491,7 @@ class Budget(Guard):
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         held_cost, held_tokens = map(sum, zip(held(state), held(state, guesses=True), strict=True))
-        calls, _, cost, tokens, _ = self._bound.of(state)
+        calls, _, cost, tokens, _ = self._bound.of(state, now_ms)
         # What is left may be too little for a turn before it is nothing.
         cost -= held_cost + self._bound.reserve + _average(mine)[0]
         edges = {
@@ -409,18 +501,20 @@ class Budget(Guard):
         }
         return [edge for limit, edge in edges.items() if limit.name in self._bound.own]
 
-    def _unpayable(self, state: SessionState, most: int, tokens: int, mine: Any, facts: Facts) -> Denial | None:
+    def _unpayable(
+        self, state: SessionState, most: int, tokens: int, mine: Any, facts: Facts, before: Sequence[int]
+    ) -> Denial | None:
         """
         Returns why no more can be paid of *most* money and *tokens*: nothing is left, a response had no price, what is left pays no tool,
         or, if a model request is next, no usual one.
         """
         if state.tokens >= tokens:
-            return _ended(TOKENS, tokens, state.tokens)
+            return self._ended(TOKENS, tokens, state.tokens, before)
         if most == NEVER:
             return None
-        limit, left = usd(most), most - state.cost - self._bound.reserve
+        limit, left = usd(most - before[2]), most - state.cost - self._bound.reserve
         if left <= 0:
-            return _ended(COST, most, state.cost)
+            return self._ended(COST, most, state.cost, before)
         purse = state.own.get(PURSE) or {}
         if MODEL in purse and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more."
@@ -429,13 +523,25 @@ class Budget(Guard):
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None
         message = f"{usd(left)} of the cost limit ({limit}) is left, less than a tool or a usual model turn costs."
-        return end(f"budget.{COST.setting}", message, limit=limit, used=usd(state.cost), left=usd(left))
+        used = usd(state.cost - before[2])
+        return self._lasting(end(f"budget.{COST.setting}", message, limit=limit, used=used, left=usd(left)))
 
-    def _reserved(self, state: SessionState, limit: Limit) -> Denial | None:
+    def _ended(self, limit: Limit, most: int, used: int, before: Sequence[int]) -> Denial:
+        past = before[TABLE.index(limit)]
+        denial = _ended(limit, most - past, used - past, self._bound.period)
+        return denial if limit is TIME else self._lasting(denial)
+
+    def _lasting(self, denial: Denial) -> Denial:
+        """
+        Returns *denial* as one that ends the session for good, unless the next period begins anew.
+        """
+        return denial if self.per is None else replace(denial, ends_session=False)
+
+    def _reserved(self, state: SessionState, limit: Limit, facts: Facts) -> Denial | None:
         """
         Returns why a call has to wait: all that is left is held for sub-agents, or for calls that wait for a person.
         """
-        left = self._bound.left(state, limit.name, state.now_ms)
+        left = self._bound.left(state, limit.name, facts.now_ms)
         if left is None or left > 0:
             return None
         amount = state.reserved_by_children(limit.name) + (_waiting(state) if limit is CALLS else 0)
@@ -444,13 +550,15 @@ class Budget(Guard):
         hint = "Wait for their results, or write the final answer from what you have."
         return _refusal(limit.setting, message, hint, held=amount)
 
-    def _fits(self, state: SessionState, what: str, needs: Amount, *, guessed: bool = False) -> Denial | None:
+    def _fits(
+        self, state: SessionState, what: str, needs: Amount, now_ms: int, *, guessed: bool = False
+    ) -> Denial | None:
         """
         Returns why the estimate of a call or a model request is more than is left. A guess is refused only beside what is held: by itself
         such a request may always be made.
         """
         for limit, need, guess in zip((COST, TOKENS), needs, held(state, guesses=True), strict=True):
-            left = self._bound.left(state, limit.name, state.now_ms) if need else None
+            left = self._bound.left(state, limit.name, now_ms) if need else None
             if left is None or (guessed and not guess and not limit.held(state)):
                 continue
             left = max(0, left if what == "call" else left - guess)
@@ -495,6 +603,6 @@ def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
     return Denial(f"budget.{code}", message, hint, "limit_reached", values=values)
 
 
-def _ended(limit: Limit, most: int, used: int) -> Denial:
+def _ended(limit: Limit, most: int, used: int, period: object) -> Denial:
     shown = used / limit.unit if limit is TIME else limit.shown(used) if limit is COST else used
-    return ended(f"budget.{limit.setting}", limit.what, limit.shown(most), shown)
+    return ended(f"budget.{limit.setting}", limit.what, f"{limit.shown(most)}{period or ''}", shown)

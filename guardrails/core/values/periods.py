@@ -18,8 +18,9 @@ def _period(value: object) -> object:
     return value if value in CALENDAR else duration_s(value)
 
 
+Calendar = Literal["day", "week", "month"]
 _SCHEMA: Final = {"anyOf": [{"enum": [*CALENDAR]}, {"type": "number"}, {"type": "string", "pattern": DURATION_PATTERN}]}
-Per = Annotated[float | Literal["day", "week", "month"], FromText(_period, _SCHEMA)]
+Per = Annotated[float | Calendar, FromText(_period, _SCHEMA)]
 """A setting: `1h` slides, seconds if it is a bare number; `day`, `week` (from Monday) and `month` are those of the calendar."""
 
 
@@ -75,6 +76,6 @@ class Period:
         if self.per is None:
             return ""
         if not self._slides:
-            return f" a {self.per} ({self.zone})"
+            return f" a {self.per}, {self.zone}"
         unit = next(unit for unit in reversed(MILLISECONDS) if self._slides % MILLISECONDS[unit] == 0)
         return f" within {self._slides // MILLISECONDS[unit]}{unit}"
