@@ -214,11 +214,11 @@ def week(path: Path, clock: Any, works_after: float) -> None:
     """
     from guardrails import JsonLines
 
-    draw = random.Random(7)
+    draw, policy = random.Random(7), Policy.load("observe")
     with JsonLines(path) as sink:
         for n in range(400):
             clock.advance(1_000)
-            session = Policy.load("observe").session(f"s{n}", records=sink, clock=clock)
+            session = policy.session(f"s{n}", records=sink, clock=clock)
             session.call("rates", {"n": n}, raises(RateLimitError("busy")))
             wait = draw.choice((5, 40))
             clock.advance(wait)

@@ -34,6 +34,8 @@ STEPS: Final = (((10, 20, 16),), ((100, 400, 40),), ((1_500, 6_000, 8), (6_000, 
 Lengths, and how many times the seconds are too many. First what doubles with each character, then what takes the third power,
 so that neither meets a long text; then what takes the second, and still does beyond any bound of its own.
 """
+LEAST_NS: Final = 1_000_000
+"""What takes less is not too long."""
 TRUSTED: Final = {
     "core.arguments.typed": "docstrings and errors of the host's own functions",
     "core.values.units": "a policy's own globs and durations",
@@ -169,7 +171,11 @@ def goes_back(pattern: str | bytes, flags: int = 0, *, searching: bool = True) -
 
     def too_long(shape: tuple[str, str, str], less: int, more: int, most: float) -> bool:
         # Both are tried again before a pattern is blamed.
-        return all(took(shape, more, times) > most * took(shape, less, times + 1) for times in (1, 3))
+        for times in (1, 3):
+            long = took(shape, more, times)
+            if long < LEAST_NS or long <= most * took(shape, less, times + 1):
+                return False
+        return True
 
     tried = [*shapes(pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern, flags)]
     for steps in STEPS:
