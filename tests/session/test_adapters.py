@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Approve, Budget, Duplicates, Failed, MemorySink, MemoryStore, Policy, Rate, Rule, SessionError
+from guardrails import Approve, Budget, Duplicates, MemorySink, MemoryStore, Policy, Rate, Rule, SessionError
 from guardrails.core.guards.budget import held
 from guardrails.core.scopes import OPEN
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.names import scope_key
-from guardrails.core.values.types import Success
 from tests.conftest import FakeClock
 from tests.session.conftest import never, replays, state_of
 
@@ -85,33 +84,6 @@ def test_open_calls_of_one_id_are_told_apart_by_their_arguments(how: str, clock:
     assert [one.sig for one in state_of(store).pending.values()] == [first.call.sig]
     told(session, how, "c1")
     assert not state_of(store).pending
-
-
-def test_completed_by_id_it_is_as_if_completed_by_its_decision(clock: Any) -> None:
-    """
-    Of what is told by its id alone nobody can give the result back; all else is the same.
-    """
-    results: list[Any] = [{"rows": [1, 2], "took_ms": 5}, TimeoutError("slow"), Success("x", cost_usd=0.1), "", None]
-    results += [Failed("rate limit exceeded"), "x" * 100_000, [], {"isError": True, "content": []}]
-    states = []
-    for by in ("decision", "id", "arguments"):
-        store, sink = MemoryStore(), MemorySink()
-        session = policy().session("s", clock=clock, store=store, records=sink)
-        session.extend(max_calls=99, max_cost_usd=99, max_tokens=99_999)
-        for number, result in enumerate([*results, *results]):
-            arguments = {"page": number}
-            decision = session.decide("pay" if number % 2 else "look", arguments, id=f"c{number}")
-            clock.advance(1)
-            more = {"arguments": arguments} if by == "arguments" else {}
-            session.complete(decision if by == "decision" else decision.call.id, result, **more)
-        clock.advance(-len(results) * 2)
-        states.append(state_of(store))
-        states[-1].run = ""
-        assert [record["event"] for record in sink.records].count("settle") == len(results) * 2
-    assert states[0] == states[2]
-    for entry in (entry for state in states for entry in state.window):
-        entry.steady = 0
-    assert states[0] == states[1]
 
 
 # What never ran

@@ -4,7 +4,7 @@ Whether a call may run.
 
 from typing import Any
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, Rate, SessionState, Streak, Tool, ToolFilter, Validation
+from guardrails import Budget, Duplicates, MemorySink, Policy, Rate, Streak, Tool, ToolFilter, Validation
 from guardrails.core.guards.base import Denial, Guard, guard
 from guardrails.core.values.types import Nudge
 from tests.core.guards.calls import make, ok
@@ -85,27 +85,6 @@ def test_an_admission_expires_at_its_timeout_and_is_then_a_new_call(clock: Any) 
         clock.advance(1.01)
         again = session.decide(name, {}, id="call_1")
         assert (again.repeated, len(again.expired)) == (False, 1)
-
-
-def test_the_time_of_an_approved_call_runs_from_when_it_is_run(clock: Any) -> None:
-    """
-    A person may take minutes to approve what then takes seconds.
-    """
-    sink = MemorySink()
-    session = Policy([Budget(max_calls=9)], tools=[Tool(name="t", timeout=60)]).session("s", records=sink, clock=clock)
-    session.decide("t", {}, id="call_1")
-    clock.advance(50)
-
-    def execute(*_: Any) -> str:
-        clock.advance(40)
-        return "done" if session.decide("other", {}).allowed else "?"
-
-    assert session.call("t", {}, execute, id="call_1").ok
-    settled = next(record for record in sink.records if record["event"] == "settle")
-    assert (settled["late"], settled["duration_ms"], used(session)) == (False, 40_000, 2)
-    again = SessionState()
-    assert all(replayed.same for replayed in replay(session.ledger.chain, sink.records, again))
-    assert again == session.ledger.read(lambda state, _: state)
 
 
 def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> None:

@@ -7,14 +7,10 @@ from typing import Any
 
 import pytest
 
-from hypothesis import example, given
-from hypothesis import strategies as st
-
-from guardrails import Budget, Denials, Duplicates, Growth, MemorySink, Policy, SessionError, Success, Tool, Validation
+from guardrails import Budget, Denials, Duplicates, Growth, SessionError, Success, Tool, Validation
 from guardrails.core.guards.amounts import internal
 from tests.core.guards import calls
 from tests.core.guards.calls import gives, ok
-from tests.replaying import replay
 from tests.tables import table
 
 
@@ -212,32 +208,3 @@ def test_what_a_child_holds_exhausts_nothing_and_what_it_used_does(clock: Any) -
         assert child.call("dear", {}, ok).ok
         assert (child.exhausted, parent.exhausted) == (CODE, None)
     assert parent.exhausted == CODE
-
-
-events = st.lists(
-    st.one_of(
-        st.tuples(st.just("charge"), st.sampled_from([0.0, 0.02, 0.2, 0.3])),
-        st.tuples(st.just("call"), st.sampled_from(["dear", "cheap", "other"])),
-        st.tuples(st.just("extend"), st.sampled_from([0.1, 0.5])),
-    ),
-    max_size=15,
-)
-
-
-@example(story=[("call", "dear"), ("charge", 0.3), ("call", "dear")], tools=[DEAR])
-@given(story=events, tools=st.lists(st.sampled_from([DEAR, CHEAP]), unique_by=lambda tool: tool.name))
-def test_a_replay_decides_alike_whatever_code_had_declared(story: list[Any], tools: list[Tool]) -> None:
-    policy, sink, codes = Policy([Budget(max_cost_usd=1.0)]), MemorySink(), []
-    session = policy.session("s", tools=tools, records=sink, clock=lambda: 1_800_000_000.0)
-    for n, (event, value) in enumerate(story):
-        if event == "charge":
-            session.request()
-            session.charge(model="m", cost_usd=value)
-        elif event == "extend":
-            session.extend(max_cost_usd=value)
-        else:
-            codes.append(session.call(value, {"n": n}, ok).code)
-    session.close()
-    again = list(replay(policy.chain, sink.records))
-    assert all(one.same for one in again)
-    assert [one.made["code"] for one in again] == codes

@@ -19,13 +19,11 @@ from hypothesis import strategies as st
 
 from guardrails import (
     Budget,
-    Duplicates,
     Edge,
     Growth,
     MemorySink,
     MemoryStore,
     Policy,
-    PolicyError,
     Rate,
     SessionError,
     SqliteStore,
@@ -211,25 +209,6 @@ def test_a_session_must_say_whose_it_is_but_for_the_scope_of_everyone(given: Any
     )
     with pytest.raises(SessionError):
         everyone.session("/user/u1")
-
-
-KNOWN = "known here: `budget`, `growth`, `rate`, `retry_budget`. A scope holds amounts alone"
-
-
-@table(("scopes", "said"), [
-    ({"User": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
-    ({"budget": [Budget(max_calls=1)]}, "scopes: a scope is named like `user`"),
-    ({"user": []}, "scopes.user: a scope without guards limits nothing"),
-    ({"user": [Duplicates()]}, f"scopes.user: unknown key `duplicates`, {KNOWN}"),
-    ({"user": [Budget(max_turns=1)]}, "scopes.user.budget: unknown key `max_turns`"),
-    ({"user": [Budget(max_calls=-1)]}, "scopes.user.budget.max_calls: "),
-    ({"user": [Budget]}, "scopes.user: `<class 'guardrails.core.guards.budget.Budget'>` is no guard: write one"),
-    ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),
-])  # fmt: skip
-def test_what_is_wrong_with_a_scope_is_told(scopes: Any, said: str) -> None:
-    with pytest.raises(PolicyError) as raised:
-        Policy(scopes=scopes)
-    assert [mistake for mistake in raised.value.mistakes if mistake.startswith(said)]
 
 
 # Guards of one's own

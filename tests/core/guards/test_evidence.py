@@ -311,20 +311,3 @@ def test_work_that_is_accepted_again_is_told(tool: str, declared: Any, answers: 
     session = Policy.load("default").session(f"s{next(NUMBERS)}", clock=clock, tools=[Tool(name=tool, **declared)])
     hints = [session.call(tool, {"to": "ann"}, gives(answer)).next_action_hint for answer in answers]
     assert ["accepted again" in (hint or "") for hint in hints] == told
-
-
-@table(("declared", "told", "noted"), [
-    ({"repeats": "allow"}, "The last 3 times, this exact find call gave the same answer.", False),
-    ({"read_only": False}, "The last 2 times, this exact find call ended the same.", True),
-])  # fmt: skip
-def test_same_calls_are_counted_and_changes_are_noted(declared: Any, told: str, noted: bool, clock: Any) -> None:
-    rows, hints, kept = [{"id": 1, "name": "Ann"}, {"id": 2, "name": "Bob"}], [], []
-    for answers in ([0] * 7, range(3)):
-        with Policy([Loops()], tools=[Tool(name="find", **declared)]).session("s", clock=clock) as session:
-            for page in answers:
-                clock.advance(5)
-                answer = gives({"rows": rows, "page": page, "name": f"Ann {page}"})
-                hints.append(session.call("find", {"n": 1}, answer).next_action_hint)
-            kept.append(bool(session.ledger.read(lambda state, now: state.own.get("evidence"))))
-    assert (hints[6] or "").startswith(told)
-    assert kept == [False, noted]

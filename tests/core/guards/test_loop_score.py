@@ -2,8 +2,6 @@
 A learned score of calls that bring nothing new (MISSION A12).
 """
 
-import json
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,7 @@ import pytest
 
 from guardrails import LoopScore, Policy, Tool
 from guardrails.core.retries.model import text_of
-from guardrails.core.retries.serving import LOOPS, RETRIES
-from guardrails.core.values.errors import ModelError
-from guardrails.offline.learning.rows import read
-from guardrails.offline.learning.train import train
-from guardrails.policy.models import read_model
+from guardrails.core.retries.serving import LOOPS
 from tests.conftest import FakeClock
 from tests.core.retries.conftest import text
 from tests.tables import table
@@ -70,42 +64,3 @@ def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path
             other.write_bytes(content)
         policy = Policy([LoopScore(model=str(other), nudge=0.0)])
         assert codes(policy) == [[], [], []]
-
-
-def records(path: Path, days: int = 8) -> Path:
-    """
-    Sessions of an agent that asks one failing tool again and again, and works well with another.
-    """
-    lines = []
-    for session in range(days * 20):
-        for at in range(12):
-            call: dict[str, Any] = {"session_id": f"s{session}", "ts": 1.8e9 + 4_320 * session + 10 * at}
-            if at % 3 > 0:
-                call |= {"tool": "fetch", "arguments": {"q": at}, "is_error": True, "result": "Error: the host is down"}
-            else:
-                call |= {
-                    "tool": "read",
-                    "arguments": {"q": at},
-                    "is_error": False,
-                    "result": f"text number {at} is {at}",
-                }
-            lines.append(json.dumps(call))
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def test_a12_what_calls_came_to_is_learned_by_the_same_fit_and_gate_and_is_served(tmp_path: Path) -> None:
-    path = tmp_path / "loops.json"
-    made = train([records(tmp_path / "calls.jsonl")], path, loops=True)
-    assert made.written
-    assert made.retries is not None
-    assert made.retries.new < made.retries.present == made.retries.base
-    assert not train([tmp_path / "calls.jsonl"], path, loops=True).written
-    model = read_model(path, LOOPS)
-    found: Any = [at.what for at in read([tmp_path / "calls.jsonl"], loops=True).facts]
-    likely = {what.failed: model.probability(what) for what in found}
-    assert likely[3] > 0.9
-    with pytest.raises(ModelError, match="no retry model"):
-        read_model(path, RETRIES)
-    told = codes(Policy([LoopScore(model=str(path))]), "fetch", range(4), ConnectionError("the host is down"))
-    assert (told[0], bool(told[3])) == ([], True)

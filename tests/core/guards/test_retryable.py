@@ -256,20 +256,6 @@ def test_what_is_learned_is_weighed(
     assert (bool(envelope.retryable), envelope.next_action == "retry") == (retryable, retryable)
 
 
-def test_records_say_who_caused_a_retry_and_which_model_was_asked(clock: Any) -> None:
-    sink = MemorySink()
-    flaky = session(clock, records=sink, max_retries=1, model=NO_MODEL)
-    for value in (SLOW, SLOW, SLOW, 1):
-        flaky.call("get", {}, gives(value))
-        clock.advance(10)
-    flaky.close()
-    for event in ("call", "settle"):
-        sources = [record["retry_source"] for record in sink.records if record["event"] == event]
-        assert sources == [None, "policy", "agent", "agent"]
-    versions = [record["model_version"] for record in sink.records if record["event"] == "settle"]
-    assert (versions[3], {len(version) for version in versions[:3]}) == (None, {12})
-
-
 def explored(tool: Tool, error: Any, clock: Any, sink: MemorySink | None) -> list[Any]:
     policy = Policy([Retryable(model=NO_MODEL, explore=0.1, retry_cost=0.99)], tools=[tool])
     left = []

@@ -15,25 +15,10 @@ from guardrails import Policy, Tool
 from guardrails.core.decision import Decision
 
 
-NAMES: Final = tuple(
-    pair.split()
-    for pair in [
-        "alpha beta",
-        " thing_1 thing_2",
-        " view act",
-        " read_file edit_file",
-        " list_items create_item",
-        " get_cart add_to_cart",
-        "\n    search search_replace",
-        " fetch_page fetch_or_create_page",
-        " find_user find_and_update_user",
-        " get_ticket get_next_ticket",
-        "\n    lookup lookup_then_insert",
-        " srv__get_row srv__upsert_row",
-        " getRow putRow",
-        " run_tests apply_patch",
-    ]
-)
+PAIRS: Final = """alpha beta|thing_1 thing_2|view act|read_file edit_file|list_items create_item|get_cart add_to_cart|search search_replace
+fetch_page fetch_or_create_page|find_user find_and_update_user|get_ticket get_next_ticket|lookup lookup_then_insert
+srv__get_row srv__upsert_row|getRow putRow|run_tests apply_patch"""
+NAMES: Final = tuple(pair.split() for pair in PAIRS.replace("\n", "|").split("|"))
 """(look, work)"""
 REPLIES: Final = ("ok", "", "done: {}", "updated", None)
 STEPS: Final = 48
