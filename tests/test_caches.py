@@ -31,7 +31,7 @@ BOUNDED: Final = {
     "core.values.pattern.pattern": "of the library's own patterns",
     "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
-    "processes.sandbox._tried": "of one path",
+    "processes.sandbox.bubblewrap": "of four lists of folders",
     "core.tools.tool.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
 }

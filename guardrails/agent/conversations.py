@@ -132,19 +132,19 @@ class Conversation(list[dict[str, Any]]):
         from guardrails.integrations.openai.wires import WIRES
 
         wire = WIRES[self.wire]
-        waiting: list[RequestedCall] = []
+        waiting: dict[str | None, RequestedCall] = {}
         for message in self:
-            waiting += wire.calls_of(message)
-            answered = wire.answers(message)
-            # The latest one of its id: some servers use ids again.
-            found = next((call for call in reversed(waiting) if call.id == answered), None)
-            waiting = [call for call in waiting if call is not found]
+            # Some servers use ids again.
+            waiting |= {call.id: call for call in wire.calls_of(message)}
+            waiting.pop(wire.answers(message), None)
         _close_children(session)
         answers, repaired = [], []
-        for call in waiting:
-            settled = _settled(session, call)
-            repaired.append(Repaired(call.id, call.tool, settled is not None))
-            envelope = settled or Envelope.error("cancelled", INTERRUPTED)
+        for call in waiting.values():
+            envelope, admitted = Envelope.error("cancelled", INTERRUPTED), False
+            with suppress(SessionError):
+                cancelled = End.of(Outcome(error_type="cancelled", error_message=INTERRUPTED), unknown=True)
+                envelope, admitted = session.complete(call.id, cancelled, arguments=call.arguments), True
+            repaired.append(Repaired(call.id, call.tool, admitted))
             if envelope.status == "error":
                 # One that waits for a person has not run.
                 envelope.hint(LOOK_FIRST)
@@ -300,13 +300,3 @@ def _close_children(session: "Session") -> None:
     for child_id in session.ledger.read(lambda state, now: list(state.reserved)):
         with session.child(child_id.removeprefix(f"{session.id}/")) as child:
             _close_children(child)
-
-
-def _settled(session: "Session", call: "RequestedCall") -> Envelope | None:
-    """
-    Returns the answer to *call*, whose admission was open and is settled now; None: none was.
-    """
-    with suppress(SessionError):
-        cancelled = End.of(Outcome(error_type="cancelled", error_message=INTERRUPTED), unknown=True)
-        return session.complete(call.id, cancelled, arguments=call.arguments)
-    return None

@@ -5,6 +5,7 @@ the answer.
 
 import json
 import sys
+import termios
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,25 +26,18 @@ _ANSWERS: Final = {"y": True, "yes": True, "": False, "n": False, "no": False}
 
 class View:
     """
-    Lines as things happen, on *stream*, with what is used and left after each turn; *answers* is where a person types.
+    Lines as things happen, on *stream*, with what is used and left after each turn.
 
     The model's text is shown as it comes on *words*, a terminal, if that is given. *quiet*: nothing is shown.
     """
 
-    def __init__(
-        self,
-        stream: TextIO | None = None,
-        *,
-        quiet: bool = False,
-        answers: TextIO | None = None,
-        words: TextIO | None = None,
-    ) -> None:
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False, words: TextIO | None = None) -> None:
         self._stream = None if quiet else stream or sys.stderr
-        self._words = None if quiet else words
-        self._answers = answers or sys.stdin
+        self.words = None if quiet else words
+        """Where the model's text is shown as it comes."""
         self._asking = Lock()
-        self._text = ""
-        """Shown since the latest line."""
+        self._within = False
+        """Within a line of the model's text."""
         self.denied = 0
         self.status: Callable[[], str] = str
         """The line of what is used and left."""
@@ -59,23 +53,15 @@ class View:
         """
         The model says *piece*, which goes on where the last one ended.
         """
-        if self._words is not None:
-            self._text += piece
-            _write(self._words, _clean(piece, "\n\t"))
-
-    def showed(self, answer: str) -> bool:
-        """
-        Returns whether *answer* stands where answers go, since it was shown as it came.
-        """
-        return bool(answer.strip()) and self._text.strip() == answer.strip()
+        _write(self.words, _clean(piece, "\n\t"))
+        self._within = self.words is not None and not piece.endswith("\n")
 
     def end(self) -> None:
         """
         End the line of the model's text.
         """
-        if self._text and not self._text.endswith("\n"):
+        if self._within:
             self.text("\n")
-        self._text = ""
 
     def decided(self, decision: Decision) -> None:
         """
@@ -96,16 +82,13 @@ class View:
         with self._asking:
             why = f" ({call.reason})" if call.reason else ""
             self.say(f"?? {call.tool} {_json(call.arguments)} needs your approval{why}")
-            if not all(one is not None and one.isatty() for one in (self._stream, self._answers)):
+            if not all(one is not None and one.isatty() for one in (self._stream, sys.stdin)):
                 self.say("   it waits: nobody can be asked here; `--resume` at a terminal asks")
                 return None
-            with suppress(ImportError):
-                import termios
-
-                # What was typed before the question was seen is no answer to it.
-                termios.tcflush(self._answers, termios.TCIFLUSH)
+            # What was typed before the question was seen is no answer to it.
+            termios.tcflush(sys.stdin, termios.TCIFLUSH)
             _write(self._stream, "   Run it, once? y, n, or why not: ")
-            line = self._answers.readline()
+            line = sys.stdin.readline()
         return _ANSWERS.get(line.strip().lower(), line.strip()) if line else None
 
     def message(self, item: dict[str, Any]) -> None:
@@ -115,11 +98,9 @@ class View:
         if item.get("role") == "tool" or item.get("type") == "function_call_output":
             self._outcome(str(item.get("content") or item.get("output")))
         elif item.get("tool_calls") or item.get("type") == "function_call":
-            text = str(item.get("content") or "")
-            is_there = not text or self.showed(text)
             self.say(f"   [{self.status()}]")
-            if not is_there:
-                self.say(f"   {_short(text, 2 * _SHOWN)}")
+            if item.get("content") and self.words is None:
+                self.say(f"   {_short(str(item['content']), 2 * _SHOWN)}")
 
     def _outcome(self, content: str) -> None:
         own, _, below = content.rpartition(MARK)
@@ -140,13 +121,12 @@ def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied
     """
     Returns the used part of a budget and its rest: `3 calls (17 left), $0.0012 ($0.9988 left), 1 denied`.
     """
-    calls, money = progress.get("calls_left"), progress.get("cost_left_usd")
+    left = {name.removesuffix("_left"): amount for name, amount in progress.items() if name.endswith("_left")}
+    calls, money = left.pop("calls", None), progress.get("cost_left_usd")
     parts = [plural(progress.get("calls_used", 0), "call") + ("" if calls is None else f" ({calls} left)")]
     parts += [f"${cost_usd:.4f}" + ("" if money is None else f" (${money:.4f} left)")]
     parts += [f"{plural(unpriced, 'response')} of unknown price"] if unpriced else []
-    left = {unit: progress.get(f"{unit}_left") for unit in ("turns", "tokens", "seconds")}
-    parts += [f"{amount} {unit} left" for unit, amount in left.items() if amount is not None]
-    return ", ".join([*parts, f"{denied} denied"])
+    return ", ".join([*parts, *(f"{amount} {unit} left" for unit, amount in left.items()), f"{denied} denied"])
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -18,7 +18,9 @@ from .printing import Json, fail, points, print_json, say, table
 
 def demo(
     *,
-    transcripts: Annotated[list[str] | None, typer.Option("--transcript", metavar="FILE", help="Play it.")] = None,
+    transcripts: Annotated[
+        list[str] | None, typer.Option("--transcript", metavar="FILE", help="Judge it instead.")
+    ] = None,
     policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
     max_requests: Annotated[int, typer.Option(min=1, help="Requests after which the demo stops a run.")] = 50,
@@ -36,40 +38,42 @@ def demo(
       guardrails demo --transcript chat.json --policy policy.yaml
     """
     chain = guardrails.Policy.load(policy)
-    with guardrails.JsonLines(records) if records else nullcontext() as sink:
-        if transcripts:
-            found = _played(chain, transcripts, sink)
-        else:
-            from guardrails.agent.demo import compare
+    if transcripts:
+        _play(chain, transcripts, as_json=as_json)
+        return
+    from guardrails.agent.demo import compare
 
-            found = asdict(compare(chain, max_requests=max_requests, records=sink))
+    with guardrails.JsonLines(records) if records else nullcontext() as sink:
+        found = asdict(compare(chain, max_requests=max_requests, records=sink))
     if as_json:
         print_json(found)
-    elif transcripts:
-        _show_played(found)
     else:
         _show(found)
     if sink is not None and (sink.failed or sink.dropped):
         fail(f"not all records could be written to `{records}`")
 
 
-def _played(chain: "guardrails.Policy", files: list[str], sink: "guardrails.JsonLines | None") -> dict[str, Any]:
-    from guardrails.agent.demo import NOT_JUDGED, play
-    from guardrails.offline.transcripts import Report
+def _play(policy: "guardrails.Policy", files: list[str], *, as_json: bool) -> None:
+    """
+    Show the word of *policy* on each recorded call, as `replay --decisions` has it.
+    """
+    from guardrails.offline.replay.judge import Judge, sessions_of
+    from guardrails.offline.transcripts import Report, open_calls
 
-    report = Report()
-    played = [one for file in files for one in play(chain, file, report, sink)]
-    return {"policy": chain.name, "not_judged": NOT_JUDGED, "transcripts": played, "notes": report.notices}
-
-
-def _show_played(found: dict[str, Any]) -> None:
-    for one in found["transcripts"]:
-        denied = sum(call["decision"] == "denied" for call in one["calls"])
-        say(f"{one['name']}: {plural(one['recorded_calls'], 'call')}, {denied} denied")
-        rows = [("tool", "decision", "code", "reason")]
-        rows += [tuple(call.get(name, "") for name in rows[0]) for call in one["calls"]]
-        table(rows)
-    points("Not judged", [*found["notes"], found["not_judged"]])
+    judge, report = Judge(policy), Report()
+    names, chats = ("tool", "decision", "code"), list[dict[str, Any]]()
+    for made in sessions_of(call for file in files for call in open_calls(file, report)):
+        calls = [{name: getattr(row, name) for name in names} for row in judge.judge(made)]
+        chats.append({"name": Path(made[0].session_id).name, "calls": calls})
+    if as_json:
+        print_json({"policy": policy.name, "transcripts": chats, "notes": report.notices})
+        return
+    for chat in chats:
+        rows = [[call[name] or "" for name in names] for call in chat["calls"]]
+        denied = sum(row[1] == "deny" for row in rows)
+        say(f"{chat['name']}: {plural(len(rows), 'call')}, {denied} denied")
+        table([names, *rows])
+    points("Not judged", report.notices)
 
 
 def _show(found: dict[str, Any]) -> None:

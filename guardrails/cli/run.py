@@ -72,7 +72,6 @@ def run(
       guardrails run --list
       guardrails run --resume ID --extend max_calls=20
     """
-    from guardrails.agent.settings import Settings
     from guardrails.stores.places import state_folder
 
     # Outside of any workspace, where no tool of an agent looks.
@@ -80,6 +79,8 @@ def run(
     if listed:
         _list(file, as_json=as_json)
         return
+    from guardrails.agent.agent import Settings
+
     amounts = _amounts(extend or [])
     if task == "-":
         task = typer.get_text_stream("stdin").read()
@@ -107,7 +108,7 @@ def run(
                 if resume is not None:
                     agent.take_up(task, extended=bool(amounts) or forgive)
                 result = agent.run()
-                shown = agent.view.showed(result.answer)
+                shown = agent.view.words is not None and result.requests > 0
             finally:
                 end |= _figures(agent)
         end |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
@@ -148,8 +149,7 @@ def _agent(
     """
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
-    from guardrails.agent.agent import Agent, prepare, started
-    from guardrails.agent.settings import Settings, client_of, mcp_tools, together
+    from guardrails.agent.agent import Agent, Settings, client_of, mcp_tools, prepare, started, together
     from guardrails.agent.view import View
     from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log
@@ -165,16 +165,16 @@ def _agent(
         settings = Settings.merged({} if chat is None else chat.settings, given)
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
-        prepared = prepare(settings)
+        _, loaded, tools = prepare(settings)
         opened.enter_context(chdir(settings.workspace))
         client = opened.enter_context(client_of(settings.base_url))
-        servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
-        prepared = prepared._replace(tools=together((servers, prepared.tools)))
+        if settings.mcp is not None:
+            tools = together((opened.enter_context(mcp_tools(settings.mcp, view.say)), tools))
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
         kept = kept or opened.enter_context(guardrails.Conversations(file))
-        yield Agent(kept, chat or started(kept, settings, task or ""), prepared, view, client, records)
+        yield Agent(kept, chat or started(kept, settings, task or ""), (settings, loaded, tools), view, client, records)
 
 
 class _Warnings(logging.Handler):

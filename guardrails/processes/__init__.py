@@ -41,6 +41,5 @@ def _quiet(stream: Any) -> Any:
         return stream
     stream.flush()
     raw = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
-    lines = stream.line_buffering or stream.write_through
     # What the encoding cannot say is escaped.
-    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=lines)
+    return io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=True)

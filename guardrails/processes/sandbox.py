@@ -21,28 +21,25 @@ from guardrails.core.values.errors import SandboxUnavailable
 
 
 Name = Literal["auto", "bwrap", "read-only", "none"]
+Variables = Mapping[str, str]
 NAMES: Final[tuple[Name, ...]] = get_args(Name)
 SYSTEM: Final = (
-    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
-    # NixOS and Guix keep all programs there.
-    *("/nix/store", "/nix/var/nix/profiles", "/gnu/store", "/run/current-system"),
-    # How many processors there are.
-    *("/sys/devices/system/cpu", "/sys/devices/system/node"),
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store"),
+    *("/nix/var/nix/profiles", "/run/current-system", "/sys/devices/system/cpu", "/sys/devices/system/node"),
 )
-"""What programs consist of. All else of the file system is not there."""
+"""
+What programs consist of, on NixOS and Guix too, and how many processors there are. All else of the file system is not there.
+"""
 LISTED: Final = frozenset(
-    {"PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ", "LC_ALL"}
-    | {"LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "CI", "FORCE_COLOR", "NO_COLOR"}
-    | {"EDITOR", "PAGER", "MANPATH", "XDG_DATA_DIRS", "SOURCE_DATE_EPOCH", "AR", "AS", "CC", "CFLAGS", "CPATH", "CPP"}
-    | {"CMAKE_PREFIX_PATH", "CPPFLAGS", "CUDA_HOME", "CXX", "CXXFLAGS", "LD", "LDFLAGS", "LD_LIBRARY_PATH"}
-    | {"LIBRARY_PATH", "MAKEFLAGS", "OMP_NUM_THREADS", "PKG_CONFIG_PATH", "CONDA_DEFAULT_ENV", "CONDA_PREFIX"}
-    | {"PYENV_VERSION", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONPATH"}
-    | {"PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONWARNINGS", "VIRTUAL_ENV", "CARGO_TERM_COLOR", "DOTNET_ROOT"}
-    | {"GEM_PATH", "GOFLAGS", "GOROOT", "GOTOOLCHAIN", "JAVA_HOME", "NODE_ENV", "NODE_OPTIONS", "NODE_PATH", "NVM_DIR"}
-    | {"PERL5LIB", "RUBYLIB", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE"}
-    | {"CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"}
-    | {"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "GOPROXY", "NPM_CONFIG_REGISTRY", "PIP_EXTRA_INDEX_URL"}
-    | {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"}
+    {"PATH", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "CI", "LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE", "LC_CTYPE"}
+    | {"LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "SOURCE_DATE_EPOCH", "AR", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX"}
+    | {"CMAKE_PREFIX_PATH", "CXXFLAGS", "CUDA_HOME", "LD", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH", "MAKEFLAGS"}
+    | {"OMP_NUM_THREADS", "PKG_CONFIG_PATH", "CONDA_DEFAULT_ENV", "CONDA_PREFIX", "PYENV_VERSION", "PYTHONHASHSEED"}
+    | {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONUTF8", "VIRTUAL_ENV", "DOTNET_ROOT", "GEM_PATH", "GOFLAGS"}
+    | {"GOROOT", "GOTOOLCHAIN", "JAVA_HOME", "NODE_ENV", "NODE_OPTIONS", "NODE_PATH", "NVM_DIR", "PERL5LIB", "RUBYLIB"}
+    | {"RUSTFLAGS", "RUSTUP_TOOLCHAIN", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR"}
+    | {"SSL_CERT_FILE", "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "GOPROXY", "NPM_CONFIG_REGISTRY"}
+    | {"PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"}
 )
 """
 What programs are told of the machine and its network, in either case. No name of these is that of a key; what else begins with
@@ -55,9 +52,11 @@ MANAGERS: Final = (
     *(".sdkman/candidates", ".volta"),
 )
 """What keeps languages in a home, and starts them by a small program on the PATH. None of these holds keys."""
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH|SESSION|DSN|_URL$|_URI$", re.IGNORECASE)
-_HARMLESS: Final = frozenset({"XDG_SESSION_TYPE", "DESKTOP_SESSION", "XAUTHORITY"})
-_GIT: Final = ("git", "config", "--global", "--null", "--get-regexp", r"^(user\.(name|email)|safe\.directory)$")
+_SECRET: Final = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH(?!ORITY)|SESSION|DSN|_URL$|_URI$", re.IGNORECASE
+)
+_LOGIN: Final = re.compile("://.*@", re.DOTALL)
+_GIT: Final = ("config", "--global", "--null", "--get-regexp", r"^(user\.(name|email)|safe\.directory)$")
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _TMP: Final = "/tmp"  # noqa: S108  the sandbox's own
@@ -71,7 +70,7 @@ class Started(NamedTuple):
     """
 
     arguments: tuple[str, ...]
-    environment: Mapping[str, str]
+    environment: Variables
     """All of it: nothing else of this process's own may be added."""
     folder: str
 
@@ -85,12 +84,7 @@ class Sandbox:
     """
 
     def __init__(
-        self,
-        workspace: str,
-        *,
-        environment: Mapping[str, str] | None = None,
-        network: bool = False,
-        read_only: bool = False,
+        self, workspace: str, *, environment: Variables | None = None, network: bool = False, read_only: bool = False
     ) -> None:
         self._workspace, self._network, self._read_only = workspace, network, read_only
         if environment is None:
@@ -123,7 +117,7 @@ class Sandbox:
             yield from ("--ro-bind-try", path, path)
         for path in _hidden():
             yield from ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", "/dev/null", path)
-        given = [*self.readable, *(("/etc/resolv.conf",) if self._network else ())]
+        given = [*self.readable, "/etc/resolv.conf"]
         seen = [*SYSTEM]
         for path in (*map(os.path.realpath, given), *given):
             # Nothing can be mounted on a link, and one in a folder that is shown leads to what is shown by now.
@@ -139,17 +133,26 @@ class Sandbox:
 # What there is of it
 
 
+@lru_cache(maxsize=4)
 def bubblewrap(search: str | None = None) -> str:
     """
-    Returns the path of `bwrap`, which ran a command here; it is looked for in the folders *search*, None: in the PATH.
-    Raises SandboxUnavailable with what blocked it.
+    Returns the path of `bwrap`, which ran a command here, as far as was asked before; it is looked for in the folders *search*,
+    None: in the PATH. Raises SandboxUnavailable with what blocked it.
     """
+    path = shutil.which("bwrap", path=search)
     if not sys.platform.startswith("linux"):
         raise _unavailable(f"it needs Linux, and this is {sys.platform}")
-    path = shutil.which("bwrap", path=search)
     if path is None:
         raise _unavailable("the program is not installed (package bubblewrap)")
-    return _tried(path)
+    command = [path, *_BASE, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    try:
+        tried = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise _unavailable(f"it could not be started: {error}") from error
+    if tried.returncode:
+        last = (tried.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
+        raise _unavailable(f"it cannot run a command: {last}; docs/security.md tells what may forbid it")
+    return path
 
 
 def _search(workspace: str) -> str:
@@ -164,19 +167,6 @@ def _search(workspace: str) -> str:
 def _unavailable(reason: str) -> SandboxUnavailable:
     contained = "in a container, which is a sandbox of its own, too"
     return SandboxUnavailable(f"bwrap: {reason}; `--sandbox none` runs programs without one, {contained}")
-
-
-@lru_cache(maxsize=1)
-def _tried(path: str) -> str:
-    command = [path, *_BASE, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
-    try:
-        tried = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unavailable(f"it could not be started: {error}") from error
-    if tried.returncode:
-        last = (tried.stderr.strip().splitlines() or ["it said nothing"])[-1][:200]
-        raise _unavailable(f"it cannot run a command: {last}; docs/security.md tells what may forbid it")
-    return path
 
 
 # What a program may do in it
@@ -258,22 +248,18 @@ def homes() -> set[str]:
 # What honest programs need
 
 
-def harmless(environment: Mapping[str, str]) -> dict[str, str]:
+def harmless(environment: Variables) -> dict[str, str]:
     """
     *environment* without what is named like a secret: keys, tokens, passwords, addresses that may hold one.
     """
-    return {name: text for name, text in environment.items() if name in _HARMLESS or not _SECRET.search(name)}
+    return {name: text for name, text in environment.items() if not _SECRET.search(name)}
 
 
-def listed(environment: Mapping[str, str]) -> dict[str, str]:
+def listed(environment: Variables) -> dict[str, str]:
     """
     Returns the variables of *environment* that a confined process sees: the names of `LISTED`, but no URL with a password.
     """
-    return {
-        name: text
-        for name, text in environment.items()
-        if name.upper() in LISTED and not ("://" in text and "@" in text)
-    }
+    return {name: text for name, text in environment.items() if name.upper() in LISTED and not _LOGIN.search(text)}
 
 
 def may_be_shown(path: str) -> bool:
@@ -285,7 +271,7 @@ def may_be_shown(path: str) -> bool:
     return os.path.isabs(path) and os.path.exists(real) and not any(inside(one, real) for one in keys)
 
 
-def _shown(workspace: str, search: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+def _shown(workspace: str, search: Sequence[str], environment: Variables) -> Iterator[str]:
     """
     Returns what honest programs are made of: their repository, the folders of the PATH, and what variables name.
     """
@@ -307,13 +293,12 @@ def _author(workspace: str) -> dict[str, str]:
     Returns variables that tell git who commits, and which folders of others it may use. A sandbox shows only this part
     of a person's git settings: there may be keys in the others.
     """
-    try:
-        around = {**os.environ, "PATH": _search(workspace)}
-        answer = subprocess.run(_GIT, env=around, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.SubprocessError):
-        return {}
+    git = shutil.which("git", path=_search(workspace))
+    told = (
+        subprocess.run([git, *_GIT], capture_output=True, check=False, stdin=subprocess.DEVNULL).stdout if git else b""
+    )
     found: dict[str, str] = {}
-    for number, pair in enumerate(answer.stdout.decode(errors="replace").split("\0")[:-1]):
+    for number, pair in enumerate(told.decode(errors="replace").split("\0")[:-1]):
         key, _, value = pair.partition("\n")
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": os.path.expanduser(value)}
         found["GIT_CONFIG_COUNT"] = str(number + 1)

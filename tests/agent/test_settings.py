@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.agent.agent import how_to_go_on, prepare
-from guardrails.agent.settings import AgentError, Settings, client_of, load_tools, together
+from guardrails.agent.agent import AgentError, Settings, client_of, how_to_go_on, load_tools, prepare, together
 from tests.tables import table
 
 
@@ -100,8 +99,8 @@ def test_a_policy_that_the_agent_could_write_is_not_read_again(tmp_path: Path, p
         (tmp_path / "child.yaml").write_text("version: 1\nextends: ./work/policy.yaml\n")
         (work / "link.yaml").symlink_to(outside / "policy.yaml")
         (work / "folder").symlink_to(outside)
-    made = prepare(Settings(model="m", policy=str(tmp_path / place), workspace=str(work)))
-    assert (made.policy.files is not None) is follows
+    _, policy, _ = prepare(Settings(model="m", policy=str(tmp_path / place), workspace=str(work)))
+    assert (policy.files is not None) is follows
 
 
 @table(

@@ -110,12 +110,15 @@ ASKED = ParkedCall(
         ("y\n", "n\n", False),
     ],
 )
-def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(before: str, typed: str, answer: object) -> None:
+def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(
+    before: str, typed: str, answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other, own = os.openpty()
     with os.fdopen(own, "r+b", buffering=0) as end, io.TextIOWrapper(end, write_through=True) as terminal:
         os.write(other, before.encode())
         with ThreadPoolExecutor(1) as asked:
-            said = asked.submit(View(terminal, answers=terminal).approves, ASKED)
+            monkeypatch.setattr(sys, "stdin", terminal)
+            said = asked.submit(View(terminal).approves, ASKED)
             seen = b""
             while not seen.endswith(b"why not: "):
                 seen += os.read(other, 4_096)
@@ -127,9 +130,9 @@ def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(before: str
     assert b"\x1b[2J" not in seen
 
 
-@table("answers", [io.StringIO("y\n"), None])
-def test_nobody_is_asked_without_a_terminal(answers: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
+@table("stdin", [io.StringIO("y\n"), None])
+def test_nobody_is_asked_without_a_terminal(stdin: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin)
     stream = io.StringIO()
-    assert View(stream, answers=answers).approves(ASKED) is None
+    assert View(stream).approves(ASKED) is None
     assert "it waits: nobody can be asked here" in stream.getvalue()

@@ -38,6 +38,7 @@ def test_the_sandbox_is_shown_or_what_blocks_it() -> None:
 
 def test_on_another_system_it_says_so_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
+    bubblewrap.cache_clear()
     shown = doctor()
     assert shown.exit_code == 1
     assert "bwrap: it needs Linux, and this is win32" in " ".join(shown.stdout.split())

@@ -21,7 +21,6 @@ import pytest
 
 from guardrails.agent.builtin.shell import Ended, run
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes import sandbox
 from guardrails.processes.sandbox import LISTED, Sandbox, bubblewrap, harmless, listed
 from tests.tables import table
 
@@ -239,12 +238,13 @@ def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place, path: str,
 @pytest.mark.system
 def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    bubblewrap.cache_clear()
     with pytest.raises(SandboxUnavailable, match=r"not installed \(package bubblewrap\); `--sandbox none`"):
         bubblewrap()
     for printed, expected in {"setting up uid map: x": "what may forbid it", "oh": "cannot run a command: oh;"}.items():
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\necho '{printed}' >&2; exit 1\n")
         (tmp_path / "bwrap").chmod(0o755)
-        sandbox._tried.cache_clear()
+        bubblewrap.cache_clear()
         with pytest.raises(SandboxUnavailable, match=expected):
             bubblewrap()
     monkeypatch.setattr(sys, "platform", "darwin")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MaxLen, MinLen
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.guards.amounts import Amounts
@@ -23,7 +23,7 @@ from guardrails.processes.sandbox import Name
 from guardrails.session.steps import seconds_left
 from guardrails.stores.places import make_private
 
-from .failure import ToolFailure, ToolSet, encoded, page
+from .failure import ToolFailure, ToolSet, failure_of, page
 from .files import Files as Files
 from .files import Root as Root
 from .shell import Shell as Shell
@@ -35,14 +35,11 @@ if TYPE_CHECKING:
 
 DECLARATIONS: Final = ("read_only", "idempotent", "paths", "commands", "timeout")
 """The fields of a tool that `policies/agent.yaml` declares."""
-MAX_KEY_CHARS: Final = 256
-MAX_NOTE_BYTES: Final = 65_536
 MAX_NOTES: Final = 10_000
 MAX_SHOWN_BYTES: Final = 49_152
 BUSY_S: Final = 5.0
 MAX_DEPTH: Final = 2
 """Sub-agents of sub-agents."""
-MAX_MESSAGE_CHARS: Final = 16_384
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, changed_ms INT NOT NULL)"
 _FOUND: Final = """
 SELECT key, text, changed_ms FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))
@@ -119,13 +116,12 @@ class Memory(ToolSet):
         more = None if len(shown) == len(rows) else "There are more: ask for a narrower `query`."
         return page(shown, more, total_matches=len(rows))
 
-    def memory_write(self, key: str, text: str) -> dict[str, Any]:
+    def memory_write(
+        self, key: Annotated[str, MinLen(1), MaxLen(256)], text: Annotated[str, MaxLen(65_536)]
+    ) -> dict[str, Any]:
         """
         Keep `text` as the note `key`; it replaces an earlier one. An empty text deletes it.
         """
-        if not key.strip() or len(key) > MAX_KEY_CHARS:
-            raise ToolFailure("validation", f"a key has 1 to {MAX_KEY_CHARS} characters")
-        size = len(encoded(text, MAX_NOTE_BYTES))
         with self._opened() as notes:
             gone = bool(notes.execute("DELETE FROM notes WHERE key = ?", (key,)).rowcount)
             if not text:
@@ -134,7 +130,7 @@ class Memory(ToolSet):
             if count >= MAX_NOTES:
                 raise ToolFailure("too_large", f"there are {MAX_NOTES:,} notes: delete some")
             notes.execute("INSERT INTO notes VALUES (?, ?, ?)", (key, text, round(self._clock() * 1000)))
-        return {"key": key, "bytes": size, "created": not gone}
+        return {"key": key, "created": not gone}
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -150,8 +146,7 @@ class Memory(ToolSet):
                 yield notes
                 notes.execute("COMMIT")
         except (OSError, sqlite3.DatabaseError) as error:
-            passes = isinstance(error, OSError | sqlite3.OperationalError)
-            raise ToolFailure("unavailable" if passes else "other", f"the memory cannot be used: {error}") from error
+            raise failure_of(error, f"the memory cannot be used ({error})") from error
 
 
 class Spawn(ToolSet):
@@ -187,9 +182,8 @@ class Spawn(ToolSet):
             raise ToolFailure("precondition", reason, "Do it yourself.", retryable=False) from error
         with child:
             answer = str(self._agent(task, child))
-            made = {"answer": answer, "calls_used": child.ledger.progress.get("calls_used", 0)}
-            over = child.exhausted
-        return made if over is None else {**made, "ended_by": over}
+            used = child.ledger.progress.get("calls_used", 0)
+            return {"answer": answer, "calls_used": used, "ended_by": child.exhausted}
 
 
 class Outbox(ToolSet):
@@ -202,14 +196,9 @@ class Outbox(ToolSet):
     def __init__(self, deliver: Callable[[str], object]) -> None:
         self._deliver = deliver
 
-    def message(self, text: str) -> dict[str, Any]:
+    def message(self, text: Annotated[str, MinLen(1), MaxLen(16_384)]) -> dict[str, Any]:
         """
         Send the user a short message while you go on working; nobody answers it.
         """
-        plain = sanitise(text).strip()
-        if not plain:
-            raise ToolFailure("validation", "the message is empty")
-        if len(plain) > MAX_MESSAGE_CHARS:
-            raise ToolFailure("too_large", f"the message has {len(plain):,} characters (limit {MAX_MESSAGE_CHARS:,})")
-        self._deliver(plain)
+        self._deliver(sanitise(text).strip())
         return {"delivered": True}

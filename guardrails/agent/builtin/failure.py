@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from guardrails.core.envelope import Envelope
+from guardrails.core.result import exceptions
 from guardrails.core.values.types import ErrorType
 
 
@@ -36,14 +37,13 @@ class ToolSet:
         return {name: _telling(getattr(self, name)) for name in self.names}
 
 
-def encoded(text: str, limit: int) -> bytes:
+def failure_of(error: Exception, what: str) -> ToolFailure:
     """
-    Returns *text* in UTF-8. Raises ToolFailure if it has more than *limit* bytes, UnicodeError if it is no text.
+    Returns the failure that a model reads of *error*: *what* failed, and why, without a place or the words of a stranger.
     """
-    data = text.encode()
-    if len(data) > limit:
-        raise ToolFailure("too_large", f"the text has {len(data):,} bytes (limit {limit:,})")
-    return data
+    kind = exceptions.failure_of(error).error_type or "other"
+    hint = "List the folder to see what is there." if isinstance(error, FileNotFoundError) else None
+    return ToolFailure(kind, f"{what}: {getattr(error, 'strerror', None) or type(error).__name__}", hint)
 
 
 def page(value: Any, more: str | None, **fields: Any) -> Envelope:

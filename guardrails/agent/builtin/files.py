@@ -2,7 +2,6 @@
 The tools that read and change files of a workspace: read_file, write_file, edit_file, list_directory.
 """
 
-import errno
 import io
 import os
 import stat
@@ -15,21 +14,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Le, MaxLen, MinLen
 
 from guardrails.core.envelope import Envelope
-from guardrails.core.result.kinds import kind_of
 from guardrails.core.text.path_text import BadPathError, path_of, readings, within
 from guardrails.stores.places import write_whole
 
-from .failure import ToolFailure, ToolSet, encoded, page
+from .failure import ToolFailure, ToolSet, failure_of, page
 
 
 MAX_READ_BYTES: Final = 40_960
 """Of text at a time: with its quoting it fits into a result of 64 KiB."""
 MAX_LINE_CHARS: Final = 8_192
 """A longer line counts as several."""
-MAX_WRITE_BYTES: Final = 8 << 20
+MAX_WRITE: Final = 8 << 20
+"""Characters of a file that is written, bytes of one that is edited."""
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -52,7 +51,6 @@ class Root:
         What goes wrong in the block with files is a ToolFailure that names no place outside: `invalid_path` if it leads
         out, is of a kind that has no text, or may not be used to *write*; else what the system says.
         """
-        shown = f"`{path[:200]}`"
         try:
             real = self._real(path_of(path), write=write)
             above = real if folder or str(real) == self.path else real.parent
@@ -71,10 +69,7 @@ class Root:
             reason = f"the path cannot be used: {error}"
             raise ToolFailure("invalid_path", reason, "Use a path inside the workspace.") from error
         except OSError as error:
-            kind = kind_of(errno.errorcode.get(error.errno or 0, "")) or "unavailable"
-            hint = "List the folder to see what is there." if kind == "not_found" else None
-            reason = (error.strerror or type(error).__name__).lower()
-            raise ToolFailure(kind, f"{shown} could not be used: {reason}", hint) from error
+            raise failure_of(error, f"`{path[:200]}` could not be used") from error
 
     def _real(self, text: str, *, write: bool) -> Path:
         if any(char < " " or char == "\x7f" for char in text):
@@ -126,11 +121,11 @@ class Files(ToolSet):
         value |= {"next_offset": end} if more else {}
         return page(value, f"There is more: read on from offset {end}." if more else None)
 
-    def write_file(self, path: str, content: str) -> dict[str, Any]:
+    def write_file(self, path: str, content: Annotated[str, MaxLen(MAX_WRITE)]) -> dict[str, Any]:
         """
         Write a text file of the workspace, with the folders it needs; what is there is replaced as a whole.
         """
-        data = encoded(content, MAX_WRITE_BYTES)
+        data = content.encode()
         with self._root.find(path, write=True, make=True) as place:
             created = not os.path.lexists(place)
             if not created:
@@ -138,19 +133,21 @@ class Files(ToolSet):
             write_whole(place, data)
         return {"path": path, "bytes": len(data), "created": created}
 
-    def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:
+    def edit_file(
+        self, path: str, old_text: Annotated[str, MinLen(1)], new_text: str, replace_all: bool = False
+    ) -> dict[str, Any]:
         """
         Replace `old_text`, which must be in the file exactly once, by `new_text`; `replace_all` replaces each.
         """
-        old, new = encoded(old_text, MAX_WRITE_BYTES), encoded(new_text, MAX_WRITE_BYTES)
-        if not old or old == new:
-            raise _no_edit("`old_text` must be some text, and another than `new_text`")
+        old, new = old_text.encode(), new_text.encode()
+        if old == new:
+            raise _no_edit("`old_text` and `new_text` are the same")
         with self._root.find(path, write=True) as place:
             with _opened(place) as file:
-                found = file.read(MAX_WRITE_BYTES + 1)
+                found = file.read(MAX_WRITE + 1)
             count = found.count(old)
-            if len(found) + count * max(0, len(new) - len(old)) > MAX_WRITE_BYTES:
-                raise ToolFailure("too_large", f"it has, or would have, more than {MAX_WRITE_BYTES:,} bytes")
+            if len(found) + count * max(0, len(new) - len(old)) > MAX_WRITE:
+                raise ToolFailure("too_large", f"it has, or would have, more than {MAX_WRITE:,} bytes")
             if count == 0:
                 raise _no_edit(f"`old_text` is not in `{path}`: read the file, and copy it exactly")
             if count > 1 and not replace_all:

@@ -4,7 +4,6 @@ output bounded.
 """
 
 import atexit
-import errno
 import os
 import re
 import shutil
@@ -16,7 +15,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -28,7 +26,7 @@ from guardrails.core.values.logs import warn_once
 from guardrails.processes.sandbox import NAMES, Name, Sandbox, Started, harmless
 from guardrails.session.steps import current_session, seconds_left
 
-from .failure import ToolFailure, ToolSet
+from .failure import ToolFailure, ToolSet, failure_of
 from .files import Root
 
 
@@ -39,6 +37,7 @@ GRACE_S: Final = 1.0
 """Until an output that somebody still holds is given up."""
 Step = tuple[str, Sequence[Sequence[str]]]
 """`;`, `&&` or `||`, and behind it the words of commands that are piped into each other."""
+Start = Callable[[Sequence[str], str], Started]
 _groups: set[int] = set()
 """Process groups that run now."""
 
@@ -71,8 +70,9 @@ class Shell(ToolSet):
     ) -> None:
         if sandbox not in NAMES:
             raise ValueError(f"there is no sandbox `{sandbox}`: it is one of {', '.join(NAMES)}")
-        self._root, self._timeout, self._environment = root, timeout, environment
-        self._sandbox, self._network, self._git = sandbox, network, frozenset(git)
+        rights = {"network": network, "read_only": sandbox == "read-only"}
+        self._confined = None if sandbox == "none" else Sandbox(root.path, environment=environment, **rights)
+        self._root, self._timeout, self._environment, self._git = root, timeout, environment, frozenset(git)
         self._bash = shutil.which("bash") or "/bin/sh"
 
     @property
@@ -81,7 +81,7 @@ class Shell(ToolSet):
         The sandbox that confines commands here: `bwrap`, or None. Raises SandboxUnavailable if what was asked for does
         not work, or not in this workspace.
         """
-        if self._sandbox == "none":
+        if self._confined is None:
             return None
         self._start(("true",), self._root.path)
         return "bwrap"
@@ -100,24 +100,16 @@ class Shell(ToolSet):
         except SandboxUnavailable as error:
             return _refusal(error)
         except OSError as error:
-            reason = f"the command could not be started: {(error.strerror or 'unknown').lower()}"
-            raise ToolFailure("too_large" if error.errno == errno.E2BIG else "unavailable", reason) from error
-        except ValueError:
-            raise ToolFailure("validation", "the command holds a NUL, or is not valid Unicode") from None
-        return _result(ended, seconds, None if self._sandbox == "none" else "bwrap")
+            raise failure_of(error, "the command could not be started") from error
+        return _result(ended, seconds, "bwrap" if self._confined else None)
 
     def _start(self, words: Sequence[str], folder: str) -> Started:
-        if self._sandbox == "none":
+        if self._confined is None:
             environment = harmless(os.environ) if self._environment is None else self._environment
             # It says what cannot be found as a shell says it, and is the program from then on.
             return Started(("/bin/sh", "-c", 'exec "$@"', "sh", *words), environment, folder)
         writes_git = not self._git.isdisjoint(re.split(r"[^\w.-]+", " ".join(words)))
         return self._confined.started(words, folder, git=writes_git)
-
-    @cached_property
-    def _confined(self) -> Sandbox:
-        rights = {"network": self._network, "read_only": self._sandbox == "read-only"}
-        return Sandbox(self._root.path, environment=self._environment, **rights)
 
 
 def _has_allow_list() -> bool:
@@ -148,20 +140,13 @@ def _plain_steps(command: str) -> Sequence[Step]:
 
 def _refusal(error: SandboxUnavailable) -> Envelope:
     warn_once("exec_shell refused", "exec_shell is refused: %s; `guardrails doctor` says more", error)
-    return Envelope(
-        "denied",
-        code=SandboxUnavailable.code,
-        error_type="unavailable",
-        message="No command can be run here.",
-        retryable=False,
-        next_action="ask_user",
-        next_action_hint="Do what you can with other tools, and tell the user that commands cannot be run.",
-    )
+    hint = "Do what you can with other tools, and tell the user that commands cannot be run."
+    words: Any = {"message": "No command can be run here.", "next_action": "ask_user", "next_action_hint": hint}
+    return Envelope("denied", code=error.code, error_type="unavailable", retryable=False, **words)
 
 
 def _result(ended: "Ended", timeout: float, sandbox: str | None) -> Envelope:
-    value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
-    value |= {"background_processes": "killed"} if ended.left_behind else {}
+    value = {"output": ended.output, "exit_code": ended.exit_code}
     fields: dict[str, Any] = {"value": value, "sandbox": sandbox, "is_complete": ended.complete}
     if ended.exit_code is None:
         reason = f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`"
@@ -186,14 +171,16 @@ class Bounded:
     kept: bytearray = field(default_factory=bytearray)
     total: int = 0
 
-    def add(self, data: bytes) -> None:
+    def drain(self, reading: int) -> None:
         """
-        Take in *data*; what lies between is forgotten.
+        Take in all that comes from the descriptor *reading*, and close it; what lies between is forgotten.
         """
         half = self.limit // 2
-        self.total += len(data)
-        self.kept += data
-        del self.kept[half : len(self.kept) - half]
+        with open(reading, "rb", buffering=0) as pipe:
+            while data := pipe.read(1 << 16):
+                self.total += len(data)
+                self.kept += data
+                del self.kept[half:-half]
 
     def text(self) -> str:
         """
@@ -202,14 +189,6 @@ class Bounded:
         left_out, half = self.total - len(self.kept), self.limit // 2
         between = f"\n[... {left_out:,} bytes left out ...]\n".encode() if left_out else b""
         return (self.kept[:half] + between + self.kept[half:]).decode(errors="replace")
-
-    def drain(self, reading: int) -> None:
-        """
-        Take in all that comes from the descriptor *reading*, and close it.
-        """
-        with open(reading, "rb", buffering=0) as pipe:
-            while data := pipe.read(1 << 16):
-                self.add(data)
 
 
 class Ended(NamedTuple):
@@ -223,26 +202,16 @@ class Ended(NamedTuple):
     """Nothing of the output was left out."""
     exit_code: int | None
     """Negative: the signal that ended it; None: it was killed at its time limit."""
-    seconds: float
-    left_behind: bool
-    """Processes it had started still ran and were killed."""
 
 
-def run(
-    steps: Iterable[Step],
-    start: Callable[[Sequence[str], str], Started],
-    folder: str,
-    *,
-    timeout: float,
-    limit: int,
-) -> Ended:
+def run(steps: Iterable[Step], start: Start, folder: str, *, timeout: float, limit: int) -> Ended:
     """
     Run *steps*, which begin in *folder*, for at most *timeout* seconds; `start(words, folder)` is the program of *words* in
     its sandbox. Of their output *limit* bytes are held, however much there is.
 
     `cd` is the one command of a shell that is known here. Raises OSError if a command is too long to be started.
     """
-    began, output, left_behind = time.monotonic(), Bounded(limit), False
+    deadline, output = time.monotonic() + timeout, Bounded(limit)
     code: int | None = 0
     reading, writing = os.pipe()
     # Who left its group may hold the pipe for ever: the thread closes it when that ends, and nobody waits.
@@ -261,22 +230,20 @@ def run(
                 os.write(writing, fault.encode(errors="replace"))
                 folder = folder if code else place
             else:
-                code, left = _pipeline([start(words, folder) for words in stages], writing, began + timeout)
-                left_behind = left_behind or left
+                code = _pipeline([start(words, folder) for words in stages], writing, deadline)
     finally:
         os.close(writing)
         reader.join(GRACE_S)
-    seconds = round(time.monotonic() - began, 3)
-    return Ended(output.text(), output.total <= limit, code, seconds, left_behind and code is not None)
+    return Ended(output.text(), output.total <= limit, code)
 
 
-def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tuple[int | None, bool]:
+def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> int | None:
     """
-    Returns the exit code of the last of *programs*, None if they have not ended by the *deadline*, and whether one left
-    processes behind. Each has a session of its own, so that no terminal is asked anything.
+    Returns the exit code of the last of *programs*, None if they have not ended by the *deadline*. Each has a session of its
+    own, so that no terminal is asked anything, and what it leaves behind is killed.
     """
     running: list[subprocess.Popen[bytes]] = []
-    code, left = None, False
+    code = None
     try:
         for program in programs:
             before = running[-1].stdout if running else None
@@ -296,29 +263,25 @@ def _pipeline(programs: Sequence[Started], writing: int, deadline: float) -> tup
         for process in running:
             code = process.wait(max(0, deadline - time.monotonic()))
             # At once: later on its number may be another's.
-            left = _end(process.pid) or left
+            _end(process.pid)
+        return code
     except subprocess.TimeoutExpired:
-        code = None
+        return None
     finally:
         for process in running:
-            left = _end(process.pid) or left
+            _end(process.pid)
             process.wait()
-    return code, left
 
 
-def _end(group: int) -> bool:
+def _end(*groups: int) -> None:
     """
-    Kill the process *group*, unless that was done; whether there was one.
+    Kill the process *groups* that were not killed before; without any, all.
     """
-    with suppress(KeyError, ProcessLookupError, PermissionError):
-        _groups.remove(group)
-        os.killpg(group, signal.SIGKILL)
-        return True
-    return False
+    for group in groups or tuple(_groups):
+        with suppress(KeyError, ProcessLookupError, PermissionError):
+            _groups.remove(group)
+            os.killpg(group, signal.SIGKILL)
 
 
-@atexit.register
-def _end_all() -> None:
-    # A command runs in a thread of its own if its tool has a time limit; Ctrl-C does not reach that thread.
-    for group in tuple(_groups):
-        _end(group)
+# A command runs in a thread of its own if its tool has a time limit; Ctrl-C does not reach that thread.
+atexit.register(_end)

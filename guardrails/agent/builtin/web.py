@@ -12,6 +12,7 @@ import time
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -23,7 +24,7 @@ from guardrails.core.result.waits import wait_ms
 from guardrails.core.values.errors import needs
 from guardrails.core.values.version import __version__
 
-from .failure import ToolFailure, ToolSet, page
+from .failure import ToolFailure, ToolSet, failure_of, page
 
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 MAX_TEXT_CHARS: Final = 24_000
 """Of a page at a time."""
 MAX_BODY_BYTES: Final = 4 << 20
-MAX_URL_CHARS: Final = 4_096
 MAX_REDIRECTS: Final = 5
 _HEADERS: Final = {"User-Agent": f"toolcall-guardrails/{__version__}", "Accept-Encoding": "identity"}
 _PACKINGS: Final = ("identity", "gzip", "deflate")
@@ -70,7 +70,7 @@ class Web(ToolSet):
 
     def __init__(self, *, allow: Collection[str] = (), search: Search | str | None = None, timeout: float = 20) -> None:
         self._allow = allow
-        self._search: Search = self._asked(search) if isinstance(search, str) else search or (lambda *_: ())
+        self._search: Any = partial(self._asked, search) if isinstance(search, str) else search
         self._timeout = timeout
         self.names = ("web_fetch",) if search is None else ("web_fetch", "web_search")
 
@@ -81,8 +81,6 @@ class Web(ToolSet):
         place, kind, body, complete = self._get(url, self._allow, MAX_REDIRECTS)
         text = _readable(kind, body)
         shown = text[offset : offset + MAX_TEXT_CHARS]
-        if offset and not shown:
-            raise ToolFailure("validation", f"the page has {len(text):,} characters")
         end = offset + len(shown)
         value = {"url": place, "text": shown, "offset": offset, "characters": len(text)}
         more = None if complete else "The rest of the page was not read: it is too long."
@@ -99,18 +97,15 @@ class Web(ToolSet):
         shown = [{name: str(hit.get(key) or "")[:most] for name, (key, most) in keys.items()} for hit in hits[:count]]
         return Envelope.success(shown, total_matches=len(hits), is_complete=True)
 
-    def _asked(self, service: str) -> Search:
-        def search(query: str, count: int) -> list[Any]:
-            url = service.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
-            # Its address is the host's own choice, so that it may be anywhere, and lead nowhere else.
-            _, _, body, _ = self._get(url, (str(urlsplit(url).hostname),), 0)
-            try:
-                return list(json.loads(body)["results"])
-            except (ValueError, RecursionError, KeyError, TypeError):
-                reason = "the search service did not answer with JSON that holds a list `results`"
-                raise ToolFailure("server_error", reason) from None
-
-        return search
+    def _asked(self, service: str, query: str, count: int) -> list[Any]:
+        url = service.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
+        # Its address is the host's own choice, so that it may be anywhere, and lead nowhere else.
+        _, _, body, _ = self._get(url, (str(urlsplit(url).hostname),), 0)
+        try:
+            return list(json.loads(body)["results"])
+        except (ValueError, RecursionError, KeyError, TypeError):
+            reason = "the search service did not answer with JSON that holds a list `results`"
+            raise ToolFailure("server_error", reason) from None
 
     def _get(self, url: str, allow: Collection[str], redirects: int) -> Page:
         """
@@ -125,20 +120,13 @@ class Web(ToolSet):
         # It has no other way to be given a network.
         transport._pool = httpcore2.ConnectionPool(context, network_backend=network)  # noqa: SLF001
         limits: Any = {"timeout": self._timeout, "follow_redirects": redirects > 0, "max_redirects": redirects}
-        client = httpx2.Client(transport=transport, headers=_HEADERS, event_hooks={"request": [_check]}, **limits)
+        client = httpx2.Client(transport=transport, headers=_HEADERS, **limits)
         try:
             with client, client.stream("GET", url) as answer:
                 return _read(answer)
-        except (httpx2.InvalidURL, UnicodeError, TypeError):
-            raise ToolFailure("validation", "it is no URL") from None
-        except httpx2.TooManyRedirects:
-            raise ToolFailure("other", "too many redirects", retryable=False) from None
-        except (httpx2.TimeoutException, TimeoutError):
-            raise ToolFailure("timeout", f"no complete answer within {self._timeout:g} s") from None
-        except (httpx2.RequestError, OSError) as error:
-            # A server's words are a stranger's.
-            why = "its certificate is not valid" if "CERTIFICATE" in str(error) else type(error).__name__
-            raise ToolFailure("connection", f"the page could not be read: {why}") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            bad = " (its certificate is not valid)" if "CERTIFICATE" in str(error) else ""
+            raise failure_of(error, f"the page could not be read{bad}") from None
 
 
 class _Network:
@@ -177,14 +165,6 @@ class _Network:
         return getattr(self._backend, name)
 
 
-def _check(request: "httpx2.Request") -> None:
-    url = request.url
-    if url.scheme not in ("http", "https") or not url.host or len(str(url)) > MAX_URL_CHARS:
-        raise ToolFailure("validation", "a URL begins with `http://` or `https://` and a host")
-    if url.userinfo:
-        raise ToolFailure("validation", "a URL must not hold a name or a password")
-
-
 def addresses_of(host: str, port: int, allow: Collection[str]) -> list[str]:
     """
     Returns the addresses of *host*: public, or ones that *allow* names.
@@ -213,15 +193,14 @@ def _may(address: Any, allow: Collection[str]) -> bool:
 
 def is_public(address: Any) -> bool:
     """
-    Returns whether *address* is one of the public internet, and so is the IPv4 address that it stands for or leads to.
+    Returns whether *address* is one of the public internet, as is the IPv4 address that it may stand for; those that tunnel are
+    none.
     """
+    if address.version == 6 and (address.ipv4_mapped or address in _NAT64):
+        address = ipaddress.ip_address(int(address) & 0xFFFF_FFFF)
     if address.version == 4:
         return address.is_global and not address.is_multicast and address != _AZURE
-    inner = address.ipv4_mapped or address.sixtofour
-    inner = ipaddress.ip_address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else inner
-    if inner is not None:
-        return is_public(inner)
-    return address in _GLOBAL and address.is_global and address.teredo is None
+    return address in _GLOBAL and address.is_global and not (address.sixtofour or address.teredo)
 
 
 def _read(answer: "httpx2.Response") -> Page:

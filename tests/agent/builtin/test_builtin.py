@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, Session, Shell, Tool, Workspace
-from guardrails.agent.builtin import Outbox, Spawn, Web, builtin_tools
+from guardrails.agent.builtin import Spawn, Web, builtin_tools
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
 
@@ -80,7 +80,7 @@ def test_d10_spawn_works_on_a_share_of_the_budget_and_gives_back_the_rest() -> N
 
     session, spawn = spawning(agent, 10, max_calls=5)
     with session:
-        assert spawn("look") == {"answer": "done: look", "calls_used": 3}
+        assert spawn("look") == {"answer": "done: look", "calls_used": 3, "ended_by": None}
         with pytest.raises(RuntimeError):
             spawn("fail")
         assert session.ledger.progress["calls_left"] == 4
@@ -126,10 +126,10 @@ def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
 # message
 
 
-def test_d10_message_is_delivered_without_control_characters_d9() -> None:
+def test_d10_message_is_delivered_without_control_characters_d9(tmp_path: Path) -> None:
     said: list[str] = []
-    send = Outbox(said.append).tools["message"]
-    assert send("a\0b\x1b[31m\x7f\n\tc ") == {"delivered": True}
-    assert send(" \0").error_type == "validation"
-    assert send("x" * 20_000).error_type == "too_large"
+    tools = builtin_tools(tmp_path, shell=False, web=False, message=said.append)
+    assert tools.execute("message", {"text": "a\0b\x1b[31m\x7f\n\tc "}) == {"delivered": True}
+    for text in ("", "x" * 20_000):
+        assert tools.execute("message", {"text": text}).status == "validation_error"
     assert said == ["ab[31m\n\tc"]

@@ -11,7 +11,7 @@ import pytest
 
 from guardrails import Envelope
 from guardrails.agent import builtin as module
-from guardrails.agent.builtin import Memory
+from guardrails.agent.builtin import Memory, builtin_tools
 from tests.tables import table
 
 
@@ -31,7 +31,7 @@ def read(file: Path, query: str = "", limit: int = 20) -> Envelope:
 
 
 def test_d10_memory_read_gives_what_another_session_wrote_by_memory_write(file: Path) -> None:
-    assert write(file, "color", "blue") == {"key": "color", "bytes": 4, "created": True}
+    assert write(file, "color", "blue") == {"key": "color", "created": True}
     assert file.stat().st_mode & 0o777 == 0o600
     assert write(file, "color", "grün", at=2.0)["created"] is False
     assert read(file).value == [{"key": "color", "text": "grün", "changed_ms": 2_000}]
@@ -59,13 +59,12 @@ def test_what_is_not_shown_is_said(file: Path) -> None:
 
 def test_keys_texts_and_their_number_are_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_NOTES", 1)
-    write(file, "one", "x")
-    for key, text, kind in [
-        *((" ", "x", "validation"), ("k" * 257, "x", "validation")),
-        *(("k", "x" * 65_537, "too_large"), ("two", "x", "too_large")),
-    ]:
-        assert write(file, key, text).error_type == kind
+    assert write(file, "one", "x")["created"]
+    assert write(file, "two", "x").error_type == "too_large"
     assert write(file, "one", "y")["created"] is False
+    tools = builtin_tools(file.parent, memory=file, shell=False, web=False)
+    for key, text in (("", "x"), ("k" * 257, "x"), ("k", "x" * 65_537)):
+        assert tools.execute("memory_write", {"key": key, "text": text}).status == "validation_error"
 
 
 def test_a_file_that_cannot_be_used_is_an_error_and_nothing_is_written(
@@ -79,6 +78,6 @@ def test_a_file_that_cannot_be_used_is_an_error_and_nothing_is_written(
     other.execute("ROLLBACK")
     other.close()
     assert read(file).value[0]["text"] == "x"
-    assert read(file.with_name("none") / "x").error_type == "unavailable"
+    assert read(file.with_name("none") / "x").error_type == "not_found"
     file.write_bytes(b"no database at all" * 100)
     assert read(file).error_type == "other"

@@ -32,14 +32,7 @@ from tests.tables import table
 
 pytestmark = pytest.mark.system
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
-BITS = [
-    *(b"HTTP/1.1 200 OK", b"HTTP/1.1 302 Found", b"HTTP/1.1 100 Continue", b"HTTP/1.1 999 \xff\x1b[2J", b"HTTP/0.9"),
-    *(b"\r\n", b"\r\n\r\n", b"\n", b"\r", b"\0", b"\x85", b" ", b":", b"Transfer-Encoding: chunked", b"-1\r\n", b"0\r\n"),
-    *(b"ffffffffffffffffff\r\n", b"5;x\r\n", b"Content-Length: -5", b"Content-Length: 9e9", b"Content-Length: 5"),
-    *(b"Location: http://[", b"Location: //[::1", b"Location: http:///", b"Location: \xff", b"Location: http://a:b/"),
-    *(b"Content-Type: text/html; charset=idna", b'Content-Type: ;;;=""', b"Content-Encoding: gzip", b"\x1f\x8b\x08"),
-    *(b"Content-Type: text/plain; charset=utf-16", b"\xff\xfe\x00\xd8", b"<a ", b"&#99999999999;", b"Retry-After: \xb2"),
-]  # fmt: skip
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 Answer = bytes | Callable[[socket.socket, threading.Event], None]
 
 
@@ -55,37 +48,22 @@ class Server(socketserver.ThreadingTCPServer):
         self.pages: dict[str, Answer] = {}
         self.asked: list[bytes] = []
         self.closing = threading.Event()
-        super().__init__(("127.0.0.1", 0), _Talk)
+        super().__init__(("127.0.0.1", 0), None)  # type: ignore[arg-type]
+        self.port = int(self.server_address[1])
 
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
-
-    def get_request(self) -> Any:
-        connection, address = super().get_request()
-        try:
-            return (self.context.wrap_socket(connection, server_side=True) if self.context else connection), address
-        except OSError:
-            connection.close()
-            raise
+    def finish_request(self, request: Any, _: Any) -> None:
+        if self.context is not None:
+            request = self.context.wrap_socket(request, server_side=True)
+        with request:
+            self.asked.append(request.recv(65_536))
+            answer = self.pages.get(self.asked[-1].split()[1].decode(), page(b"none", status="404 Not Found"))
+            answer(request, self.closing) if callable(answer) else request.sendall(answer)
 
     def handle_error(self, *_: Any) -> None:
         pass
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"
-
-
-class _Talk(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        asked, server = self.request.recv(65_536), self.server
-        assert isinstance(server, Server)
-        server.asked.append(asked)
-        answer = server.pages.get(asked.split()[1].decode(), page(b"none", status="404 Not Found"))
-        if callable(answer):
-            answer(self.request, server.closing)
-        else:
-            self.request.sendall(answer)
 
 
 def page(body: bytes, *headers: str, status: str = "200 OK", kind: str = "text/plain") -> bytes:
@@ -110,16 +88,6 @@ def sends(head: bytes, piece: bytes, every: float = 0) -> Answer:
     return answer
 
 
-@pytest.fixture(name="server")
-def one_server() -> Iterator[Server]:
-    yield from _serving()
-
-
-@pytest.fixture
-def other_server() -> Iterator[Server]:
-    yield from _serving()
-
-
 def _serving() -> Iterator[Server]:
     with Server() as made:
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
@@ -128,6 +96,9 @@ def _serving() -> Iterator[Server]:
         made.closing.set()
         made.shutdown()
         thread.join()
+
+
+server, other_server = pytest.fixture(_serving, name="server"), pytest.fixture(_serving, name="other_server")
 
 
 def fetch(url: str, offset: int = 0, timeout: float = 5, allow: Any = ("127.0.0.1",)) -> Envelope:
@@ -158,8 +129,6 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
 
 HTML = b"<html><head><title>A &amp; B</title><script>x()</script></head><body><p>One<p>Two <b>bold</b></body>"
 STRANGE = b"text \xff\xed\xa0\x80 \\ud800 xn--"
-CHARSETS = ["klingon", "hex", "rot13", "zlib", "idna", "punycode", "undefined", "unicode_escape", "mbcs", "\x1b", ""]
-FLOOD = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
 
 
 @table(
@@ -168,28 +137,24 @@ FLOOD = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         (page(HTML, kind="text/html; charset=utf-8"), "A & B\n\nOne\nTwo bold"),
         (page("é".encode("latin-1"), kind="text/plain; charset=latin-1"), "é"),
         (page('<meta charset="sjis">日'.encode("sjis"), kind="text/html"), "日"),
-        *((page(STRANGE, kind=f"text/plain; charset={charset}"), "text ") for charset in CHARSETS),
+        # Python has charsets that are no text.
+        *((page(STRANGE, kind=f"text/plain; charset={one}"), "text ") for one in ("klingon", "hex", "idna", "unicode_escape", "")),
         (page(b"plain", "Content-Encoding:"), "plain"),
-        (page(b"\x89PNG", kind="image/png"), "validation"),
-        (page(b"a\0b"), "validation"),
-        *(
-            (page(b"x", "Retry-After: 7", status=status), (kind, int(status[:3]), 7_000))
-            for status, kind in (("404 No", "not_found"), ("500 Oops", "server_error"))
-        ),
+        (page(b"\x89PNG", kind="image/png"), ("validation", None, None)),
+        (page(b"a\0b"), ("validation", None, None)),
         (page(b"x", "Retry-After: 7", status="429 Slow"), ("rate_limit", 429, 7_000)),
         (page(b"x", status="403 No"), ("permission", 403, None)),
+        (page(b"x", status="404 No"), ("not_found", 404, None)),
     ],
-)
+)  # fmt: skip
 def test_d10_web_fetch_reads_a_page_as_text_or_says_why_not(server: Server, answer: bytes, expected: Any) -> None:
     server.pages["/"] = answer
     said = fetch(server.url("/"))
-    said.to_json().encode()
     if isinstance(expected, tuple):
         assert (said.error_type, said.http_status, said.retry_after_ms) == expected
-    elif said.ok:
-        assert (said.value["text"][: len(expected)], said.is_complete) == (expected, True)
     else:
-        assert said.error_type == expected
+        assert (said.value["text"][: len(expected)], said.is_complete) == (expected, True)
+    said.to_json().encode()
     assert f"User-Agent: toolcall-guardrails/{__version__}\r\n".encode() in server.asked[0]
 
 
@@ -199,7 +164,6 @@ def test_a_long_page_is_read_in_parts(server: Server) -> None:
     while not (said := fetch(server.url("/"), offset)).is_complete:
         read, offset = read + said.value["text"], said.value["next_offset"]
     assert read + said.value["text"] == text
-    assert fetch(server.url("/"), 10**6).error_type == "validation"
 
 
 @table(
@@ -216,7 +180,7 @@ def test_html_is_read_as_lines_of_text(source: str, text: str) -> None:
     assert page_text(source) == text
 
 
-@table("piece", ["<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "<title>", "a"])
+@table("piece", ["<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "a"])
 def test_a_page_takes_time_by_its_length_alone(piece: str) -> None:
     started = time.process_time()
     page_text("<a" + piece * (2_000_000 // len(piece)))
@@ -236,15 +200,13 @@ def test_a_page_takes_time_by_its_length_alone(piece: str) -> None:
     ],
 )
 def test_an_address_is_public_if_it_and_what_it_leads_to_are(public: bool, addresses: str) -> None:
-    assert {one: is_public(ipaddress.ip_address(one)) for one in addresses.split()} == dict.fromkeys(
-        addresses.split(), public
-    )
+    assert [one for one in addresses.split() if is_public(ipaddress.ip_address(one)) is not public] == []
 
 
 def test_private_addresses_are_refused_unless_allowed(server: Server) -> None:
     server.pages["/"] = page(b"secret")
-    hosts = "127.0.0.1 localhost 127.1 2130706433 0x7f000001 0 [::1] [::ffff:127.0.0.1] [::127.0.0.1] [::] [fec0::1]"
-    for host in (*hosts.split(), "[64:ff9b::127.0.0.1]"):
+    hosts = "127.0.0.1 localhost 127.1 2130706433 0x7f000001 0 [::1] [::ffff:127.0.0.1] [::] [64:ff9b::127.0.0.1]"
+    for host in hosts.split():
         assert fetch(server.url("/", host), allow=()).error_type == "permission", host
     assert server.asked == []
     for host, allow in (("127.0.0.1", ["127.0.0.0/8", "else.example"]), ("localhost", ["localhost"])):
@@ -254,16 +216,16 @@ def test_private_addresses_are_refused_unless_allowed(server: Server) -> None:
 @table(
     "target, kind",
     [
-        *(("http://169.254.169.254/latest/meta-data", "permission"), ("http://10.0.0.1/", "permission")),
-        *(("file:///etc/passwd", "validation"), ("http://user:pw@127.0.0.1/", "validation")),
-        *(("http://[", "connection"), ("http://a:b/", "connection"), ("javascript:x", "connection")),
-        *(("/" + "x" * 9_000, "validation"), ("/loop", "other"), ("b?x=1", "/b?x=1")),
+        *(("http://169.254.169.254/latest/meta-data", "permission"), ("http://user:pw@10.0.0.1/", "permission")),
+        *(("file:///etc/passwd", "validation"), ("http://[", "not_found"), ("http://a:b/", "connection")),
+        *(("javascript:x", "connection"), ("/loop", "other"), ("b?x=1", None)),
     ],
 )
-def test_each_redirect_is_judged_again(server: Server, target: str, kind: str) -> None:
+def test_each_redirect_is_judged_again(server: Server, target: str, kind: str | None) -> None:
     server.pages |= {"/loop": to(target), "/b?x=1": page(b"here")}
     said = fetch(server.url("/loop"))
-    assert (said.value["url"] if said.ok else said.error_type) in (kind, "not_found", server.url(kind)), target
+    assert said.error_type == kind
+    assert kind or said.value["url"] == server.url("/b?x=1")
 
 
 def test_a_name_is_resolved_once_and_its_addresses_tried_in_turn(
@@ -272,8 +234,7 @@ def test_a_name_is_resolved_once_and_its_addresses_tried_in_turn(
     server.pages["/"] = page(b"pinned")
     asked = resolving(monkeypatch, ["127.0.0.2", "127.0.0.1"], ["127.0.0.2"])
     for expected in (None, "connection"):
-        said = fetch(server.url("/", "name.example"), allow=["127.0.0.0/8"])
-        assert said.error_type == expected
+        assert fetch(server.url("/", "name.example"), allow=["127.0.0.0/8"]).error_type == expected
     assert asked == ["name.example"] * 2
     assert f"Host: name.example:{server.port}".encode() in server.asked[0]
 
@@ -290,43 +251,39 @@ def test_proxies_of_the_environment_are_not_asked(
 
 @table(
     "url",
-    ["ftp://a/", "a", "", "http://", "http://a\r\nX: y/", "http://a:99999/", "http://[::1/", "http://" + "a" * 5_000],
+    ["ftp://a/", "a", "", "http://", "http://a\r\nX: y/", "http://a:99999/", "http://[::1/", "http://" + "a" * 99],
 )
 def test_a_text_that_is_no_url_is_told(url: str) -> None:
     assert fetch(url).error_type in ("validation", "not_found"), url
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """
-    Key and certificate of `name.example`, signed by itself.
-    """
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("openssl is not installed")
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_certificate_must_be_valid_for_the_name(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key, file, config = tmp_path / "key.pem", tmp_path / "certificate.pem", tmp_path / "openssl.cnf"
     config.write_text("[req]\ndistinguished_name = named\n[named]\n")  # the machine's own may be missing
-    made = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=name.example"]
-    made += ["-addext", "subjectAltName=DNS:name.example"]
-    made += ["-config", str(config), "-keyout", str(key), "-out", str(file)]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=name.example"]
+    made += [
+        "-addext",
+        "subjectAltName=DNS:name.example",
+        "-config",
+        str(config),
+        "-keyout",
+        str(key),
+        "-out",
+        str(file),
+    ]
     subprocess.run(made, check=True, capture_output=True)
-    key.write_text(key.read_text() + file.read_text())
-    return key
-
-
-def test_a_certificate_must_be_valid_for_the_name(
-    server: Server, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.context.load_cert_chain(certificate)
+    server.context.load_cert_chain(file, key)
     server.pages["/"] = page(b"secure")
     resolving(monkeypatch, ["127.0.0.1"])
     untrusted = fetch(f"https://name.example:{server.port}/")
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
     assert fetch(f"https://name.example:{server.port}/").ok
     for said in (untrusted, fetch(f"https://other.example:{server.port}/")):
-        assert said.error_type == "connection"
-        assert "certificate is not valid" in str(said.error_message)
+        assert (said.error_type, "its certificate is not valid" in str(said.error_message)) == ("connection", True)
 
 
 # Servers that want it to hang, to fill memory, or to say their words as its own
@@ -337,13 +294,10 @@ def test_a_certificate_must_be_valid_for_the_name(
     [
         (sends(b"HTTP/1.1 200 OK\r\n", b"X: " + b"x" * 60_000 + b"\r\n"), "connection"),
         (sends(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001), "timeout"),
-        (sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n", 0.01), "timeout"),
+        (sends(CHUNKED, b"1\r\nx\r\n", 0.01), "timeout"),
         (sends(HEAD + b"\r\n", b"x", 0.01), "timeout"),
         # Packed blocks of nothing.
-        (
-            sends(HEAD + b"Content-Encoding: deflate\r\n\r\n\x78\x9c", b"\x00\x00\x00\xff\xff" * 10_000),
-            "timeout",
-        ),
+        (sends(HEAD + b"Content-Encoding: deflate\r\n\r\n\x78\x9c", b"\x00\x00\x00\xff\xff" * 10_000), "timeout"),
     ],
 )
 def test_what_never_ends_is_given_up_in_time(server: Server, answer: Answer, expected: str) -> None:
@@ -371,7 +325,7 @@ def test_all_steps_share_one_time_limit(server: Server) -> None:
     "answer",
     [
         sends(HEAD + b"\r\n", b"x" * 65_536),
-        sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", FLOOD),
+        sends(CHUNKED, b"8000\r\n" + b"x" * 0x8000 + b"\r\n"),
         sends(HEAD + b"Content-Length: 99999999999\r\n\r\n", b"x" * 50_000),
         page(gzip.compress(b"0" * 50_000_000, mtime=0), "Content-Encoding: gzip"),
         page(zlib.compress(b"0" * 50_000_000), "Content-Encoding: deflate"),
@@ -386,6 +340,14 @@ def test_a_flood_is_cut_however_it_is_framed_or_packed(
     assert (said.value["characters"], said.is_complete) == (100_000, False)
 
 
+BITS = [
+    *(b"HTTP/1.1 200 OK", b"HTTP/1.1 302 Found", b"HTTP/1.1 100 Continue", b"HTTP/1.1 999 \xff\x1b[2J", b"HTTP/0.9"),
+    *(b"\r\n", b"\r\n\r\n", b"\n", b"\0", b"\x85", b" ", b":", b"Transfer-Encoding: chunked", b"-1\r\n", b"5;x\r\n"),
+    *(b"Content-Length: 9e9", b"Content-Length: 5", b"Location: http://[", b"Location: \xff", b"Retry-After: \xb2"),
+    *(b"Content-Type: text/html; charset=idna", b"Content-Encoding: gzip", b"\x1f\x8b\x08", b"<a ", b"&#99999999999;"),
+]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(st.sampled_from(BITS), max_size=25).map(b"".join))
 def test_whatever_a_server_says_gives_an_envelope(server: Server, answer: bytes) -> None:
@@ -398,27 +360,21 @@ def test_whatever_a_server_says_gives_an_envelope(server: Server, answer: bytes)
 # Search
 
 
-def search(server: Server, answer: bytes) -> Envelope:
-    server.pages["/s?q=two%20words&n=5"] = answer
-    said = Web(search=server.url("/s?q={query}&n={count}"), timeout=5).tools["web_search"]("two words")
-    assert isinstance(said, Envelope)
-    return said
+def test_d10_web_search_gives_titles_addresses_and_snippets_or_says_why_not(
+    server: Server, other_server: Server
+) -> None:
+    def search(answer: bytes) -> Any:
+        server.pages["/s?q=two%20words&n=5"] = answer
+        return Web(search=server.url("/s?q={query}&n={count}"), timeout=5).tools["web_search"]("two words")
 
-
-def test_d10_web_search_gives_titles_addresses_and_snippets(server: Server) -> None:
     hits = [{"title": "T", "url": "http://a/", "content": "c", "more": 1}] * 9
-    said = search(server, page(json.dumps({"results": hits}).encode()))
+    said = search(page(json.dumps({"results": hits}).encode()))
     assert said.value == [{"title": "T", "url": "http://a/", "snippet": "c"}] * 5
     assert said.total_matches == 9
+    for answer in (b"<html>", b"[]", b'{"results": 1}', b"[" * 100_000):
+        assert search(page(answer)).error_type == "server_error"
+    # It leads nowhere else.
+    assert search(to(other_server.url("/"))).error_type == "other"
+    assert other_server.asked == []
     own = Web(search=lambda query, count: [{"title": query, "url": "u"}, "odd"]).tools["web_search"]("x")
     assert own.value == [{"title": "x", "url": "u", "snippet": ""}]
-
-
-@table("answer", [b"<html>", b"[]", b'{"results": 1}', b"[" * 100_000])
-def test_a_service_that_lists_nothing_is_a_server_error(server: Server, answer: bytes) -> None:
-    assert search(server, page(answer)).error_type == "server_error"
-
-
-def test_a_search_service_leads_nowhere_else(server: Server, other_server: Server) -> None:
-    assert search(server, to(other_server.url("/"))).error_type == "other"
-    assert other_server.asked == []

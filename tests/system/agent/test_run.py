@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from guardrails.processes.sandbox import bubblewrap
 from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, ScriptedOpenAI, Text, call, obeying
 from tests.children import child
@@ -215,6 +216,7 @@ def test_where_no_sandbox_works_commands_are_refused_and_the_rest_goes_on(
     workspace: Path, run: Run, observing: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
+    bubblewrap.cache_clear()
     script: list[Reply] = [
         Calls(call("exec_shell", {"command": "echo x > made"})),
         Calls(call("write_file", {"path": "written", "content": "x"})),

@@ -14,6 +14,7 @@ import pytest
 from guardrails import Envelope, Policy
 from guardrails import Shell as Guard
 from guardrails.agent.builtin import Root, Shell, builtin_tools
+from guardrails.processes.sandbox import bubblewrap
 from tests.tables import table
 
 
@@ -105,6 +106,7 @@ def test_without_one_commands_are_refused_unless_none_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, **_: None)
+    bubblewrap.cache_clear()
     said = builtin_tools(tmp_path).execute("exec_shell", {"command": "touch made"})
     assert (said.status, said.code) == ("denied", "sandbox.unavailable")
     assert not (tmp_path / "made").exists()
