@@ -286,10 +286,10 @@ def test_the_conversations_of_a_user_share_a_budget_that_can_be_raised(workspace
 @table(
     ("given", "said"),
     [
-        ([], "the scopes of the policy are `user`, and the session says none"),
+        ([], "the scopes of the policy are user: "),
         (["me"], "`--scope` takes NAME=ID, such as `user=me`, not `me`"),
         (["user=a/b"], "the id of the scope `user` must not hold `..`, `/`"),
-        (["user=me", "team=us"], "the scopes of the policy are `user`, and the session says team, user"),
+        (["user=me", "team=us"], "the scopes of the policy are user: "),
     ],
 )
 def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run, given: list[str], said: str) -> None:
