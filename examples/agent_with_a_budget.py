@@ -6,7 +6,8 @@ Needs the extra `openai`. The model is a script on this machine; give `OpenAI()`
 
 import sys
 
-from guardrails import Budget, Duplicates, Policy, Price
+from guardrails import Budget, Duplicates, Policy
+from guardrails.core.values.usage import Price
 from guardrails.integrations.openai import run
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedOpenAI, Text, call
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from guardrails import Denial, Facts, Guard, Policy, SessionState, Tool, ToolCall, guard
+from guardrails import Denial, Guard, Policy, Tool, guard
+from guardrails.core.guards.base import Facts, SessionState, ToolCall
 
 
 @guard

@@ -15,26 +15,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from guardrails.agent.conversations import Conversations as Conversations
-    from guardrails.core.arguments import Arguments as Arguments
-    from guardrails.core.arguments import arguments_of as arguments_of
-    from guardrails.core.chain import Chain as Chain
-    from guardrails.core.chain import Rule as Rule
     from guardrails.core.decision import Decision as Decision
     from guardrails.core.envelope import CallDenied as CallDenied
-    from guardrails.core.envelope import CallFailed as CallFailed
     from guardrails.core.envelope import Envelope as Envelope
     from guardrails.core.envelope import limit_fields as limit_fields
     from guardrails.core.guards.approve import Approve as Approve
-    from guardrails.core.guards.base import Edge as Edge
-    from guardrails.core.guards.base import Facts as Facts
     from guardrails.core.guards.base import Guard as Guard
     from guardrails.core.guards.base import guard as guard
     from guardrails.core.guards.budget import Budget as Budget
     from guardrails.core.guards.denials import Denials as Denials
     from guardrails.core.guards.duplicates import Duplicates as Duplicates
     from guardrails.core.guards.growth import Growth as Growth
-    from guardrails.core.guards.loop_score import LoopScore as LoopScore
     from guardrails.core.guards.loops import Loops as Loops
     from guardrails.core.guards.rate import Rate as Rate
     from guardrails.core.guards.retry_budget import RetryBudget as RetryBudget
@@ -47,32 +38,18 @@ if TYPE_CHECKING:
     from guardrails.core.guards.truncate import Truncate as Truncate
     from guardrails.core.guards.validation import Validation as Validation
     from guardrails.core.guards.workspace import Workspace as Workspace
-    from guardrails.core.state import SessionState as SessionState
-    from guardrails.core.tools.tool import FailureRule as FailureRule
-    from guardrails.core.tools.tool import ResultClassifier as ResultClassifier
     from guardrails.core.tools.tool import Tool as Tool
     from guardrails.core.values.errors import GuardrailsError as GuardrailsError
-    from guardrails.core.values.errors import LoopLimitExceeded as LoopLimitExceeded
     from guardrails.core.values.errors import PolicyError as PolicyError
-    from guardrails.core.values.errors import ResponseFailed as ResponseFailed
-    from guardrails.core.values.errors import SessionError as SessionError
-    from guardrails.core.values.errors import StoreError as StoreError
-    from guardrails.core.values.names import session_name as session_name
     from guardrails.core.values.types import Denial as Denial
     from guardrails.core.values.types import Failed as Failed
     from guardrails.core.values.types import Nudge as Nudge
     from guardrails.core.values.types import Outcome as Outcome
     from guardrails.core.values.types import Success as Success
-    from guardrails.core.values.types import ToolCall as ToolCall
-    from guardrails.core.values.usage import Price as Price
     from guardrails.core.values.version import __version__ as __version__
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.tools import Registry as Registry
-    from guardrails.session.calls import ParkedCall as ParkedCall
-    from guardrails.session.final_answer import FinalAnswer as FinalAnswer
     from guardrails.session.session import Session as Session
-    from guardrails.session.session import scoped as scoped
-    from guardrails.session.steps import current_session as current_session
     from guardrails.stores.memory import MemoryStore as MemoryStore
     from guardrails.stores.postgres import PostgresStore as PostgresStore
     from guardrails.stores.redis import RedisStore as RedisStore
@@ -80,55 +57,59 @@ if TYPE_CHECKING:
 
     from .sinks import JsonLines as JsonLines
     from .sinks import MemorySink as MemorySink
-    from .sinks import OnRecord as OnRecord
-    from .sinks import by_session as by_session
-    from .sinks import read as read
 
 _NAMES = {
-    "agent.conversations": "Conversations",
-    "core.arguments": "Arguments arguments_of",
-    "core.chain": "Chain Rule",
     "core.decision": "Decision",
-    "core.envelope": "CallDenied CallFailed Envelope limit_fields",
+    "core.envelope": "CallDenied Envelope limit_fields",
     "core.guards.approve": "Approve",
     "core.guards.shell": "Shell",
     "core.guards.tool_filter": "ToolFilter",
     "core.guards.validation": "Validation",
     "core.guards.workspace": "Workspace",
-    "core.guards.base": "Edge Facts Guard guard",
+    "core.guards.base": "Guard guard",
     "core.guards.budget": "Budget",
     "core.guards.denials": "Denials",
     "core.guards.growth": "Growth",
     "core.guards.rate": "Rate",
     "core.guards.streak": "Streak",
     "core.guards.duplicates": "Duplicates",
-    "core.guards.loop_score": "LoopScore",
     "core.guards.loops": "Loops",
     "core.guards.retry_budget": "RetryBudget",
     "core.guards.retryable": "Retryable",
     "core.guards.rules": "Rules",
     "core.guards.summary": "Summary",
     "core.guards.truncate": "Truncate",
-    "core.state": "SessionState",
-    "core.tools.tool": "FailureRule ResultClassifier Tool",
-    "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
-    "core.values.names": "session_name",
-    "core.values.types": "Denial Failed Nudge Outcome Success ToolCall",
-    "core.values.usage": "Price",
+    "core.tools.tool": "Tool",
+    "core.values.errors": "GuardrailsError PolicyError",
+    "core.values.types": "Denial Failed Nudge Outcome Success",
     "core.values.version": "__version__",
     "policy.policy": "Policy",
     "policy.tools": "Registry",
-    "session.calls": "ParkedCall",
-    "session.steps": "current_session",
-    "session.session": "Session scoped",
-    "session.final_answer": "FinalAnswer",
-    "sinks": "JsonLines MemorySink OnRecord by_session read",
+    "session.session": "Session",
+    "sinks": "JsonLines MemorySink",
     "stores.memory": "MemoryStore",
     "stores.postgres": "PostgresStore",
     "stores.redis": "RedisStore",
     "stores.sqlite": "SqliteStore",
 }
 """Of each module, what is imported from here."""
+_ELSEWHERE = {
+    "agent.conversations": "Conversations",
+    "core.arguments": "Arguments arguments_of",
+    "core.chain": "Chain Rule",
+    "core.guards.base": "Edge Facts SessionState ToolCall",
+    "core.guards.loop_score": "LoopScore",
+    "core.tools.tool": "FailureRule ResultClassifier",
+    "core.values.names": "session_name",
+    "core.values.usage": "Price",
+    "errors": "CallFailed LoopLimitExceeded ResponseFailed SessionError StoreError",
+    "session.calls": "ParkedCall",
+    "session.final_answer": "FinalAnswer",
+    "session.session": "scoped",
+    "session.steps": "current_session",
+    "sinks": "OnRecord by_session read",
+}
+"""Of each module, what fewer programs need, and import from there."""
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
@@ -147,7 +128,16 @@ if os.path.exists(os.path.join(os.path.dirname(__file__), "hub")) and os.path.ex
 def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
-        raise AttributeError(f"module `guardrails` has no attribute `{name}`")
+        place = next((place for place, names in _ELSEWHERE.items() if name in names.split()), None)
+        if place is not None:
+            # An AttributeError would be told without its words by `from guardrails import ...`.
+            raise ImportError(f"`{name}` is not in `guardrails`: write `from guardrails.{place} import {name}`")
+        near = ""
+        if name[:1].isupper():  # no module that is about to be imported
+            from difflib import get_close_matches
+
+            near = "".join(f", did you mean `{one}`?" for one in get_close_matches(name, _HOME, 1))
+        raise AttributeError(f"module `guardrails` has no attribute `{name}`{near}")
     value = getattr(__import__(f"guardrails.{home}", fromlist=(name,)), name)
     globals()[name] = value
     return value

@@ -24,18 +24,16 @@ from guardrails import (
     Rate,
     Retryable,
     RetryBudget,
-    SessionError,
-    SessionState,
     Streak,
     Summary,
     Tool,
     ToolFilter,
     Truncate,
     Validation,
-    scoped,
 )
-from guardrails.core.guards.base import Guard
-from guardrails.session.session import Session
+from guardrails.core.guards.base import Guard, SessionState
+from guardrails.errors import SessionError
+from guardrails.session.session import Session, scoped
 from guardrails.sinks import MemorySink
 from tests.conftest import FakeClock
 from tests.replaying import replay

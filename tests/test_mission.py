@@ -17,15 +17,12 @@ from pydantic import BaseModel, Field, model_validator
 
 from guardrails import (
     Budget,
-    Conversations,
     Duplicates,
     Growth,
-    LoopLimitExceeded,
     Policy,
     Registry,
     Retryable,
     Session,
-    SessionError,
     Streak,
     Summary,
     Tool,
@@ -34,6 +31,8 @@ from guardrails import (
     Workspace,
     limit_fields,
 )
+from guardrails.agent.conversations import Conversations
+from guardrails.errors import LoopLimitExceeded, SessionError
 from tests.tables import table
 
 

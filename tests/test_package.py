@@ -3,6 +3,7 @@ The package as a whole: what it exports, how light it is to import, and the name
 """
 
 import ast
+import importlib
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,8 @@ for line in [('--version',), ('--help',), *((*line, '--help') for line in lines)
         assert not ended.code, line
 """
 IN_CODE = """
-from guardrails import Budget, Policy, Rule, Tool
+from guardrails import Budget, Policy, Tool
+from guardrails.core.chain import Rule
 rules = [Rule(match='t*', declared={'stable': True}, guards={'budget': {'max_calls': 1}})]
 policy = Policy([Budget(max_calls=2)], tools=[Tool(name='t')], rules=rules)
 policy.session('s').call('t', {}, lambda *_: 1)
@@ -68,6 +70,13 @@ def test_all_names_are_there_sorted_documented_and_declared_for_type_checkers() 
     assert declared == {*guardrails.__all__, "__version__"}
     with pytest.raises(AttributeError, match="no attribute `Gaurd`"):
         guardrails.__getattr__("Gaurd")
+    with pytest.raises(AttributeError, match="did you mean `Budget`"):
+        guardrails.__getattr__("Bugdet")
+    for place, names in guardrails._ELSEWHERE.items():
+        for name in names.split():
+            assert getattr(importlib.import_module(f"guardrails.{place}"), name).__name__
+            with pytest.raises(ImportError, match=rf"write `from guardrails\.{place} import {name}`"):
+                guardrails.__getattr__(name)
 
 
 def run(code: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:

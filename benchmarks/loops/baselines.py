@@ -6,7 +6,8 @@ Their windows count executed calls here. Where they only warn, or end the run, a
 
 from typing import Final
 
-from guardrails import Denial, Facts, Guard, SessionState, ToolCall, guard
+from guardrails import Denial, Guard, guard
+from guardrails.core.guards.base import Facts, SessionState, ToolCall
 from guardrails.core.state import Entry
 
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
-from guardrails import Duplicates, Loops, LoopScore, Policy
+from guardrails import Duplicates, Loops, Policy
+from guardrails.core.guards.loop_score import LoopScore
 from guardrails.offline.learning.facts import Facts
 from guardrails.offline.learning.rows import read
 from guardrails.offline.learning.train import learn

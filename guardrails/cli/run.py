@@ -25,6 +25,7 @@ from .printing import FOUND, INTERRUPTED, USAGE, Json, print_json, printable, ta
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
+    from guardrails.agent.conversations import Conversations
 
 Several = list[str] | None
 Sandbox = Literal["auto", "bwrap", "read-only", "none"]
@@ -134,12 +135,12 @@ def _list(file: Path, *, as_json: bool) -> None:
     table(rows)
 
 
-def _conversations(file: Path) -> "guardrails.Conversations":
-    from guardrails.agent.conversations import ConversationError
+def _conversations(file: Path) -> "Conversations":
+    from guardrails.agent.conversations import ConversationError, Conversations
 
     if not file.exists():
         raise ConversationError(f"no conversations are kept in `{file}`")
-    return guardrails.Conversations(file)
+    return Conversations(file)
 
 
 @contextmanager
@@ -173,7 +174,7 @@ def _agent(
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
-        kept = kept or opened.enter_context(guardrails.Conversations(file))
+        kept = kept or opened.enter_context(Conversations(file))
         yield Agent(kept, chat or started(kept, settings, task or ""), (settings, loaded, tools), view, client, records)
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-import guardrails
-
 from guardrails.core.values.types import MICRO
 from guardrails.core.values.units import duration_ms
 from guardrails.offline.figures import plural
@@ -129,10 +127,11 @@ def forget(
       guardrails store forget state.db session-1
       guardrails store forget state.db session-1 session-2 --yes
     """
+    from guardrails.agent.conversations import Conversations
     from guardrails.stores.places import is_url
 
     with _opened(place, namespace) as kept, ExitStack() as stack:
-        conversations = None if is_url(place) else stack.enter_context(guardrails.Conversations(place))
+        conversations = None if is_url(place) else stack.enter_context(Conversations(place))
         talks = {one.id for one in conversations.listed()} if conversations else set()
         for key in {*keys} - talks:
             _stored(kept, key)

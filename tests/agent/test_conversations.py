@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, SessionError, Tool
+from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
 from guardrails.agent.conversations import INTERRUPTED, ConversationError, Conversations, Repaired
 from guardrails.core.values.errors import StoreError
+from guardrails.errors import SessionError
 from guardrails.integrations.openai.wires import WIRES
 from tests.children import child
 from tests.replaying import replay

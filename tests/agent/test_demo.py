@@ -4,8 +4,9 @@ The stuck agent, unguarded and guarded.
 
 import json
 
-from guardrails import Budget, MemorySink, Policy, Rule
+from guardrails import Budget, MemorySink, Policy
 from guardrails.agent.demo import ANSWER, compare
+from guardrails.core.chain import Rule
 
 
 def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() -> None:

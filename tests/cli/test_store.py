@@ -14,7 +14,8 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
-from guardrails import Budget, Conversations, Policy, SqliteStore
+from guardrails import Budget, Policy, SqliteStore
+from guardrails.agent.conversations import Conversations
 from guardrails.cli import app
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import VERSION

@@ -16,7 +16,8 @@ import pytest
 
 from typer.testing import CliRunner
 
-from guardrails import Budget, Conversations, Policy, SqliteStore
+from guardrails import Budget, Policy, SqliteStore
+from guardrails.agent.conversations import Conversations
 from guardrails.cli import app
 from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
 from tests.docs.pages import DOCS, ROOT, blocks

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Conversations, JsonLines, Policy, PolicyError, Tool
+from guardrails import JsonLines, Policy, PolicyError, Tool
+from guardrails.agent.conversations import Conversations
 from guardrails.core.packing import VERSION
 from guardrails.core.retries.model import parse
 from guardrails.core.values.errors import ModelError

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from guardrails import FinalAnswer, Policy, Session
+from guardrails import Policy, Session
+from guardrails.session.final_answer import FinalAnswer
 from tests.hosts.behaviours.loops import Loops
 from tests.hosts.driver import Asked, Ran, Script
 

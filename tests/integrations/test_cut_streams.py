@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Policy, Registry, ResponseFailed, Validation
+from guardrails import Policy, Registry, Validation
+from guardrails.errors import ResponseFailed
 from guardrails.testing.scripted_openai import Calls, Raw, Text, call
 from tests.openai_api import CHAT, RESPONSES, SSE, failed
 from tests.tables import table

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from guardrails import Policy, Registry, ResponseFailed
+from guardrails import Policy, Registry
+from guardrails.errors import ResponseFailed
 from guardrails.testing.scripted_openai import Calls, Raw, Reply, Text, Usage, call
 from tests.openai_api import CHAT, RESPONSES
 from tests.tables import table

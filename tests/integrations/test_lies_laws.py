@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import DefaultHttpxClient, OpenAI
 
-from guardrails import Policy, ResponseFailed, Validation
+from guardrails import Policy, Validation
+from guardrails.errors import ResponseFailed
 from guardrails.integrations.openai import run
 from guardrails.testing.scripted_openai import Calls, Raw, Reply, ScriptedOpenAI, Text, call
 from tests.openai_api import CHAT, RESPONSES, SSE, problems, reasoning

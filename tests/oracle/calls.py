@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from guardrails import Envelope, FailureRule, Policy, ResultClassifier, Success, Tool
+from guardrails import Envelope, Policy, Success, Tool
+from guardrails.core.tools.tool import FailureRule, ResultClassifier
 
 
 SHIPPED: Final = ("default", "strict", "observe", "agent")

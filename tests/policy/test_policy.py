@@ -28,7 +28,6 @@ from guardrails import (
     PolicyError,
     Rate,
     Retryable,
-    Rule,
     Summary,
     Tool,
     ToolFilter,
@@ -37,6 +36,7 @@ from guardrails import (
     guard,
 )
 from guardrails.cli.policy import chain_of
+from guardrails.core.chain import Rule
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Keys, map_of
 from guardrails.core.guards.budget import ToolBudget

@@ -19,16 +19,16 @@ from guardrails import (
     Guard,
     MemorySink,
     Policy,
-    SessionError,
-    SessionState,
     Tool,
     guard,
-    scoped,
 )
+from guardrails.core.guards.base import SessionState
+from guardrails.errors import SessionError
 from guardrails.offline.replay.exact import Rules
 from guardrails.policy import reload
 from guardrails.policy.file import Document
 from guardrails.policy.reload import PolicyFiles
+from guardrails.session.session import scoped
 from tests.replaying import replay
 from tests.tables import table
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, MemoryStore, Policy, SqliteStore, scoped
+from guardrails import Budget, MemoryStore, Policy, SqliteStore
 from guardrails.policy import sessions
 from guardrails.policy.sessions import Sessions
+from guardrails.session.session import scoped
 
 
 def called(session: Any) -> Any:

@@ -41,7 +41,7 @@ def surface() -> list[str]:
     """
     Returns the lines in their order.
     """
-    parts = (python(), adapters(), commands(), policy_keys(), codes(), records(), formats())
+    parts = (python(), elsewhere(), adapters(), commands(), policy_keys(), codes(), records(), formats())
     return [line for part in parts for line in sorted(set(part))]
 
 
@@ -63,6 +63,14 @@ def python() -> Iterator[str]:
             yield from (f"python {name}.{flat(one)}" for one in declared)
             if found not in GUARDS:
                 yield from (f"python {name}.{flat(one)}" for one in methods(found))
+
+
+def elsewhere() -> Iterator[str]:
+    """
+    Each name that fewer programs need, where it is imported from.
+    """
+    for place, names in guardrails._ELSEWHERE.items():
+        yield from (f"name guardrails.{place}.{name}" for name in names.split())
 
 
 def signature(function: Callable[..., Any], name: str, *, bound: bool = False) -> str:

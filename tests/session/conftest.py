@@ -5,7 +5,8 @@ What the tests of sessions share: executors, a session's state as a store has it
 from collections.abc import Iterable
 from typing import Any
 
-from guardrails import MemorySink, MemoryStore, Policy, SessionState
+from guardrails import MemorySink, MemoryStore, Policy
+from guardrails.core.guards.base import SessionState
 from guardrails.core.packing import pack, unpack
 from tests.replaying import replay
 

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Approve, Budget, Duplicates, MemorySink, MemoryStore, Policy, Rate, Rule, SessionError
+from guardrails import Approve, Budget, Duplicates, MemorySink, MemoryStore, Policy, Rate
+from guardrails.core.chain import Rule
 from guardrails.core.guards.budget import held
 from guardrails.core.scopes import OPEN
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.names import scope_key
+from guardrails.errors import SessionError
 from tests.conftest import FakeClock
 from tests.session.conftest import never, replays, state_of
 

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Approve, Budget, Denials, Duplicates, MemorySink, MemoryStore, ParkedCall, Policy, SessionError
+from guardrails import Approve, Budget, Denials, Duplicates, MemorySink, MemoryStore, Policy
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.errors import SessionError
+from guardrails.session.calls import ParkedCall
 from tests.conftest import FakeClock
 from tests.replaying import replay
 from tests.session.conftest import Faulty, replays, state_of

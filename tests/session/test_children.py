@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Rate, Rule, SessionError, Success
+from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Rate, Success
+from guardrails.core.chain import Rule
+from guardrails.errors import SessionError
 from tests.session.conftest import ok, replays
 from tests.tables import table
 

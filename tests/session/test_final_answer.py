@@ -11,9 +11,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Duplicates, FinalAnswer, MemorySink, Policy, Session, Tool
+from guardrails import Budget, Duplicates, MemorySink, Policy, Session, Tool
 from guardrails.core.text.plain_json import exact
-from guardrails.session.final_answer import SILENT_CODE
+from guardrails.session.final_answer import SILENT_CODE, FinalAnswer
 from guardrails.session.results import MAX_ARGUMENTS, MAX_BYTES, MAX_RESULT, OVERHEAD, Earlier, Results
 from tests.core.guards.calls import gives, make
 from tests.tables import table

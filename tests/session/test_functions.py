@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import pytest
 
-from guardrails import Approve, Budget, CallDenied, Duplicates, Envelope, Policy, Rule, Session, SessionError, Tool
+from guardrails import Approve, Budget, CallDenied, Duplicates, Envelope, Policy, Session, Tool
+from guardrails.core.chain import Rule
 from guardrails.core.envelope import CallFailed
 from guardrails.core.guards.validation import Validation
+from guardrails.errors import SessionError
 from tests.session.conftest import ok
 from tests.tables import table
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Denials, Duplicates, Growth, Loops, MemorySink, MemoryStore, Policy, SessionError, Tool
+from guardrails import Budget, Denials, Duplicates, Growth, Loops, MemorySink, MemoryStore, Policy, Tool
 from guardrails.core.guards.budget import held
 from guardrails.core.packing import pack
 from guardrails.core.state import KEYS
+from guardrails.errors import SessionError
 from tests.session.conftest import ok, replays, state_of
 from tests.tables import table
 

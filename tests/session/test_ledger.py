@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, Session, SessionError
+from guardrails import Budget, Policy, Session
+from guardrails.errors import SessionError
 from guardrails.sinks import MemorySink
 from tests.session.conftest import Faulty
 from tests.tables import table

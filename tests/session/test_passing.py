@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool, scoped
+from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool
+from guardrails.session.session import scoped
 from tests.session.conftest import Faulty, replays, state_of
 from tests.tables import table
 

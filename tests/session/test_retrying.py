@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Envelope, Failed, MemorySink, Policy, Retryable, SessionState, Tool
+from guardrails import Budget, Envelope, Failed, MemorySink, Policy, Retryable, Tool
+from guardrails.core.guards.base import SessionState
 from tests.replaying import replay
 from tests.tables import table
 

@@ -12,7 +12,8 @@ from typing import Any
 import orjson
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, SessionError, Success, Summary, Tool, Truncate
+from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
+from guardrails.errors import SessionError
 from tests.tables import table
 
 

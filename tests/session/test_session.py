@@ -21,9 +21,9 @@ from guardrails import (
     Success,
     Tool,
     Validation,
-    current_session,
     guard,
 )
+from guardrails.session.steps import current_session
 from guardrails.sinks import MemorySink, read
 from tests.session.conftest import ok
 from tests.tables import table

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Guard, Policy, SessionState, guard
+from guardrails import Budget, Guard, Policy, guard
+from guardrails.core.guards.base import SessionState
 from guardrails.stores.memory import MemoryStore
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Policy, StoreError
+from guardrails import Policy
 from guardrails.core.values.errors import MissingExtra
+from guardrails.errors import StoreError
 from guardrails.hooks.options import Options as HookOptions
 from guardrails.stores.places import shown_place, store_at, whole_place, write_whole
 from guardrails.stores.redis import RedisStore

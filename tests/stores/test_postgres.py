@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, StoreError
+from guardrails import Budget, Policy
 from guardrails.core.state import SessionState
+from guardrails.errors import StoreError
 from guardrails.stores.places import store_at
 from guardrails.stores.postgres import PostgresStore
 from tests.stores.servers import NO_POSTGRES, POSTGRES, Postgres, in_postgres, shared_postgres

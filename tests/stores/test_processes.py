@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, by_session, read
+from guardrails import Budget, Policy
+from guardrails.sinks import by_session, read
 from guardrails.stores.persistence import PersistentStore
 from guardrails.stores.places import store_at
 from tests.stores.servers import shared, shared_postgres

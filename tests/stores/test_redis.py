@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, MemorySink, Policy, Rate, RedisStore, SessionState, StoreError, Tool
+from guardrails import Budget, MemorySink, Policy, Rate, RedisStore, Tool
+from guardrails.core.guards.base import SessionState
 from guardrails.core.packing import pack
+from guardrails.errors import StoreError
 from tests.replaying import replay
 from tests.stores.cutting_proxy import FAULTS, CuttingProxy
 from tests.stores.servers import Server, cluster, in_redis, needed, shared, wait_for

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
+from guardrails import Budget, Policy, SqliteStore
+from guardrails.core.guards.base import SessionState
 from guardrails.core.packing import VERSION
 from guardrails.core.values.errors import StateUnreadable
+from guardrails.errors import StoreError
 from guardrails.stores.sqlite import APPLICATION_ID
 from tests.stores.test_contract import spend
 from tests.tables import table

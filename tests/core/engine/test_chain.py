@@ -4,8 +4,8 @@ What applies to each tool.
 
 from typing import Any
 
-from guardrails import Budget, Chain, Duplicates, Guard, Policy, Rule, Streak, Tool, ToolFilter, Truncate, guard
-from guardrails.core.chain import PLANS, WINDOW
+from guardrails import Budget, Duplicates, Guard, Policy, Streak, Tool, ToolFilter, Truncate, guard
+from guardrails.core.chain import PLANS, WINDOW, Chain, Rule
 from tests.core.guards.calls import admitted, make, ok
 from tests.tables import table
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Duplicates, Growth, SessionError, Success, Tool, Validation
+from guardrails import Budget, Denials, Duplicates, Growth, Success, Tool, Validation
 from guardrails.core.guards.amounts import internal
+from guardrails.errors import SessionError
 from tests.core.guards import calls
 from tests.core.guards.calls import gives, ok
 from tests.tables import table

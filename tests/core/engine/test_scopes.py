@@ -19,20 +19,19 @@ from hypothesis import strategies as st
 
 from guardrails import (
     Budget,
-    Edge,
     Growth,
     MemorySink,
     MemoryStore,
     Policy,
     Rate,
-    SessionError,
     SqliteStore,
     Success,
     Tool,
 )
-from guardrails.core.guards.base import Facts, Guard, guard
+from guardrails.core.guards.base import Edge, Facts, Guard, guard
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
+from guardrails.errors import SessionError
 from guardrails.session.session import Session
 from guardrails.stores import Store
 from tests.conftest import FakeClock

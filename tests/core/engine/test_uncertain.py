@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Budget, Envelope, Failed, MemorySink, Policy, SessionError, SqliteStore, Tool
+from guardrails import Approve, Budget, Envelope, Failed, MemorySink, Policy, SqliteStore, Tool
 from guardrails.core.state import LIFE, SessionState
+from guardrails.errors import SessionError
 from tests.core.guards.calls import gives
 from tests.replaying import replay
 from tests.tables import table

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Denial, Facts, Guard, Policy, PolicyError, SessionState, ToolCall, guard
+from guardrails import Approve, Denial, Guard, Policy, PolicyError, guard
+from guardrails.core.guards.base import Facts, SessionState, ToolCall
 from tests.core.guards.calls import ok
 from tests.tables import table
 

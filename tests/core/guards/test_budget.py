@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Price, Rule, SessionError, Success, Tool
+from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Success, Tool
+from guardrails.core.chain import Rule
 from guardrails.core.guards.budget import ToolBudget, held
 from guardrails.core.refusals import usd
 from guardrails.core.state import SessionState
+from guardrails.core.values.usage import Price
+from guardrails.errors import SessionError
 from tests.conftest import FakeClock
 from tests.core.guards.calls import admitted, gives, make, ok, said
 from tests.replaying import replay

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from benchmarks.loops import stories
 from benchmarks.loops import table as timed
-from guardrails import Duplicates, Loops, Policy, Rule, Tool
+from guardrails import Duplicates, Loops, Policy, Tool
+from guardrails.core.chain import Rule
 from guardrails.core.guards.evidence import BURST_MS, SHARE
 from guardrails.core.state import LEAP_MS
 from tests.core.guards.calls import gives

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import LoopScore, Policy, Tool
+from guardrails import Policy, Tool
+from guardrails.core.guards.loop_score import LoopScore
 from guardrails.core.retries.model import text_of
 from guardrails.core.retries.serving import LOOPS
 from tests.conftest import FakeClock

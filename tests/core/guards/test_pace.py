@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Growth, Policy, Rate, Rule, Streak, Tool, ToolFilter
+from guardrails import Growth, Policy, Rate, Streak, Tool, ToolFilter
+from guardrails.core.chain import Rule
 from guardrails.core.guards.rate import gcra
 from tests.core.guards.calls import admitted, gives, make, ok, said
 from tests.tables import table

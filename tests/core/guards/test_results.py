@@ -10,7 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Envelope, Guard, Policy, Rule, Summary, Truncate, guard
+from guardrails import Budget, Envelope, Guard, Policy, Summary, Truncate, guard
+from guardrails.core.chain import Rule
 from guardrails.core.guards.summary import MAX_SUMMARY, summarise
 from tests.core.guards.calls import gives
 from tests.tables import table

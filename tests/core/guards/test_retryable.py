@@ -11,8 +11,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Approve, Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Rule, Tool
-from guardrails.core.chain import Chain
+from guardrails import Approve, Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
+from guardrails.core.chain import Chain, Rule
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES, Outcome

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrails import Policy, PolicyError, Rule, Shell, Tool
+from guardrails import Policy, PolicyError, Shell, Tool
+from guardrails.core.chain import Rule
 from guardrails.core.commands import read, syntax
 from guardrails.core.guards.base import Facts
 from guardrails.core.state import SessionState

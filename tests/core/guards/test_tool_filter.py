@@ -4,7 +4,8 @@ Which tools may be called at all, and which are held until somebody has looked a
 
 from typing import Any
 
-from guardrails import MemorySink, Policy, Rule, Tool, ToolFilter
+from guardrails import MemorySink, Policy, Tool, ToolFilter
+from guardrails.core.chain import Rule
 from guardrails.core.guards.tool_filter import Held
 from tests.core.guards.calls import make, ok, said
 from tests.replaying import replay

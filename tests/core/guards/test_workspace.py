@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope, JsonLines, Policy, Tool, Workspace, by_session, read
+from guardrails import Envelope, JsonLines, Policy, Tool, Workspace
 from guardrails.core.guards.base import Facts
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import ToolCall
+from guardrails.sinks import by_session, read
 from tests.core.guards.calls import said
 from tests.replaying import replay
 from tests.tables import table

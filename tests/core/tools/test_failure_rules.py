@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import FailureRule, ResultClassifier, Tool
+from guardrails import Tool
 from guardrails.core.result import Reading, reading_of
-from guardrails.core.tools.tool import finder, source_of
+from guardrails.core.tools.tool import FailureRule, ResultClassifier, finder, source_of
 from tests.core.result.carriers import carried
 from tests.tables import table
 

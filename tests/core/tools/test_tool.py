@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from guardrails import Budget, PolicyError, SessionError, Tool, Validation
+from guardrails import Budget, PolicyError, Tool, Validation
 from guardrails.core.tools.tool import TooManyError, from_annotations, named
+from guardrails.errors import SessionError
 from guardrails.session.final_answer import Strategy, ToolChoice, forces, next_tool_choice
 from tests.core.guards.calls import make, ok
 from tests.tables import table

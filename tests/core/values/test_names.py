@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Duplicates, Loops, Policy, Rule, SessionError, Tool
+from guardrails import Budget, Duplicates, Loops, Policy, Tool
+from guardrails.core.chain import Rule
 from guardrails.core.values.names import checked_id, look_by_name, own_name, session_name
+from guardrails.errors import SessionError
 from tests.tables import table
 
 

@@ -20,9 +20,10 @@ from genai_prices import data_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, MemorySink, Policy, Price, SessionError
+from guardrails import Budget, MemorySink, Policy
 from guardrails.core.values.types import NO_TIME
-from guardrails.core.values.usage import Priced, Usage, cost_of, listed_price, own_price, price_of, read_usage
+from guardrails.core.values.usage import Price, Priced, Usage, cost_of, listed_price, own_price, price_of, read_usage
+from guardrails.errors import SessionError
 from tests.tables import table
 
 

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, Rule, Truncate
+from guardrails import Budget, Duplicates, Policy, Truncate
+from guardrails.core.chain import Rule
 from tests.hosts.driver import Asked, Call, Say
 
 from .base import Behaviours, asearching, envelope, in_turn, search, searching, statuses

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, Rule
+from guardrails import Budget, Duplicates, Policy
+from guardrails.core.chain import Rule
 from tests.hosts.driver import Call, Say
 
 from .base import Behaviours, asearching, in_turn, roaming, search, searching, statuses, stuck

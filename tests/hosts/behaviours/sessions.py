@@ -15,11 +15,11 @@ from guardrails import (
     MemorySink,
     MemoryStore,
     Policy,
-    Price,
     SqliteStore,
-    StoreError,
     Validation,
 )
+from guardrails.core.values.usage import Price
+from guardrails.errors import StoreError
 from tests.conftest import FakeClock
 from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Say
 from tests.replaying import replay

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.responses import Response as Whole
 
-from guardrails import Policy, ResponseFailed
+from guardrails import Policy
+from guardrails.errors import ResponseFailed
 from guardrails.integrations.openai.wires import Responses as Response
 from guardrails.testing.scripted_openai import Calls, Text, Usage, call
 from tests.openai_api import RESPONSES, reasoning

@@ -22,14 +22,13 @@ from guardrails import (
     Guard,
     Policy,
     Retryable,
-    SessionError,
-    SessionState,
     Tool,
     ToolFilter,
     guard,
 )
-from guardrails.core.guards.base import Facts
+from guardrails.core.guards.base import Facts, SessionState
 from guardrails.core.values.types import ToolCall
+from guardrails.errors import SessionError
 from guardrails.offline.replay.exact import Exactness, replayed
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.files import calls_of, inputs

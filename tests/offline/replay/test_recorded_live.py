@@ -28,12 +28,12 @@ from guardrails import (
     Policy,
     Rate,
     Retryable,
-    Rule,
-    SessionError,
     Streak,
     Success,
     Tool,
 )
+from guardrails.core.chain import Rule
+from guardrails.errors import SessionError
 from guardrails.offline.replay.exact import Replayed, replayed
 from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import Report

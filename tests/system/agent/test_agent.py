@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Conversations, Policy
+from guardrails import Policy
+from guardrails.agent.conversations import Conversations
 from guardrails.core.values.types import STATUSES
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
 from tests.children import child

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, Policy, Rule
+from guardrails import Budget, Envelope, MemorySink, Policy
 from guardrails import Shell as Guard
 from guardrails.agent.builtin import Root, Shell, builtin_tools
+from guardrails.core.chain import Rule
 from tests.tables import table
 
 
