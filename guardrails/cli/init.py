@@ -30,6 +30,7 @@ def init(
     *,
     transcripts: Annotated[list[str] | None, typer.Argument(metavar="TRANSCRIPT", help="Recorded calls.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy file.")] = Path("policy.yaml"),
+    source: Annotated[str | None, typer.Option("--from", metavar="intercept", help="Convert its policy file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -44,8 +45,8 @@ def init(
     \b
     Examples:
       guardrails init
-      guardrails init sessions/ -o policy.yaml
       guardrails init records.jsonl -o policy.yaml --force
+      guardrails init --from intercept intercept.yaml
     """
     from guardrails.offline.report.quality import count_files, suggestions
     from guardrails.offline.report.starter import starter
@@ -53,6 +54,9 @@ def init(
     named = transcripts or []
     if output.exists() and not force:
         fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
+    if source is not None:
+        _convert(source, named, output)
+        return
     if "-" in named:
         fail("the calls are read twice, so that `-` cannot be: name a file")
     files, policy, found = inputs_of(named, output=output), guardrails.Policy.load(BASE), None
@@ -73,6 +77,23 @@ def init(
     else:
         seen = f" from {plural(calls, 'call')} of {plural(sessions, 'session')}" if found else ""
         typer.echo(printable("\n  ".join([f"`{output}` is written{seen}. Next:", *steps])))
+
+
+def _convert(source: str, named: list[str], output: Path) -> None:
+    """
+    Write the policy that another tool's file stands for, and say what of it does not map.
+    """
+    from .intercept import converted
+
+    if source != "intercept" or len(named) != 1:
+        fail("`--from` takes `intercept` and one file, its policy in YAML")
+    try:
+        text, lost = converted(Path(named[0]).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        fail(f"`{named[0]}` cannot be converted: {error}")
+    write_text(output, text)
+    said = [f"not mapped: {place}: {why}" for place, why in lost]
+    typer.echo(printable("\n  ".join([f"`{output}` is written. Next: guardrails policy check {output}", *said])))
 
 
 def _refuses_wrongly(text: str, files: "list[Input]") -> bool:

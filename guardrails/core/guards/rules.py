@@ -274,6 +274,13 @@ class Rules(Guard):
         named = (one.limit.scope for one in self.rules if one.limit is not None and one.limit.scope != SESSION)
         return tuple(dict.fromkeys(named))
 
+    @property
+    def timed(self) -> bool | None:
+        """
+        Whether it goes by time.
+        """
+        return any(one.within or (one.limit and one.limit.per) for one in self.rules) or None
+
     def within(self, scope: str) -> "Rules":
         """
         Returns the same with the rules that count in *scope* alone.

@@ -19,6 +19,7 @@ NEEDS: Final = (
     ("budget", "max_tokens", "tokens"),
     ("budget", "max_cost_usd", "costs"),
     ("growth", "", "times"),
+    ("rules", "timed", "times"),
     ("growth", "max_requests_per_second", "starts"),
     ("growth", "max_tokens_per_minute", "tokens"),
     ("rate", "", "times"),

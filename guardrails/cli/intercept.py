@@ -1,0 +1,107 @@
+"""
+A policy of PolicyLayer Intercept as one of this library: its YAML, version "1".
+
+Of windows a day is a day of UTC; a minute and an hour slide here, and are those of the clock there. Counters are of all sessions together.
+"""
+
+import json
+import re
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+
+WINDOWS: Final = {"minute": "1m", "hour": "1h", "day": "day"}
+COMPARED: Final = {"eq": "==", "neq": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+OTHERS: Final = {
+    "in": "{path} in {value}",
+    "not_in": "!({path} in {value})",
+    "regex": "{path}.matches({value})",
+    "contains": "(type({path}) == list ? {value} in {path} : {path}.contains({value}))",
+}
+
+
+class Unmapped(NamedTuple):
+    """
+    What has no counterpart here, by its place in the file.
+    """
+
+    place: str
+    why: str
+
+
+def converted(text: str) -> tuple[str, list[Unmapped]]:
+    """
+    Returns the text of the policy that the Intercept policy *text* stands for, and what of it does not map. Raises ValueError if it is none.
+    """
+    try:
+        given = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(given, dict) or given.get("version") != "1" or not isinstance(given.get("tools"), dict):
+        raise ValueError('a policy of Intercept has `version: "1"` and a map of `tools`')
+    lost = [Unmapped(key, "it is not known") for key in given.keys() - {"version", "description", "default", "tools"}]
+    made: dict[str, Any] = {"version": 1}
+    if given.get("default") == "deny":
+        made["tool_filter"] = {"allow": [name for name in given["tools"] if name != "*"]}
+    rules: list[dict[str, Any]] = []
+    for tool, entry in given["tools"].items():
+        for number, rule in enumerate((entry or {}).get("rules") or ()):
+            place = f"tools.{tool}.rules.{number}"
+            try:
+                rules += [{"tools": tool, **one} for one in _rules(rule)]
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                lost.append(Unmapped(place, str(error).strip("'")))
+    head = "".join(f"# Not mapped: {one.place}: {one.why}\n" for one in lost)
+    lines = [f"  - {json.dumps(rule, ensure_ascii=False)}\n" for rule in rules]
+    settings = "".join(f"{key}: {json.dumps(value)}\n" for key, value in made.items())
+    return head + settings + ("rules:\n" + "".join(lines) if rules else ""), lost
+
+
+def _rules(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """
+    Returns the rules that one of Intercept stands for: all of its conditions must hold. Raises ValueError for what has no counterpart.
+    """
+    text = rule.get("on_deny") or rule.get("name") or "the policy forbids it"
+    if rule.get("action", "evaluate") == "deny":
+        yield {"deny": text}
+    elif "rate_limit" in rule:
+        found = re.fullmatch("([1-9][0-9]*)/(minute|hour|day)", str(rule["rate_limit"]))
+        if found is None:
+            raise ValueError(f"rate_limit `{rule['rate_limit']}`")
+        yield {"limit": _limit(int(found[1]), found[2], None)}
+    else:
+        state, of_arguments, sums = rule.get("state") or {}, [], []
+        for condition in rule["conditions"]:
+            path, op, value = condition["path"], condition["op"], condition["value"]
+            if path.startswith("args."):
+                of_arguments.append(_condition(path, op, value))
+            elif path.endswith(f".{state.get('counter')}") and op in ("lt", "lte"):
+                increment = state.get("increment_from") or (str(state["increment"]) if "increment" in state else None)
+                if op == "lt" and increment is not None:
+                    raise ValueError("`lt` of a sum: write `lte` with the amount that is still allowed")
+                sums.append({"limit": _limit(value - (op == "lt"), state["window"], increment)})
+            else:
+                raise ValueError(f"a condition on `{path}` with `{op}`")
+        if of_arguments:
+            yield {"when": f"!({' && '.join(of_arguments)})", "deny": text}
+        yield from sums
+
+
+def _limit(most: float, window: str, increment: str | None) -> dict[str, Any]:
+    return {"max": most, "per": WINDOWS[window], "scope": "global"} | ({"sum": increment} if increment else {})
+
+
+def _condition(path: str, op: str, value: Any) -> str:
+    names = path.split(".")
+    there = " && ".join(f"has({'.'.join(names[: end + 1])})" for end in range(1, len(names)))
+    written = json.dumps(value, ensure_ascii=False)
+    if op == "exists":
+        return there if value else f"!({there})"
+    if op in COMPARED:
+        return f"{there} && {path} {COMPARED[op]} {written}"
+    if op in OTHERS:
+        return f"{there} && {OTHERS[op].format(path=path, value=written)}"
+    raise ValueError(f"the operator `{op}`")

@@ -1,0 +1,86 @@
+"""
+A policy of Intercept becomes one of this library, as far as it maps.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy
+from guardrails.cli.intercept import converted
+from tests.tables import table
+
+
+pytest.importorskip("cel_expr_python")
+
+THEIRS = """version: "1"
+description: Stripe
+default: deny
+tools:
+  create_charge:
+    rules:
+      - name: max single charge
+        conditions:
+          - {path: args.amount, op: lte, value: 50000}
+          - {path: args.meta.branch, op: regex, value: "^feat/"}
+        on_deny: Single charge cannot exceed $500.00
+      - name: daily spend cap
+        conditions: [{path: state.create_charge.daily_spend, op: lte, value: 60000}]
+        state: {counter: daily_spend, window: day, increment_from: args.amount}
+      - name: the rest
+        conditions:
+          - {path: args.currency, op: in, value: [usd, eur]}
+          - {path: args.tags, op: contains, value: x}
+          - {path: args.test, op: exists, value: false}
+  create_refund:
+    rules:
+      - {name: n, conditions: [{path: state.create_refund.c, op: lt, value: 3}], state: {counter: c, window: day}}
+      - {name: n, conditions: [{path: state.other.c, op: gt, value: 3}]}
+      - {name: n, rate_limit: many/hour}
+  delete_customer: {rules: [{name: never, action: deny}]}
+  "*": {rules: [{name: all, rate_limit: 7/minute}]}
+hide: [x]
+"""
+RIGHT = {"amount": 100, "meta": {"branch": "feat/a"}, "currency": "usd", "tags": ["x"]}
+
+
+@table(
+    "calls",
+    [
+        [("create_charge", RIGHT, None), ("create_charge", {**RIGHT, "amount": 50_001}, "rules.deny")],
+        [("create_charge", {**RIGHT, "meta": {}}, "rules.deny"), ("create_charge", {**RIGHT, "test": 1}, "rules.deny")],
+        [("create_charge", {**RIGHT, "tags": "axe"}, None), ("create_charge", {**RIGHT, "tags": "a"}, "rules.deny")],
+        [
+            ("create_charge", {**RIGHT, "amount": n}, code)
+            for n, code in ((40_000, None), (20_001, "global.rules.limit"))
+        ],
+        [("create_refund", {"n": n}, code) for n, code in enumerate((None, None, "global.rules.limit"))],
+        [("delete_customer", {}, "rules.deny"), ("other", {}, "tool_filter.allow")],
+        [
+            ("create_refund", {}, None),
+            *[("create_charge", {**RIGHT, "n": n}, None) for n in range(6)],
+            ("create_charge", {**RIGHT, "n": 6}, "global.rules.limit"),
+        ],
+    ],
+)
+def test_a_policy_of_intercept_decides_as_there(tmp_path: Path, clock: Any, calls: Any) -> None:
+    (tmp_path / "p.yaml").write_text(converted(THEIRS)[0])
+    session = Policy.load(tmp_path / "p.yaml").session("s", clock=clock)
+    assert [session.call(tool, given, lambda *_: "ok").code for tool, given, _ in calls] == [code for *_, code in calls]
+
+
+def test_what_does_not_map_is_told() -> None:
+    text, lost = converted(THEIRS)
+    assert dict(lost) == {
+        "hide": "it is not known",
+        "tools.create_refund.rules.1": "a condition on `state.other.c` with `gt`",
+        "tools.create_refund.rules.2": "rate_limit `many/hour`",
+    }
+    assert all(f"# Not mapped: {place}: {why}" in text for place, why in lost)
+
+
+@table("text", ["", "version: 1\ntools: {}", "version: '1'", "a: ["])
+def test_a_file_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"version: \"1\"|not YAML"):
+        converted(text)
