@@ -115,8 +115,8 @@ class Guarding:
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._runs: dict[str, tuple[Session, float]] = {}
         """Sessions by their runs, each with the time of its latest call, in seconds."""
-        self._tools: dict[str, tuple[Tool, Listed] | None] = {}
-        """By name; None: not listed."""
+        self.tools: dict[str, tuple[Tool, Listed] | None] = {}
+        """Those that are known, by name; None: not listed."""
 
     async def session(self, run: Run) -> Session:
         """
@@ -144,29 +144,23 @@ class Guarding:
         reasons = held or {}
         named = {name: {"name": name} for name in reasons} | by_name(listed)
         tools = {name: (tool_of(one, reasons.get(name, "")), one) for name, one in named.items()}
-        self._tools.update(tools)
+        self.tools.update(tools)
         return tools
-
-    def forget(self) -> None:
-        """
-        Know no tools until they are listed again: their server says that they have changed.
-        """
-        self._tools = {}
 
     async def known(self, name: str, listing: Listing) -> tuple[Tool, Listed | None]:
         """
         Returns the tool *name* as it is declared and as it is listed; *listing* is asked once for an unknown one, and each
         time for one that is held: somebody may have allowed it.
         """
-        known = self._tools.get(name)
-        if name not in self._tools or (known is not None and known[0].held):
+        known = self.tools.get(name)
+        if name not in self.tools or (known is not None and known[0].held):
             listed: list[Listed] = []
             # Hints are not worth a call: whether the tool is there, its server says.
             with suppress(Exception):
                 listed = [*await listing()]
             self.hear(listed)
-            self._tools.setdefault(name, None)
-        return self._tools[name] or (Tool(name=name), None)
+            self.tools.setdefault(name, None)
+        return self.tools[name] or (Tool(name=name), None)
 
     async def serve(self, asked: Mapping[str, Any], run: Run, listing: Listing, send: Send, **more: Any) -> Any:
         """
@@ -339,8 +333,7 @@ class ServerArguments(SchemaArguments):
     """
     Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
 
-    Text in the place of a number, a list or a date is left to the server: many read such text. So is null in the place of a
-    member that may be left out.
+    Text in the place of a number, a list or a date is left to the server, and so is null: many read such text.
     """
 
     __slots__ = ()
@@ -348,9 +341,8 @@ class ServerArguments(SchemaArguments):
     def check(self, arguments: object) -> Checked:
         given, problems = super().check(arguments)
         if problems and isinstance(given, dict):
-            there = {name: value for name, value in given.items() if value is not None}
             with suppress(ValueError):
-                if not any(map(_is_wrong, self._validator.iter_errors(there))):
+                if not any(map(_is_wrong, self._validator.iter_errors(given))):
                     return given, ()
         return given, problems
 
@@ -359,7 +351,7 @@ def _is_wrong(error: Any) -> bool:
     name = type(error.kind).__name__
     if name in ("AnyOf", "OneOfNotValid"):
         return all(any(map(_is_wrong, way)) for way in error.kind.context)
-    return name != "Format" and not (name == "Type" and isinstance(error.instance, str))
+    return name != "Format" and not (name == "Type" and isinstance(error.instance, str | None))
 
 
 def as_shown(listed: Listed) -> Listed:
@@ -390,10 +382,10 @@ def outcome_of(result: Mapping[str, Any]) -> Any:
 
     Images and other bytes are the number and the hash of them: no model reads base64 as text.
     """
-    content: Any = result.get("content")
-    if isinstance(content, list):
-        content = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in content]
-    return read_mcp({**result, "content": content})
+    given: Any = result.get("content")
+    blocks = given if isinstance(given, list) else []
+    shown = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in blocks]
+    return read_mcp({**result, "content": shown})
 
 
 # For a client

@@ -32,7 +32,7 @@ from guardrails.policy.tools import run_file
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
-from .calls import RUN, Guarding, Known, Run, as_shown, run_of, watches, without_ours
+from .calls import IDLE_S, RUN, Guarding, Known, Run, as_shown, run_of, watches, without_ours
 from .pins import Pins, by_name, pins_file, server_of
 
 
@@ -76,12 +76,9 @@ LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
 REQUEST_S: Final = 30.0
 """Seconds that a request may take to come, its head and its body."""
-IDLE_S: Final = 1800.0
-"""Seconds without a request after which a session is over."""
 MAX_BODY: Final = 4 * 1024 * 1024
 MAX_CONNECTIONS: Final = 100
 MAX_SESSIONS: Final = 1_000
-LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NEAR: Final = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 """The origins of pages of this machine."""
 METHODS: Final = ("GET", "POST", "DELETE")
@@ -118,11 +115,10 @@ class Guards(Guarding):
     """
 
     def __init__(self, shared: Shared, user: str | None, tenant: str | None) -> None:
-        self.shared, options = shared, shared.options
-        whose = {"user": user, "tenant": tenant}
-        scopes = {name: own for name, own in whose.items() if own is not None and name in shared.policy.scopes}
-        told = {"records": options.records, "telemetry": shared.telemetry, "scopes": scopes}
-        super().__init__(shared.policy, store=shared.store, **told)
+        self.shared, policy, options = shared, shared.policy, shared.options
+        scopes = {name: own for name, own in (("user", user), ("tenant", tenant)) if own and name in policy.scopes}
+        telemetry = shared.telemetry
+        super().__init__(policy, store=shared.store, records=options.records, telemetry=telemetry, scopes=scopes)
         self.only = None if options.session is None else Run(options.session, named=True)
         """The run of all calls, if there is only one."""
 
@@ -291,7 +287,7 @@ class Pump:
 
     async def _told(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
         if method == CHANGED:
-            self._guards.forget()
+            self._guards.tools.clear()
         if method != CANCELLED:
             await self._near().notify(method, without_ours(params))
 
@@ -390,7 +386,7 @@ class Gate:
         self._options, self.group = options, anyio.create_task_group()
         self.sessions: dict[str, Session] = {}
         allowed = {one.strip().lower() for one in options.allow_host.split(",")} - {""}
-        self._hosts = {*LOOPBACK, options.listen[0], *allowed}
+        self._hosts = {"localhost", "127.0.0.1", "::1", options.listen[0], *allowed}
         self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
         pages: Any = {"allow_origins": self._origins, "allow_origin_regex": _NEAR.pattern, "allow_methods": METHODS}
         body = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
