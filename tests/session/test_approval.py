@@ -2,9 +2,7 @@
 Calls that wait for a person: asked once, run once, given back after a no.
 """
 
-import asyncio
 import json
-import threading
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -169,18 +167,6 @@ def test_an_approver_is_asked_in_place(approver: Any, code: str | None, reason: 
     assert (envelope.code, len(bank.paid), reason in (envelope.message or "")) == (code, 0 if code else 1, True)
 
 
-def test_a_synchronous_approver_does_not_block_the_loop(bank: Bank) -> None:
-    async def story() -> None:
-        went_on = threading.Event()
-        session = asking().session("s", approver=lambda one: went_on.wait(10))
-        running = asyncio.ensure_future(session.acall("pay_rent", {}, bank))
-        await asyncio.sleep(0)
-        went_on.set()
-        assert (await running).ok
-
-    asyncio.run(story())
-
-
 # Elsewhere, and later
 
 
@@ -204,15 +190,6 @@ def test_scopes_hold_what_waits_and_get_it_back(clock: FakeClock, bank: Bank) ->
     assert session("c").call("pay_rent", {}, bank, id="call_3").ok
     assert session("d").call("pay_rent", {}, bank).code == "user.budget.max_calls"
     assert replays(policy, sink) == 5
-
-
-def test_a_child_that_is_closed_gives_back_what_waits(clock: FakeClock, bank: Bank) -> None:
-    session = asking(Budget(max_calls=1), scopes={"user": [Budget(max_calls=1)]}).session(
-        "s", clock=clock, scopes={"user": "u"}
-    )
-    with session.child("kid") as kid:
-        assert kid.call("pay_rent", {}, bank, id="call_1").code == "approve.pending"
-    assert session.call("look", {}, bank).ok
 
 
 @pytest.mark.parametrize("ended", ["lost", "timeout", "failed", "worked"])

@@ -7,7 +7,6 @@ import re
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,19 +58,6 @@ def test_each_form_is_read_as_a_mapping_and_as_an_object(form: dict[str, Any]) -
     usage = used(form["read"])
     for told in (form["usage"], as_object(form["usage"]), usage):
         assert (read_usage(told), read_usage(told).known) == (usage, True)
-
-
-@pytest.mark.parametrize(("module", "name", "form"), [
-    ("openai.types", "CompletionUsage", "chat.completions"), ("openai.types.responses", "ResponseUsage", "openai-agents"),
-    ("agents.usage", "Usage", "openai-agents"), ("langchain_core.messages.ai", "UsageMetadata", "langchain"),
-    ("pydantic_ai.usage", "RequestUsage", "pydantic-ai"), ("google.genai.types", "GenerateContentResponseUsageMetadata", "google"),
-    ("strands.types.event_loop", "Usage", "bedrock"), ("agent_framework", "UsageDetails", "agent-framework"),
-    ("crewai.types.usage_metrics", "UsageMetrics", "crewai"), ("litellm.types.utils", "Usage", "litellm, of a model of Anthropic"),
-])  # fmt: skip
-def test_the_real_class_is_read_where_it_is_installed(module: str, name: str, form: str) -> None:
-    pytest.importorskip(module)
-    made = getattr(import_module(module), name)(**FORMS[form]["usage"])
-    assert (read_usage(made), read_usage(made).known) == (used(FORMS[form]["read"]), True)
 
 
 @table("case", CASES["sums"])
