@@ -24,6 +24,7 @@ from guardrails import (
     Rate,
     Retryable,
     RetryBudget,
+    Rules,
     Streak,
     Summary,
     Tool,
@@ -32,6 +33,7 @@ from guardrails import (
     Validation,
 )
 from guardrails.core.guards.base import Guard, SessionState
+from guardrails.core.guards.rules import RuleSettings, SumLimit
 from guardrails.errors import SessionError
 from guardrails.session.session import Session, scoped
 from guardrails.sinks import MemorySink
@@ -66,6 +68,15 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
     st.just(ToolFilter(deny=("rm*",))),
     st.just(Validation()),
     st.just(Summary()),
+    st.just(
+        Rules(
+            rules=(
+                RuleSettings(tools="read", limit=SumLimit(max=2, per=60.0)),
+                RuleSettings(tools="pay", after="status", within=600.0),
+                RuleSettings(tools="typed", after_not="read", same="n"),
+            )
+        )
+    ),
     st.just(Truncate(max_bytes=256)),
 ]
 TOOLS = [

@@ -279,7 +279,14 @@ class Rules(Guard):
         """
         Whether it goes by time.
         """
-        return any(one.within or (one.limit and one.limit.per) for one in self.rules) or None
+        return len(self.untimed().rules) < len(self.rules) or None
+
+    def untimed(self) -> "Rules":
+        """
+        Returns the same with the rules that do not go by time alone.
+        """
+        chosen = [one for one in self.rules if not one.within and not (one.limit and one.limit.per)]
+        return self.but({"rules": tuple(chosen)})
 
     def within(self, scope: str) -> "Rules":
         """

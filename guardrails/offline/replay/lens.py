@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.engine import Engine
+from guardrails.core.guards.rules import Rules
 from guardrails.core.tools.tool import Tool
 
 from .lacking import NEEDS
@@ -66,7 +67,9 @@ def without(chain: Chain, gone: Collection[tuple[str, str]]) -> Chain:
         return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
 
     guards = [
-        replace(guard, **dict[str, Any]({setting: None for name, setting in gone if setting and name == guard.name}))
+        guard.untimed()
+        if isinstance(guard, Rules) and ("rules", "timed") in gone
+        else replace(guard, **dict[str, Any]({each: None for name, each in gone if each and name == guard.name}))
         for guard in chain.guards
         if (guard.name, "") not in gone
     ]

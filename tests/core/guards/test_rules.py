@@ -3,6 +3,7 @@ Rules that people write: refused, asked, limited by a sum, in an order.
 """
 
 import asyncio
+import json
 import threading
 
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, PolicyError, Rules, Tool
+from guardrails.offline.replay.run import judge_files
+from guardrails.offline.transcripts.files import inputs
 from tests.core.guards.calls import gives, ok
 from tests.tables import table
 
@@ -328,6 +331,21 @@ def test_a_family_counts_together(clock: Any) -> None:
         ]
         told(child, "read_secret")
     assert told(made, "exec") == "rules.after_not"
+
+
+@table("timed, refused", [(True, ["rules.after", "rules.limit"]), (False, ["rules.after"])])
+def test_recorded_calls_are_judged_by_rules_as_far_as_they_have_times(
+    tmp_path: Path, timed: bool, refused: Any
+) -> None:
+    rules = [{"tools": "look", "limit": {"max": 1, "per": "1h"}}, {"tools": "pay", "after": "look", "same": "order"}]
+    (tmp_path / "p.yaml").write_text(f"version: 1\nrules: {json.dumps(rules)}\n")
+    calls = [("look", 1), ("pay", 1), ("pay", 2), ("look", 3)]
+    lines = [{"session_id": "s", "tool": tool, "arguments": {"order": order}, "result": "ok"} for tool, order in calls]
+    times = [{"ts": 1.8e9 + n} if timed else {} for n in range(len(lines))]
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(a | b) + "\n" for a, b in zip(lines, times, strict=True)))
+    (judged,) = judge_files([Policy.load(tmp_path / "p.yaml")], inputs([tmp_path / "calls.jsonl"]))
+    assert sorted(judged.total.denied) == refused
+    assert ("rules.timed" in judged.not_judged) != timed
 
 
 # Laws
