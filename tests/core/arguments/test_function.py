@@ -108,7 +108,10 @@ class Hotels:
     def method(self, city: str) -> str:
         return city
 
-    of_class = classmethod(method)
+    @classmethod
+    def of_class(cls, city: str) -> str:
+        return city
+
     static = staticmethod(lambda city: city)
     __call__ = method
 

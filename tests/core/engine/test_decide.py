@@ -114,7 +114,7 @@ BROKEN = {**{what: {"what": what} for what in ("raises", "nonsense", "text", "fa
 
 @table("how", BROKEN)
 def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(how: str, clock: Any) -> None:
-    def session(mode: str = "enforce", **options: Any) -> Any:
+    def session(mode: Any = "enforce", **options: Any) -> Any:
         broken = (Says if BROKEN[how] else Counts)(mode=mode, **BROKEN[how])
         return make(clock, Rate(max_calls_per_second=1), broken, Budget(max_calls=5), **options)
 

@@ -35,7 +35,7 @@ def test_b1_the_results_of_the_last_turn_say_the_limit(most: int, turns: Any, li
     """
     Calls by letters: `t` runs, `{` is no JSON, `=` is a duplicate.
     """
-    session, envelopes = calls.make(clock, Budget(max_turns=most), Validation(), Duplicates()), []
+    session, envelopes = calls.make(clock, Budget(max_turns=most), Validation(), Duplicates()), list[Any]()
     for number, letters in turns:
         session.begin_turn(number)
         for letter in letters:

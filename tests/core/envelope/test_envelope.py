@@ -196,7 +196,8 @@ def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(clock: A
 
 @table("form", FORMS)
 def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value(form: Any, clock: Any) -> None:
-    odd, clean, got = "a\x00b\x1b[31m\x7fc\n", "ab[31mc\n", list[Any]()
+    odd, clean = "a\x00b\x1b[31m\x7fc\n", "ab[31mc\n"
+    got: Any = []
     session = make(clock, Summary(), envelope=form, tools=[Tool(name="t", read_only=True)])
     envelope = session.call("t", {"q": odd}, lambda _, arguments: got.append(arguments) or {"text": odd})
     said = read(envelope)

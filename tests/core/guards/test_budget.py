@@ -26,7 +26,7 @@ from tests.replaying import replay
 from tests.tables import table
 
 
-DOLLAR = {"max_cost_usd": 1.0}
+DOLLAR: dict[str, Any] = {"max_cost_usd": 1.0}
 
 
 def tool(name: str = "t", **declared: Any) -> list[Tool]:

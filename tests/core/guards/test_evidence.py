@@ -120,17 +120,18 @@ def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(cl
     assert old["message"] == f"{plain['message']} A call made since may have changed it."
 
 
-@table(("lap", "refused"), [
-    *((lap, False) for lap in (
-        (READ, EDIT), (NEUTRAL, OTHER), (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
-        (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
-        (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
-    )),
-    *((lap, True) for lap in (
-        (READ, LIST), (READ, ("search", {"q": "x"}, ["y"]), CART),
-        (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
-    )),
-])  # fmt: skip
+WORKING: list[tuple[Call, ...]] = [
+    (READ, EDIT), (NEUTRAL, OTHER), (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
+    (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
+    (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
+]  # fmt: skip
+IDLE: list[tuple[Call, ...]] = [
+    (READ, LIST), (READ, ("search", {"q": "x"}, ["y"]), CART),
+    (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
+]  # fmt: skip
+
+
+@table(("lap", "refused"), [*((lap, False) for lap in WORKING), *((lap, True) for lap in IDLE)])
 def test_a_cycle_without_work_is_refused_at_its_third_lap(lap: tuple[Call, ...], refused: bool, clock: Any) -> None:
     one = fresh(Policy([Loops(unrepaired={"deny": None})], by_name=True), clock)
     laps = 3 if refused else 9

@@ -131,7 +131,8 @@ def test_a_wait_too_long_is_no_failure_that_does_not_pass(text: str, hint: str) 
 
 
 ACTORS = ("send_email", "mcp__linear__create_issue", "bookFlight", "makePayment", "fs/add_row")
-KINDS: Any = [Outcome(error_type=kind, error_message="no") for kind in sorted(AMBIGUOUS)]
+UNSURE: Any = sorted(AMBIGUOUS)
+KINDS = [Outcome(error_type=kind, error_message="no") for kind in UNSURE]
 REJECTED = "The user doesn't want to proceed with this tool use."
 
 
@@ -276,6 +277,7 @@ def test_exploring_tells_some_failures_of_safe_tools_to_be_tried_again_if_it_is_
     sources = [r["retry_source"] for r in sink.records if r["event"] == "call" and r["retry_source"]]
     assert sources == ["explore"] * len(tried)
     assert explored(safe, SLOW, clock, None) == explored(Tool(name="get"), SLOW, clock, sink) == []
+    kind: Any
     for kind in NEVER_AGAIN:
         assert explored(safe, Envelope.error(kind, "no"), clock, sink) == []
 

@@ -6,6 +6,7 @@ import asyncio
 import enum
 import functools
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -186,7 +187,7 @@ def test_a7_arguments_that_are_json_but_no_object_read_so(text: str, message: st
 
 CHAT_NAMED = {"type": "function", "function": {"name": "search"}}
 TOOLS = [{"type": "function", "name": "search"}]
-ALLOWED = [
+ALLOWED: list[Callable[[str], Any]] = [
     lambda mode: {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": TOOLS}},
     lambda mode: {"type": "allowed_tools", "mode": mode, "tools": TOOLS},
 ]

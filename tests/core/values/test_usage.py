@@ -31,7 +31,8 @@ FORMS = CASES["forms"]
 
 
 def used(counts: dict[str, int]) -> Usage:
-    return Usage(**{"input": 0, "output": 0, **counts})
+    told: Any = {"input": 0, "output": 0, **counts}
+    return Usage(**told)
 
 
 def as_object(told: Any) -> Any:
