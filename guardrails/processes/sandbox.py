@@ -55,7 +55,6 @@ MANAGERS: Final = (
 _SECRET: Final = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH(?!ORITY)|SESSION|DSN|_URL$|_URI$", re.IGNORECASE
 )
-_LOGIN: Final = re.compile("://.*@", re.DOTALL)
 _GIT: Final = ("config", "--global", "--null", "--get-regexp", r"^(user\.(name|email)|safe\.directory)$")
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 _BASE: Final = ("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL")
@@ -259,7 +258,11 @@ def listed(environment: Variables) -> dict[str, str]:
     """
     Returns the variables of *environment* that a confined process sees: the names of `LISTED`, but no URL with a password.
     """
-    return {name: text for name, text in environment.items() if name.upper() in LISTED and not _LOGIN.search(text)}
+    return {
+        name: text
+        for name, text in environment.items()
+        if name.upper() in LISTED and "@" not in text.partition("://")[2]
+    }
 
 
 def may_be_shown(path: str) -> bool:
