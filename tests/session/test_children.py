@@ -76,16 +76,6 @@ def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, clock: 
     assert parent.exhausted == f"budget.{limit}"
 
 
-def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=3))
-    child = parent.child("c")
-    envelope = parent.call("t", {}, ok)
-    assert (envelope.code, parent.exhausted) == ("budget.max_calls", None)
-    assert "held for sub-agents" in (envelope.limit_message or "")
-    child.close()
-    assert parent.call("t", {}, ok).ok
-
-
 def test_sub_agents_beyond_their_number_or_depth_make_no_call(clock: Any) -> None:
     policy, sink = Policy([Budget(max_calls=99, max_children=3, max_depth=2)]), MemorySink()
     parent = policy.session("s", clock=clock, records=sink)
@@ -167,20 +157,6 @@ def test_a_child_that_runs_is_taken_up_as_it_is(used: int, clock: Any) -> None:
     child = parent.child("c", max_calls=4, again=True)
     assert len(sink.records) == events
     assert child.ledger.progress == {"calls_used": used, "calls_left": 4 - used}
-
-
-@table("make_store", [MemoryStore, lambda: MemoryStore(live=1)])
-def test_a_session_that_is_forgotten_leaves_nothing_of_its_closed_children(make_store: Any, clock: Any) -> None:
-    store, policy = make_store(), Policy([Budget(max_calls=9)])
-    for number in range(3):
-        with policy.session(f"s{number}", clock=clock, store=store) as session:
-            with session.child("c", max_calls=4) as child, child.child("g", max_calls=2) as grandchild:
-                calls(grandchild, 1)
-            calls(session, 1)
-        session.ledger.forget()
-    assert len(store) == 0
-    again = policy.session("s0", clock=clock, store=store)
-    assert calls(again.child("c", max_calls=4), 1) == 1
 
 
 # Families

@@ -2,19 +2,14 @@
 The end of a loop as a part of it, a session in a few lines, and earlier results that can be given back.
 """
 
-import tracemalloc
-
 from typing import Any
-
-import orjson
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, Session, Tool
-from guardrails.core.text.plain_json import exact
 from guardrails.session.final_answer import SILENT_CODE, FinalAnswer
-from guardrails.session.results import MAX_ARGUMENTS, MAX_BYTES, MAX_RESULT, OVERHEAD, Earlier, Results
+from guardrails.session.results import MAX_ARGUMENTS, MAX_RESULT, OVERHEAD, Earlier, Results
 from tests.core.guards.calls import gives, make
 from tests.tables import table
 
@@ -164,20 +159,3 @@ def test_what_is_found_is_the_latest_and_what_fits_in_half_of_the_room_is_found(
         room -= size + 2 + OVERHEAD
         if room >= 0:
             assert results.find("s", sig) == latest[sig]
-
-
-@table("size", [1, 500, 9_000])
-def test_the_memory_of_a_full_cache_is_what_was_set(size: int) -> None:
-    """
-    orjson's own bytes keep 4 KB each and more, whatever they hold.
-    """
-    results = Results()
-    tracemalloc.start()
-    try:
-        for sig in range(2 * MAX_BYTES // (size + OVERHEAD)):
-            texts = exact(orjson.dumps([sig])), exact(orjson.dumps("x" * size))
-            results.keep(f"session-{sig}", sig << 40, *texts)
-        used, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert 0.4 * MAX_BYTES < used < 1.1 * MAX_BYTES

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Denials, Duplicates, Growth, Loops, MemorySink, MemoryStore, Policy, Tool
-from guardrails.core.guards.budget import held
 from guardrails.core.packing import pack
 from guardrails.core.state import KEYS
 from guardrails.errors import SessionError
@@ -179,21 +178,6 @@ def test_a_response_that_is_told_again_by_its_key_changes_nothing(clock: Any) ->
     charge(again, "resp_2")
     assert (state_of(store).turn, state_of(store).tokens, state_of(store).cost) == (2, 200, 20_000)
     replays(POLICY, sink, store)
-
-
-def test_a_request_is_freed_by_the_first_charge_only_and_a_step_that_runs_again_holds_nothing(clock: Any) -> None:
-    store = MemoryStore()
-    session = POLICY.session("s", store=store, clock=clock)
-    session.request(tokens=500)
-    charge(session, "resp_1")
-    request = session.request(tokens=600)
-    charge(session, "resp_1")
-    assert held(state_of(store))[1] == 600
-    session.charge(model="m", usage=None, calls=1, key="resp_1", request=request)
-    for _ in range(3):
-        with session.request(tokens=500):
-            charge(session, "resp_1")
-    assert (held(state_of(store))[1], state_of(store).tokens) == (0, 100)
 
 
 @table("key", ["", 7, b"resp", ["resp"]])

@@ -13,7 +13,6 @@ import orjson
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
-from guardrails.errors import SessionError
 from tests.tables import table
 
 
@@ -113,15 +112,6 @@ def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bo
     with pytest.raises(KeyboardInterrupt):
         run(make(clock, records=sink), interrupted, awaited=awaited)
     assert [(record["event"], record.get("status")) for record in sink.records] == [("call", None), ("settle", "error")]
-
-
-def test_a_generator_that_is_interrupted_while_its_host_completes_the_call_is_settled(clock: Any) -> None:
-    session = make(clock)
-    decision = session.decide("t", {}, claim=True)
-    with pytest.raises(KeyboardInterrupt):
-        session.complete(decision, interrupted())
-    with pytest.raises(SessionError, match="no open calls have the id"):
-        session.complete(decision.call.id, "late")
 
 
 @table("timeout", [None, 60.0])

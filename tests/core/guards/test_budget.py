@@ -4,7 +4,6 @@ What a session, one tool, a model request and a family may use: held before, cha
 
 import threading
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -256,38 +255,6 @@ def test_a_scope_holds_what_its_sessions_have_asked_for(clock: Any) -> None:
     used(sessions[1], 100, request=asked[1])
     assert sessions[2].request(tokens=900).allowed
     assert all(again.same for again in replay(policy.chain, sink.records, scopes=policy.scopes))
-
-
-def test_tokens_of_a_tool_are_reserved_and_settled_by_what_it_used(clock: Any) -> None:
-    session = make(clock, Budget(max_tokens=1_000), tools=tool(tokens=400))
-    decisions = [session.decide("t", {"n": n}, id=f"call_{n}") for n in range(3)]
-    assert decisions[2].denial.message == "This call is estimated at 400 tokens, 200 is left."
-    session.complete(decisions[0], Success("ok", tokens=100))
-    session.complete(decisions[1], "ok")
-    assert session.ledger.progress["tokens_left"] == 500
-
-
-def spend(parent: Any, name: str, ran: Callable[[], object]) -> None:
-    """
-    Work by one sub-agent after the other, each with a call of the budget, until nothing is left.
-    """
-    for number in range(2_000):
-        try:
-            with parent.child(f"{name}-{number}", max_calls=1) as child:
-                for n in range(3):
-                    child.call("t", {"n": n}, lambda *_: ran() or "ok")
-        except SessionError:
-            if parent.exhausted:
-                return
-
-
-@pytest.mark.usefixtures("quick_switches")
-def test_parallel_children_in_threads_admit_exactly_the_limit(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=9, max_tokens=90), tools=tool(tokens=10))
-    ran: list[int] = []
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: spend(parent, str(name), lambda: ran.append(1)), range(8)))
-    assert (len(ran), live(parent).calls, live(parent).tokens, live(parent).held_tokens) == (9, 9, 90, 0)
 
 
 PART, ANY = st.integers(0, 9), st.integers(0, 100)
