@@ -81,22 +81,28 @@ class Run(NamedTuple):
     """By the client or the operator: they say where one ends."""
 
 
-def run_of(meta: Mapping[str, Any] | None, token: Any, *, request: Any = None) -> Run:
+def run_of(meta: Any, token: Any = None, *, request: Any = None) -> Run:
     """
-    Returns the run that a call belongs to. It is the run that its client names in *meta*, apart for each *token* (the
-    SDK's `AccessToken`). Without a name, all calls of a token are one run. Without either it is the transport's session, or
-    the process if the client has it for itself.
+    Returns the run that a call belongs to: the one that its client names in *meta*, else the transport's session, else the process if the
+    client has it for itself. Each *token* (the SDK's `AccessToken`) has runs of its own.
 
     Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
     """
-    named = (meta or {}).get(RUN)
-    if token is not None:
-        from mcp.server.auth.provider import principal_components
+    session = PROCESS if request is None else request.headers.get("mcp-session-id")
+    if token is None:
+        return named_run(meta, session)
+    from mcp.server.auth.provider import principal_components
 
-        return Run(json.dumps([*principal_components(token), named]), named=named is not None)
-    if named is not None:
-        return Run(str(named), named=True)
-    return Run(PROCESS if request is None else request.headers.get("mcp-session-id"), named=False)
+    return named_run(meta, session, *principal_components(token))
+
+
+def named_run(meta: Any, session: str | None, *owner: str | None) -> Run:
+    """
+    Returns the run that *meta* names, else that of the *session*, of an *owner* if there is one.
+    """
+    named = (meta or {}).get(RUN)
+    name = session if named is None else str(named)
+    return Run(json.dumps([*owner, name]) if any(owner) else name, named=named is not None)
 
 
 class Asks(Exception):

@@ -7,7 +7,6 @@ Calls of tools and lists of tools are looked at; all other messages pass. What a
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import signal
@@ -32,7 +31,7 @@ from guardrails.policy.tools import run_file
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
-from .calls import IDLE_S, RUN, Guarding, Known, Run, as_shown, run_of, watches, without_ours
+from .calls import IDLE_S, Guarding, Known, Run, as_shown, named_run, run_of, watches, without_ours
 from .pins import Pins, by_name, pins_file, server_of
 
 
@@ -336,7 +335,7 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
     async with far or near_server(options.command, os.environ) as server, client as (from_client, to_client):
         # An answer that is written is never taken back: what is on its way to the client has room.
         answers, outgoing = anyio.create_memory_object_stream[Any](inf)
-        pump = Pump(guards, partial(run_of, token=None), (from_client, answers), server)
+        pump = Pump(guards, run_of, (from_client, answers), server)
         async with anyio.create_task_group() as group:
             group.start_soon(forward)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -363,10 +362,7 @@ class Session(StreamableHTTPServerTransport):
         """
         The run of a call with this `_meta`: the one that the client names, else the session, else the user. Strangers share none.
         """
-        user, tenant, _ = self.owner
-        named = meta.get(RUN, self.mcp_session_id)
-        stranger = user is None and tenant is None and named is None
-        return Run(None if stranger else json.dumps([user, tenant, named]), named=named is not None)
+        return named_run(meta, self.mcp_session_id, *self.owner[:2])
 
 
 class Gate:

@@ -61,9 +61,7 @@ class Connection:
                 async for one in stream:
                     self.sent.put((side, one.message.model_dump(by_alias=True, exclude_unset=True)))
 
-            pump = Pump(
-                self.guards, lambda meta: run_of(meta, None), (from_client, to_client), (from_server, to_server)
-            )
+            pump = Pump(self.guards, run_of, (from_client, to_client), (from_server, to_server))
             async with anyio.create_task_group() as group:
                 group.start_soon(note, "client", told)
                 group.start_soon(note, "server", asked)
@@ -256,24 +254,6 @@ def test_a_call_that_is_cancelled_stays_counted_and_a_late_answer_is_dropped(con
     assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", 2)
     one.say(one.server, id=2, result=text("late"))
     assert [one.refuses("echo", {"n": n}) for n in range(2)] == [False, True]
-
-
-def test_a_server_that_is_lost_is_told_for_its_open_calls(connect: Connect) -> None:
-    one = connect()
-    assert one.asked("echo")[0] == "server"
-    one.portal.call(one.server.aclose)
-    assert one.next("client")["result"]["_meta"][ENVELOPE]["error_type"] == "connection"
-
-
-def test_a_client_may_name_the_run_its_calls_belong_to_unless_the_session_is_named(
-    connect: Connect, policy: Policy, tmp_path: Path
-) -> None:
-    rules = policy("budget: {max_calls: 1}\n")
-    one = connect(policy=rules)
-    runs: list[Message] = [*({"_meta": {RUN: name}} for name in ("a", "a", "b")), {}]
-    assert [one.refuses("echo", {"n": n}, **run) for n, run in enumerate(runs)] == [False, True, False, False]
-    named = [connect(policy=rules, session="s", store=str(tmp_path / "s.db")) for _ in range(2)]
-    assert [other.refuses("echo", {"n": n}, **runs[2 * n]) for n, other in enumerate(named)] == [False, True]
 
 
 def test_a_changed_policy_holds_from_the_next_call_on_and_the_client_is_told(
