@@ -8,7 +8,7 @@ import functools
 import inspect
 import typing
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
 import pytest
@@ -97,78 +97,31 @@ def search(query: str, n: int = 10) -> list[dict[str, int]]:
     return [{query: n}]
 
 
-async def asearch(query: str) -> list[str]:
-    return [query]
-
-
 def numbers(n: int) -> Iterator[int]:
     yield from range(n)
-
-
-def made(n: int) -> Generator[int, None, str]:
-    yield n
-    return "done"
 
 
 async def streamed(n: int) -> AsyncIterator[str]:
     yield str(n)
 
 
-class Shop:
-    """
-    A shop.
-    """
-
-    def __init__(self, city: str) -> None:
-        self.city = city
-
-    def order(self, what: str, *tags: str, **more: int) -> bool:
-        return bool(what)
-
-    def __call__(self, what: str) -> int:
-        """
-        Ask for it.
-        """
-        return len(what)
-
-
-@pytest.fixture
-def session() -> Session:
-    return Policy([Budget(max_calls=90)]).session("s")
-
-
-ROWS = list[dict[str, int]]
-
-
-@table(("function", "shown", "value", "name"), [
-    (search, "(query: str, n: int = 10)", ROWS, "search"), (asearch, "(query: str)", list[str], "asearch"),
-    (numbers, "(n: int)", list[int], "numbers"), (made, "(n: int)", list[int], "made"), (streamed, "(n: int)", list[str], "streamed"),
-    (Shop("Kyoto").order, "(what: str, *tags: str, **more: int)", bool, "order"), (Shop("Kyoto"), "(what: str)", int, "Shop"),
-    (Shop, "(city: str)", Shop, "Shop"), (functools.partial(functools.partial(search, n=2)), "(query: str)", ROWS, "search"),
-    (functools.partial(search, "x"), "(n: int = 10)", ROWS, "search"),
+@table(("function", "shown", "value"), [
+    (search, "(query: str, n: int = 10)", list[dict[str, int]]), (numbers, "(n: int)", list[int]), (streamed, "(n: int)", list[str]),
+    (functools.partial(functools.partial(search, n=2)), "(query: str)", list[dict[str, int]]),
 ])  # fmt: skip
-def test_the_signature_has_the_parameters_and_what_comes_back(function: Any, shown: str, value: Any, name: str) -> None:
+def test_the_signature_has_the_parameters_and_what_comes_back(function: Any, shown: str, value: Any) -> None:
     session = Policy([Budget(max_calls=90)]).session("s")
     returns: Literal["json", "envelope", "value"]
     for returns, result in (("json", str), ("envelope", Envelope), ("value", value)):
         wrapped = session.wrap(function, returns=returns)
         signature = inspect.signature(wrapped)
         assert str(signature.replace(return_annotation=signature.empty)) == shown
-        assert signature.return_annotation == result
-        hints = typing.get_type_hints(wrapped, include_extras=True)
-        assert hints.pop("return") == result
-        assert hints == {one.name: one.annotation for one in signature.parameters.values()}
-        assert inspect.iscoroutinefunction(wrapped) == (function in (asearch, streamed))
-        assert wrapped.__name__ == name
+        assert typing.get_type_hints(wrapped)["return"] == signature.return_annotation == result
+        assert inspect.iscoroutinefunction(wrapped) == (function is streamed)
     assert session.wrap(function, name="look_up").__name__ == "look_up"
-
-
-def test_what_a_wrapped_function_returns_is_what_its_annotation_says(session: Session) -> None:
     assert session.wrap(numbers, returns="value")(3) == [0, 1, 2]
-    assert session.wrap(Shop, returns="value")("Kyoto").city == "Kyoto"
     assert isinstance(session.wrap(search)("x"), str)
-    assert isinstance(session.wrap(search, returns="envelope")("x", 2), Envelope)
-    assert [session.wrap(one).__doc__ for one in (search, Shop)] == ["Find things.", "A shop."]
+    assert session.wrap(search).__doc__ == "Find things."
 
 
 # What a wrapped function does

@@ -54,3 +54,10 @@ def test_a_guard_of_ones_own_may_park_by_the_arguments() -> None:
     for _ in range(2):
         session.call("pay", {"usd": 500}, lambda tool, arguments: paid.append(arguments), id="call_500")
     assert paid == [{"usd": 1}, {"usd": 500}]
+
+
+def test_what_cannot_be_shown_to_a_person_is_refused_and_asked_of_nobody() -> None:
+    session = Policy([Approve(tools=("pay",))]).session("s")
+    refused = session.call("pay", {"o": object()}, ok)
+    assert (refused.code, session.pending()) == ("approve.refused", [])
+    assert "cannot be shown" in (refused.message or "")

@@ -3,7 +3,6 @@ What is not installed names itself and what installs it, wherever it is imported
 """
 
 import ast
-import subprocess
 import sys
 
 from collections.abc import Iterator
@@ -63,31 +62,3 @@ def test_a_package_that_is_missing_or_broken_is_told_with_what_installs_it() -> 
     with pytest.raises(MissingExtra) as within, needs("mcp"), needs("openai", "the demo"):
         raise ModuleNotFoundError("No module named 'openai'", name="openai")
     assert str(absent.value) == str(within.value) == told
-
-
-HIDDEN = """
-import sys
-sys.modules[{package!r}] = None
-{code}
-"""
-GOES_ON = {
-    "prices": (
-        "genai_prices",
-        "from guardrails.core.values.usage import Usage, listed_price\n"
-        "print(listed_price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)",
-    ),
-    "shell": (
-        "tree_sitter_bash",
-        "from guardrails import Policy, Shell\ntry:\n    Policy([Shell(deny=['rm'])])\nexcept Exception as error:\n    print(error)",
-    ),
-}
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("extra", GOES_ON)
-def test_what_goes_on_without_a_package_says_what_installs_it(extra: str) -> None:
-    package, code = GOES_ON[extra]
-    done = subprocess.run(
-        [sys.executable, "-c", HIDDEN.format(package=package, code=code)], capture_output=True, text=True, check=True
-    )
-    assert install(extra) in done.stdout
