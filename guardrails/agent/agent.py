@@ -141,12 +141,12 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
             yield client
     except openai.APIConnectionError as error:
         asked = f"`{public(base_url or str(client.base_url))}` cannot be reached"
-        raise AgentError(f"the endpoint {asked}: {error.__cause__ or error}", "endpoint.unreachable") from error
+        raise AgentError(f"the endpoint {asked}: {error.__cause__ or error}", "endpoint.failed") from error
     except openai.APIStatusError as error:
         # The client leaves out what has no `message`: a page of a proxy, `{"error": "no such model"}`.
         own = error.message != f"Error code: {error.status_code}"
         reason = in_one_line(error.message if own else str(error.body or error.message), key)
-        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {reason}", "endpoint.refused") from error
+        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {reason}", "endpoint.failed") from error
     except (openai.OpenAIError, ResponseFailed) as error:
         hint = "; if it cannot stream: `--no-stream`" if getattr(error, "code", None) == NO_STREAM else ""
         raise AgentError(f"the endpoint failed: {in_one_line(str(error), key)}{hint}", "endpoint.failed") from error

@@ -27,8 +27,25 @@ UNCERTAIN: Final = "call.uncertain"
 ERROR: Final = "call.error"
 _FAILED: Final = """approve budget denials duplicates growth held loops rate retry_budget retryable shell streak summary tool_filter
     tools.budget truncate validation workspace"""
-ALIASES: Final = {f"duplicates.{IN_FLIGHT[5:]}": IN_FLIGHT} | {f"{name}.error": ERROR for name in _FAILED.split()}
-"""Codes of 0.2.0 under other names, in a policy's `messages:`."""
+_MERGED: Final = {
+    IN_FLIGHT: "duplicates.in_flight",
+    ERROR: " ".join(f"{name}.error" for name in _FAILED.split()),
+    "budget.max_children": "budget.max_depth",
+    "duplicates.evidence": "duplicates.stable",
+    "endpoint.failed": "endpoint.refused endpoint.unreachable",
+    "loop.request_limit": "loop.hand_overs loop.max_turns loop.recursion_limit",
+    "loops.identical": "loops.reread",
+    "loops.same_error": "loops.unrepaired",
+    "rate.max_calls_per_minute": "tools.rate.max_calls_per_minute",
+    "rate.max_calls_per_second": "tools.rate.max_calls_per_second",
+    "shell.deny": "shell.fork_bomb",
+    "shell.unreadable": "shell.undecidable",
+    "tool_filter.deny": "tool_filter.allow",
+    "tools.budget.limit": " ".join(f"tools.budget.max_{name}" for name in ("calls", "cost_usd", "elapsed", "tokens")),
+    "workspace.root": "workspace.path",
+}
+ALIASES: Final = {old: code for code, olds in _MERGED.items() for old in olds.split()}
+"""Codes of 0.2.0 under other names, in a policy's `messages:` and cases."""
 CODES: Final[dict[str, tuple[str, ...]]] = {
     IN_FLIGHT: (),
     UNCERTAIN: ("reason",),

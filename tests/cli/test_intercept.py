@@ -56,7 +56,7 @@ RIGHT = {"amount": 100, "meta": {"branch": "feat/a"}, "currency": "usd", "tags":
             for n, code in ((40_000, None), (20_001, "global.rules.limit"))
         ],
         [("create_refund", {"n": n}, code) for n, code in enumerate((None, None, "global.rules.limit"))],
-        [("delete_customer", {}, "rules.deny"), ("other", {}, "tool_filter.allow")],
+        [("delete_customer", {}, "rules.deny"), ("other", {}, "tool_filter.deny")],
         [
             ("create_refund", {}, None),
             *[("create_charge", {**RIGHT, "n": n}, None) for n in range(6)],

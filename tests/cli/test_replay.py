@@ -84,7 +84,7 @@ def test_a_hint_of_a_guard_that_observes_is_no_refusal(tmp_path: Path, clock: An
             session.begin_turn()
             session.call("search", {"q": 1}, lambda *_: {"rows": [1, 2]})
     observed = [line.get("observed") for line in map(json.loads, path.read_text().splitlines())]
-    assert ["loops.reread"] in observed
+    assert ["loops.identical"] in observed
     assert "would have refused" not in replay("default", path).stdout
 
 
@@ -111,7 +111,7 @@ def test_records_of_ours_are_decided_again_exactly_and_what_differs_is_shown(rec
     assert json.loads(replay("default", records, "--exact", "--json").stdout)["exact"] is True
     other = replay("strict", records, "--exact")
     assert other.exit_code == 1
-    first = "n: 7, tool: look, recorded: nudge (nudge loops.reread), replayed: deny (duplicates.window)"
+    first = "n: 7, tool: look, recorded: nudge (nudge loops.identical), replayed: deny (duplicates.window)"
     assert first in " ".join(other.stdout.split())
     assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
 

@@ -45,7 +45,7 @@ def test_an_agent_too_many_has_a_part_in_which_it_makes_no_call() -> None:
     first, second = (open_share(session)[0] for _ in range(2))
     below, _ = open_share(first)
     ends = [child.call("search", {}, lambda _, __: "one").code for child in (first, second, below)]
-    assert ends == [None, "budget.max_children", "budget.max_depth"]
+    assert ends == [None, "budget.max_children", "budget.max_children"]
 
 
 def test_where_the_store_fails_there_is_no_part() -> None:

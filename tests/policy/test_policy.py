@@ -193,7 +193,7 @@ def test_what_people_write_is_made_what_its_type_is(clock: Any) -> None:
         rule = Rule(match=match, guards={"budget": {"max_tool_calls": 0}})  # type: ignore[arg-type]
         session = Policy(rules=[rule]).session("s", clock=clock)
         codes = [session.call(tool, {}, lambda *_: 1).code for tool in ("pay_now", "read")]
-        assert codes == ["tools.budget.max_calls", None]
+        assert codes == ["tools.budget.limit", None]
     declared = {"timeout": "2s", "ask_user": ["city"], "annotations": {"readOnlyHint": True}, "parameters": lambda x: x}
     plan = Policy(rules=[Rule(match="t", declared=declared)]).chain.plan("t")
     assert (plan.tool.timeout, plan.tool.ask_user, plan.tool.read_only) == (2.0, ("city",), True)

@@ -82,7 +82,7 @@ def test_sub_agents_beyond_their_number_or_depth_make_no_call(clock: Any) -> Non
     first = parent.child("a", share=0.5)
     deep = first.child("b", share=0.5).child("c", share=0.5)
     refused = deep.call("t", {}, ok)
-    assert (refused.code, deep.exhausted, deep.tool_choice()) == ("budget.max_depth", "budget.max_depth", "none")
+    assert (refused.code, deep.exhausted, deep.tool_choice()) == ("budget.max_children", "budget.max_children", "none")
     first.close()
     assert parent.child("d", share=0.1).call("t", {}, ok).ok
     many = parent.child("e", share=0.1)

@@ -193,7 +193,7 @@ class Limits:
         most, deepest = self.budget.max_children, self.budget.max_depth
         there = (state.own.get(PURSE) or {}).get(CHILDREN, 0)
         if deepest is not None and depth > deepest:
-            return ended("budget.max_depth", "Limit of sub-agents below each other", str(deepest), depth)
+            return ended("budget.max_children", "Limit of sub-agents below each other", str(deepest), depth)
         full = most is not None and there >= most
         return ended("budget.max_children", "Sub-agent limit", str(most), there) if full else None
 
@@ -257,7 +257,7 @@ class ToolBudget(Guard):
     It remembers the amount by limit and tool.
     """
 
-    codes: ClassVar[Codes] = {f"tools.budget.{name}": ("limit", "used") for name in OF_TOOLS}
+    codes: ClassVar[Codes] = {"tools.budget.limit": ("limit", "used")}
     name: ClassVar[str] = "tools.budget"
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("withdraw",)
@@ -272,7 +272,7 @@ class ToolBudget(Guard):
         shown, most = (LIMITS[self.limit].shown(amount, named=True) for amount in (used, self.amount))
         message = f"`{call.tool}` has used {shown} of its {most} in this session."
         hint = "Use another tool, or go on with what you have."
-        return Denial(f"tools.budget.{self.limit}", message, hint, values={"used": shown, "limit": most})
+        return Denial("tools.budget.limit", message, hint, values={"used": shown, "limit": most})
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         return self._more(call.tool, mine, self._takes(facts))
@@ -309,7 +309,6 @@ class Budget(Guard):
     codes: ClassVar[Codes] = {
         **{f"budget.{name}": ("limit", "used", "held", "estimate", "left") for name in LIMITS},
         "budget.max_children": ("limit", "used"),
-        "budget.max_depth": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
         WARNING: ("limit", "left"),
         **ToolBudget.codes,

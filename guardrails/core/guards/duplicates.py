@@ -28,7 +28,7 @@ class Duplicates(Guard):
     tool's `repeats` goes before: `allow` exempts it from all of it, with `evidence` one equal call is enough, with `ask` a person decides.
     """
 
-    codes: ClassVar[Codes] = {"duplicates.window": (), "duplicates.stable": (), "duplicates.evidence": ()}
+    codes: ClassVar[Codes] = {"duplicates.window": (), "duplicates.evidence": ()}
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
@@ -60,7 +60,7 @@ class Duplicates(Guard):
         if again.old or (again.moves and self.settled_for is not None):
             return None
         if facts.tool.repeats == "evidence" and last.status == "ok" and last.came != UNFINISHED:
-            return _repeat(call.tool, "stable")
+            return _repeat(call.tool, "evidence")
         if before is None or before.seq <= max(state.seq - self.window, again.since):
             # There is none, or the user has spoken since: that says nothing of now.
             return None

@@ -69,6 +69,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "If something is searched for, list or browse first, try another source, or say that it was not found.",
     ),
 }
+CODES: Final = {"unrepaired": "same_error", "reread": "identical"}
+"""Of patterns without a code of their own."""
 EXACT: Final = ("unrepaired", "identical", "reread")
 """The words of repeats of one exact call."""
 CHECK: Final = "Check the call against the error and the tool's parameters, or choose another tool."
@@ -86,7 +88,7 @@ class Loops(Guard):
     """
 
     codes: ClassVar[Codes] = {
-        **{f"loops.{name}": ("tool", "count") for name in WORDS},
+        **{f"loops.{CODES.get(name, name)}": ("tool", "count") for name in WORDS},
         "loops.same_error": ("tool", "count", "error"),
         "loops.cycle": ("tool", "count", "length"),
     }
@@ -230,10 +232,14 @@ class Loops(Guard):
         (message, hint), values = WORDS[words], {"tool": call.tool, "count": count, **values}
         if refuse and deny is not None and count >= deny:
             status: Status = "duplicate_call_blocked" if words in EXACT else "denied"
-            return Denial(f"loops.{words}", message.format(**values), hint or CHECK, status, values=values)
+            return Denial(
+                f"loops.{CODES.get(words, words)}", message.format(**values), hint or CHECK, status, values=values
+            )
         if nudge is None or count < nudge:
             return None
-        return Nudge(code=f"loops.{words}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values)
+        return Nudge(
+            code=f"loops.{CODES.get(words, words)}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values
+        )
 
 
 def _most(grades: FromCalls) -> int:

@@ -32,9 +32,7 @@ class Rate(Guard):
     Deny a call that starts too soon, and say how long to wait.
     """
 
-    codes: ClassVar[Codes] = {
-        f"{prefix}.{cap}": ("limit", "wait_ms") for prefix in ("rate", "tools.rate") for cap in PERIODS
-    }
+    codes: ClassVar[Codes] = {f"rate.{cap}": ("limit", "wait_ms") for cap in PERIODS}
     family: ClassVar[bool] = True
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
@@ -62,7 +60,7 @@ class Rate(Guard):
         limit = getattr(self, name)
         message = f"Too many calls of `{call.tool}`: the limit is {limit} a {name.rpartition('_')[2]}."
         hint, values = f"Wait {wait / 1000:g} s, then make the call again.", {"limit": limit, "wait_ms": wait}
-        code = f"{self.key}.{name}"
+        code = f"rate.{name}"
         return Denial(code, message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:

@@ -53,8 +53,6 @@ class Shell(Guard):
         "shell.deny": ("command", "rule"),
         "shell.allow": ("command",),
         "shell.unreadable": ("reason",),
-        "shell.undecidable": ("reason",),
-        "shell.fork_bomb": (),
     }
 
     deny: tuple[CommandRule, ...] = ()
@@ -116,11 +114,11 @@ class Shell(Guard):
                 yield _refusal("allow", f"`{shown}` is not among the allowed commands", "", hint, command=shown)
         if contents.fork_bomb:
             hint = "Start a fixed number of processes."
-            yield _refusal("fork_bomb", "The command starts processes without end", "", hint)
+            yield _refusal("deny", "The command starts processes without end", "", hint)
         if contents.undecidable and self.undecidable == "deny":
             hint = "Write the program's name out, or put the commands into a script file, read it, and run that."
             yield _refusal(
-                "undecidable", "The command was not run", contents.undecidable, hint, reason=contents.undecidable
+                "unreadable", "The command was not run", contents.undecidable, hint, reason=contents.undecidable
             )
 
 

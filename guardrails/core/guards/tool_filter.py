@@ -17,7 +17,7 @@ class ToolFilter(Guard):
     A tool is unknown if the policy or session names tools and this is none of them.
     """
 
-    codes: ClassVar[Codes] = {"tool_filter.allow": (), "tool_filter.deny": (), "tool_filter.unknown": ("tools",)}
+    codes: ClassVar[Codes] = {"tool_filter.deny": (), "tool_filter.unknown": ("tools",)}
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
 
     allow: tuple[Glob, ...] = ()
@@ -43,7 +43,7 @@ class ToolFilter(Guard):
             return None
         if why != "unknown":
             message, details = f"`{shown}` may not be used here.", {"error_type": "permission"}
-            return Denial(f"tool_filter.{why}", message, "Use another tool.", details=details)
+            return Denial("tool_filter.deny", message, "Use another tool.", details=details)
         from difflib import get_close_matches
 
         known, message = sorted(facts.known or ()), f"There is no tool `{shown}`."
@@ -53,10 +53,8 @@ class ToolFilter(Guard):
         return Denial("tool_filter.unknown", message, hint, details=details, values={"tools": names})
 
     def _why(self, tool: str, known: frozenset[str] | None) -> str | None:
-        if matcher(self.deny)(tool) is not None:
+        if matcher(self.deny)(tool) is not None or (self.allow and matcher(self.allow)(tool) is None):
             return "deny"
-        if self.allow and matcher(self.allow)(tool) is None:
-            return "allow"
         return "unknown" if self.unknown == "deny" and known is not None and tool not in known else None
 
 

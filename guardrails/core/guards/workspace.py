@@ -24,7 +24,7 @@ class Workspace(Guard):
     seen; the built-in tools open files in a way that closes this. See docs/guards/access.md#workspace.
     """
 
-    codes: ClassVar[Codes] = {"workspace.root": ("path", "root"), "workspace.path": ("path", "reason")}
+    codes: ClassVar[Codes] = {"workspace.root": ("path", "root", "reason")}
 
     root: Annotated[str, MinLen(1)] = "."
     """A folder; relative to where the process works."""
@@ -74,7 +74,7 @@ class Workspace(Guard):
 
     def _outside(self, path: str) -> Denial:
         shown, hint = path[:_SHOWN], "Use a path inside the workspace; relative paths start at its root."
-        return _refusal("root", f"`{shown}` is outside the workspace.", hint, path=shown, root=self.root)
+        return _refusal(f"`{shown}` is outside the workspace.", hint, path=shown, root=self.root)
 
 
 def _values(call: ToolCall, tool: Tool) -> list[Any]:
@@ -89,9 +89,9 @@ def _no_path(value: object, reason: str) -> Denial:
     path = value[:_SHOWN] if isinstance(value, str) else ""
     shown = f"`{path}` is" if isinstance(value, str) and value.isprintable() else "An argument is"
     hint = "Give a plain path inside the workspace, such as `src/app.py`."
-    return _refusal("path", f"{shown} no path of the workspace: {reason}.", hint, path=path, reason=reason)
+    return _refusal(f"{shown} no path of the workspace: {reason}.", hint, path=path, reason=reason)
 
 
-def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
+def _refusal(message: str, hint: str, **values: object) -> Denial:
     details = {"error_type": "invalid_path", "retryable_after_correction": True, "next_action": "fix_arguments"}
-    return Denial(f"workspace.{code}", message, hint, details=details, values=values)
+    return Denial("workspace.root", message, hint, details=details, values=values)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope import Envelope
+from guardrails.core.refusals import ALIASES
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial, Nudge, Outcome, Success, micro_dollars
 from guardrails.policy.policy import Policy
@@ -125,7 +126,7 @@ class _Run:
                     self.now_ms += step.wait
                 case kinds.Exhausted():
                     code = session.exhausted or "nothing"
-                    if code != (wanted := step.exhausted or "nothing"):
+                    if code != (wanted := now(step.exhausted) or "nothing"):
                         self._note(step, "session", [(f"exhausted by {wanted}", f"by {code}")])
                 case kinds.Turn():
                     session.begin_turn(step.turn)
@@ -219,15 +220,22 @@ def decision_differs(step: Call, decision: Decision) -> list[Difference]:
     nudges, codes = [code for code, _ in decision.nudges], _codes(decision.denials)
     said = "pending" if decision.pending else "deny" if codes else "nudge" if nudges else "allow"
     wanted = []
-    if said != step.expect or step.code not in (None, *([decision.code] if decision.denials else nudges)):
+    if said != step.expect or now(step.code) not in (None, *([decision.code] if decision.denials else nudges)):
         wanted.append(" ".join(filter(None, (step.expect, step.code))))
-    if {denial.code for denial in decision.observed} != set(step.observed):
+    if {denial.code for denial in decision.observed} != {*map(now, step.observed)}:
         wanted.append(f"observed {' + '.join(sorted(set(step.observed))) or 'nothing'}")
     decided = [" ".join(filter(None, (said, " + ".join(codes or nudges))))]
     if decision.observed:
         decided.append(f"observed {' + '.join(_codes(decision.observed))}")
     decided += [f"guard `{name}` failed ({error})" for name, error in decision.errors]
     return [(", ".join(wanted), ", ".join(decided))] if wanted else []
+
+
+def now(code: str | None) -> str | None:
+    """
+    Returns the present name of a *code* of 0.2.0.
+    """
+    return ALIASES.get(code or "", code)
 
 
 def _codes(said: Iterable[Denial | Nudge]) -> list[str]:

@@ -150,7 +150,7 @@ def test_a4_each_tool_that_matches_has_the_limit_to_itself_and_the_session_goes_
     session = ruled(clock, {"max_calls": 2}, Budget(max_calls=100))
     assert [admitted(session, 5, tool=name) for name in ("search_web", "search_mail", "read")] == [2, 2, 5]
     refused = session.call("search_web", {}, ok)
-    assert (refused.status, refused.code, session.exhausted) == ("denied", "tools.budget.max_calls", None)
+    assert (refused.status, refused.code, session.exhausted) == ("denied", "tools.budget.limit", None)
     assert refused.message == "`search_web` has used 2 calls of its 2 calls in this session."
     assert admitted(ruled(clock, {"max_calls": 1, "mode": "observe"}), 4, tool="search_web") == 4
 

@@ -95,7 +95,7 @@ def test_work_frees_the_look(policy: Policy, look: Call, work: Call, clock: Any)
 def test_a_look_elsewhere_or_a_tool_that_is_not_there_is_no_work(between: Any, clock: Any) -> None:
     for look, _ in STORIES:
         code = said(fresh(POLICIES[0], clock), look, look, *([between] if between else []), look)[-1]
-        assert code in ("duplicates.evidence", "loops.unrepaired")
+        assert code in ("duplicates.evidence", "loops.same_error")
 
 
 @table(("policy", "looks"), [

@@ -20,7 +20,7 @@ WHY = "its server changed its description"
     (ToolFilter(deny=("rm_*",)), {}, "rm_file", "tool_filter.deny"),
     (ToolFilter(deny=("rm_*",)), {}, "RM_file", None),
     (ToolFilter(allow=("read_*", "ls")), {}, "read_file", None),
-    (ToolFilter(allow=("read_*", "ls")), {}, "lsof", "tool_filter.allow"),
+    (ToolFilter(allow=("read_*", "ls")), {}, "lsof", "tool_filter.deny"),
     (ToolFilter(allow=("*",), deny=("shell",)), {}, "shell", "tool_filter.deny"),
     (ToolFilter(deny=("a[bc]",)), {}, "ac", "tool_filter.deny"),
     (ToolFilter(deny=("rm",), mode="observe"), {}, "rm", None),

@@ -61,7 +61,7 @@ def test_d6_a_path_inside_passes_and_one_that_leads_out_is_denied(root: Path, pa
 ])  # fmt: skip
 def test_what_is_no_path_is_denied_with_the_reason(root: Path, path: object, reason: str) -> None:
     envelope = asked(Workspace(root=str(root)), {"path": path})
-    assert envelope.code == "workspace.path"
+    assert envelope.code == "workspace.root"
     assert reason in str(envelope.message)
 
 
@@ -69,7 +69,7 @@ def test_what_is_no_path_is_denied_with_the_reason(root: Path, path: object, rea
     ({"path": "{root}/src/app.py"}, None), ({"path": "file://{root}/src/new.py"}, None), ({"path": "{root}bench/x"}, "root"),
     ({"paths": ["src", "in"], "target_dir": None, "other": "/etc"}, None), ({"paths": ["src", "/etc"]}, "root"),
     ({"edits": [{"path": "src"}, {"path": "../x"}]}, "root"), ({"target_dir": "/"}, "root"),
-    ({"paths": ["src", ["in"]]}, "path"), ({"edits": [{"path": "src"}] * 1_001}, "path"),
+    ({"paths": ["src", ["in"]]}, "root"), ({"edits": [{"path": "src"}] * 1_001}, "root"),
 ])  # fmt: skip
 def test_absolute_paths_lists_and_nested_arguments_are_looked_into(root: Path, arguments: Any, code: Any) -> None:
     if isinstance(path := arguments.get("path"), str):

@@ -124,7 +124,7 @@ def test_guards_that_need_what_was_erased_are_named(
 @table(
     "declared, code",
     [
-        ({"repeats": "evidence"}, "duplicates.stable"),
+        ({"repeats": "evidence"}, "duplicates.evidence"),
         ({"repeats": "allow"}, None),
         ({"retryable": True}, "retryable.wait"),
         ({"retryable": False}, None),

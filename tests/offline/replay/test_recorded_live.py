@@ -163,7 +163,7 @@ def test_a_family_is_decided_again_from_the_records_of_all_its_members(clock: An
             deeper.call("look", {}, ok)
     replayed = again(policy, sink.records)
     assert all(one.same for one in replayed)
-    assert {one.made["code"] for one in replayed} == {None, "tools.budget.max_calls"}
+    assert {one.made["code"] for one in replayed} == {None, "tools.budget.limit"}
     # A child's own records do not say what its family used before.
     alone = [record for record in sink.records if record["session_id"] == "p/a"]
     with pytest.raises(SessionError, match="the records of the family of `p/a` have a gap"):

@@ -103,7 +103,7 @@ def test_a_limit_an_error_and_a_missing_model_end_with_one_object_and_its_code(
         assert (end["error"] is None) == (shown is limited)
     assert ends == [
         ("forced", "budget.max_calls", 1, 2, 1),
-        ("failed", "endpoint.refused", 2, None, None),
+        ("failed", "endpoint.failed", 2, None, None),
         ("failed", "agent_error", 2, None, None),
     ]
 

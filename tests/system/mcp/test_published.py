@@ -227,6 +227,6 @@ def test_a14_a_client_that_checks_takes_what_an_authors_tools_answer(tmp_path: P
     first, second, _, down = found
     assert first["structuredContent"]["results"] == [{"id": "h_1", "city": "Bern"}]
     assert ours(second)
-    assert words(second).startswith("[guardrails:duplicates.stable]")
+    assert words(second).startswith("[guardrails:duplicates.evidence]")
     assert ours(down)
     assert '"retryable":true' in words(down)
