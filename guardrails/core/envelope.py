@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy as shallow
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, field, fields, replace
 from itertools import compress, repeat
 from operator import attrgetter, is_not
 from typing import Any, ClassVar, Final, Literal, Self, cast
@@ -22,6 +22,7 @@ from guardrails.core.text.control import cleaned, sanitise
 from guardrails.core.text.plain_json import LIMIT
 from guardrails.core.text.truncation import Rendered
 from guardrails.core.text.truncation import render as render_value
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Denial, ErrorType, NextAction, Outcome, Status, Success
 

@@ -24,8 +24,10 @@ def main(argv: "list[str]") -> int:
 
         return command(argv)
     try:
-        # `dataclasses` imports it with all that reads source text, and uses it for classes without a docstring alone.
+        # `dataclasses` imports all that reads source text, for classes without a docstring alone; `uuid` asks for the name of the system alone.
         sys.modules.setdefault("inspect", Later("inspect"))
+        if hasattr(os, "uname"):
+            sys.modules.setdefault("platform", Later("platform", system=lambda: os.uname().sysname))
         from .options import Options
         from .respond import respond
 
@@ -40,8 +42,12 @@ def main(argv: "list[str]") -> int:
 
 class Later(ModuleType):
     """
-    A module that is imported when something of it is first used.
+    A module that is imported when something of it is first used that is not *known*.
     """
+
+    def __init__(self, name: str, **known: object) -> None:
+        super().__init__(name)
+        self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> object:
         if sys.modules[self.__name__] is self:

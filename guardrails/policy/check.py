@@ -133,6 +133,7 @@ def file_schema(own: Iterable[type[Guard]]) -> dict[str, Any]:
     return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
 
 
+@cache
 def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"]) -> dict[str, Any]:
     """
     The types of the settings that each of *kinds* may have in a *place*: the policy, a rule, a scope. They make guards; in a rule, whose others are the policy's, maps.

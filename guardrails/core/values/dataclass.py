@@ -29,8 +29,11 @@ else:
             cls.__repr__ = _shown
         if eq:
             cls.__eq__, cls.__hash__ = _equal, _hashed if frozen else None
-        made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, frozen=frozen, **options)
-        made.__init__ = _Init(made, frozen)
+        if frozen:
+            cls.__setattr__ = cls.__delattr__ = _refuse
+            cls.__setstate__ = _restore
+        made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
+        made.__init__ = _Init(made, frozen=frozen, slots=options.get("slots", False))
         if eq:
             made.compared = attrgetter(*(field.name for field in dataclasses.fields(made) if field.compare))
         return made
@@ -41,8 +44,8 @@ class _Init:
     Stands for the method `__init__` of the class *owner* until that is asked for.
     """
 
-    def __init__(self, owner: Any, frozen: bool) -> None:
-        self._owner, self._frozen = owner, frozen
+    def __init__(self, owner: Any, **options: bool) -> None:
+        self._owner, self._options = owner, options
 
     def __get__(self, made: object, kind: type) -> Any:
         owner, fields = self._owner, self._owner.__dataclass_fields__
@@ -50,9 +53,18 @@ class _Init:
         parts |= {name: getattr(owner, name) for name in ("__module__", "__qualname__", "__doc__")}
         if hasattr(owner, "__post_init__"):
             parts["__post_init__"] = owner.__post_init__
-        plain: Any = dataclasses.dataclass(type(owner.__name__, (), parts), repr=False, eq=False, frozen=self._frozen)
+        plain: Any = dataclasses.dataclass(type(owner.__name__, (), parts), repr=False, eq=False, **self._options)
         owner.__init__ = plain.__init__
         return owner.__init__ if made is None else owner.__init__.__get__(made, kind)
+
+
+def _refuse(self: Any, name: str, *value: Any) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot change `{name}` of `{self!r:.200}`")
+
+
+def _restore(self: Any, state: tuple[None, dict[str, Any]]) -> None:
+    for name, value in state[1].items():
+        object.__setattr__(self, name, value)
 
 
 @recursive_repr()

@@ -20,6 +20,7 @@ from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
 
+from .dataclass import dataclass
 from .errors import PolicyError
 
 
@@ -105,7 +106,7 @@ class Checked:
         self.check = check
 
 
-@dataclasses.dataclass(eq=False)
+@dataclass(eq=False)
 class MapType:
     """
     The type of a map of named settings.

@@ -97,7 +97,9 @@ def glob(value: object) -> object:
 
     Raises ValueError for others: an empty one, one whose `[` is never closed, one with an empty range.
     """
-    if isinstance(value, str) and ("(?!)" in translate(value) or not _SOUND_GLOB.fullmatch(value)):
+    if not isinstance(value, str) or (value and "[" not in value):
+        return value
+    if "(?!)" in translate(value) or not _SOUND_GLOB.fullmatch(value):
         raise ValueError(f"a glob that matches no name: write `*` for every name, `[[]` for a bracket, {_got(value)}")
     return value
 
