@@ -637,7 +637,7 @@ def test_d12_a_command_that_takes_too_long_is_killed(folder: Path) -> None:
 
     registry = builtin_tools(folder, web=False, sandbox="none")
     session = Policy([Validation()], tools=registry.tools).session("s")
-    command = {"command": "sleep 30 & echo $! > pid; sleep 30", "timeout": 1}
+    command = {"command": "sleep 30 & echo $! > pid; sleep 30", "timeout": 3}
     envelope = session.call("exec_shell", command, registry.execute)
     assert envelope.error_type == "timeout"
     pid = int((folder / "pid").read_text())
