@@ -2,6 +2,7 @@
 One session in many threads, tasks and pools at once.
 """
 
+import logging
 import threading
 
 from collections.abc import Callable
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, Success
+from guardrails import Budget, Duplicates, Policy, Session, Success
+from guardrails.errors import SessionError
 from guardrails.sinks import MemorySink
 from tests.replaying import replay
+from tests.session.conftest import Faulty
+from tests.tables import table
 
 
 def in_threads(number: int, work: Callable[[int], object]) -> None:
@@ -75,3 +79,131 @@ def test_what_threads_did_replays_exactly_from_the_records(clock: Any) -> None:
     replayed = list(replay(policy.chain, sink.records))
     assert len(replayed) == 240
     assert all(again.same for again in replayed)
+
+
+# What a session hands to its sink
+
+
+class Full:
+    """
+    A sink whose first *takes* records are taken; the others raise.
+    """
+
+    written = dropped = failed = 0
+
+    def __init__(self, takes: int) -> None:
+        self.takes = takes
+
+    def put(self, record: Any, size_hint: int) -> None:
+        self.takes -= 1
+        if self.takes < 0:
+            raise OSError("disk full")
+
+    def flush(self, timeout: float | None = None) -> bool:
+        raise OSError("disk full")
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("takes", [0, 1, 9])
+def test_a_sink_that_raises_loses_its_records_and_no_call(takes: int, monkeypatch: Any, caplog: Any) -> None:
+    monkeypatch.setattr("guardrails.core.values.logs._messages", set())
+    with caplog.at_level(logging.WARNING), Policy([Budget(max_calls=5)]).session("s", records=Full(takes)) as session:
+        session.begin_turn()
+        envelopes = [session.call("t", {"n": n}, lambda *_: "result") for n in range(3)]
+    assert [envelope.value for envelope in envelopes] == ["result"] * 3
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["the sink `Full` raised: OSError('disk full'); its records are lost"]
+
+
+def test_all_events_of_a_session_carry_its_run(clock: Any) -> None:
+    sink = MemorySink()
+    session = Policy([Budget(max_calls=9)]).session("s", records=sink, clock=clock)
+    session.charge(model="m")
+    session.request()
+    session.decide("t", {"n": 1}, id="a")
+    session.call("t", {"n": 1}, lambda *_: 1, id="a")
+    session.decide("t", {"n": 2}, id="b")
+    clock.advance(700)
+    session.extend(max_calls=1)
+    session.call("t", {"n": 3}, lambda *_: 1)
+    events = [record["event"] for record in sink.records]
+    assert set(events) == {"turn", "charge", "request", "call", "claim", "settle", "extend", "expire"}
+    assert len({record["run"] for record in sink.records}) == 1
+    assert len(sink.records[0]["run"]) == 16
+
+
+# The state of a session behind its store: what follows where that cannot be reached
+
+
+ASKED: dict[str, tuple[Callable[[Session], Any], Any]] = {
+    "begin_turn": (lambda s: s.begin_turn(), None),
+    "request": (lambda s: s.request().allowed, True),
+    "charge": (lambda s: s.charge(model="m", usage={"prompt_tokens": 5}).cost, None),
+    "exhausted": (lambda s: s.exhausted, None),
+    "limit_message": (lambda s: s.ledger.limit_message, None),
+    "tool_choice": (lambda s: s.tool_choice("auto"), "auto"),
+    "progress": (lambda s: s.ledger.progress["calls_used"], 0),
+    "cost_usd": (lambda s: s.ledger.cost_usd, 0.0),
+    "digest": (lambda s: s.digest().startswith("No tool was run."), True),
+    "close": (lambda s: s.close(), None),
+}
+MOVED: dict[str, Callable[[Session], Any]] = {
+    "extend": lambda s: s.extend(max_calls=1),
+    "child": lambda s: s.child("kid", max_calls=1),
+}
+
+
+def cut_off(on_error: Any, clock: Any, sink: MemorySink | None = None) -> tuple[Session, Faulty]:
+    store = Faulty()
+    session = Policy([Budget(max_calls=3)], on_error=on_error).session("s", store=store, records=sink, clock=clock)
+    session.call("t", {"n": 1}, lambda *_: "ran")
+    store.down = True
+    return session, store
+
+
+@table("name", ASKED)
+def test_without_a_store_a_session_that_allows_goes_on_with_what_is_known(name: str, clock: Any) -> None:
+    sink = MemorySink()
+    session, store = cut_off("allow", clock, sink)
+    ask, answer = ASKED[name]
+    assert ask(session) == answer
+    assert session.call("t", {"n": 2}, lambda *_: "ran").value == "ran"
+    store.down = False
+    assert session.ledger.progress["calls_used"] == 1
+    assert session.call("t", {"n": 3}, lambda *_: "ran").ok
+    assert [record["n"] for record in sink.records if record["n"]] == [1, 2, 3, 4]
+
+
+@table("name", [*(name for name in ASKED if name not in {"close", "digest"}), *MOVED])
+def test_without_a_store_a_session_that_denies_refuses_calls_and_raises_elsewhere(name: str, clock: Any) -> None:
+    session, _ = cut_off("deny", clock)
+    with pytest.raises(OSError, match="the database is gone"):
+        (MOVED.get(name) or ASKED[name][0])(session)
+    assert session.call("t", {"n": 2}, lambda *_: "ran").code == "store.error"
+
+
+def test_the_digest_is_an_answer_even_without_a_store(clock: Any) -> None:
+    session, _ = cut_off("deny", clock)
+    assert session.digest() == "What was done cannot be told: the state of the session could not be read."
+
+
+@table("name", MOVED)
+def test_without_a_store_no_limit_is_moved_unseen(name: str, clock: Any) -> None:
+    session, _ = cut_off("allow", clock)
+    with pytest.raises(OSError, match="the database is gone"):
+        MOVED[name](session)
+
+
+def test_a_child_is_closed_without_a_store_where_that_is_allowed(clock: Any) -> None:
+    session, store = cut_off("allow", clock)
+    store.down = False
+    with session.child("kid", max_calls=1):
+        store.down = True
+
+
+def test_what_a_session_does_not_allow_is_an_error_whatever_the_policy_says_of_failures(clock: Any) -> None:
+    session = Policy([Budget(max_calls=3)], on_error="allow").session("s", clock=clock)
+    with pytest.raises(SessionError, match="asks for max_calls 5"):
+        session.child("kid", max_calls=5)

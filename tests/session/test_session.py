@@ -11,18 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import (
-    Budget,
-    Decision,
-    Guard,
-    MemoryStore,
-    Policy,
-    Retryable,
-    Success,
-    Tool,
-    Validation,
-    guard,
-)
+from guardrails import Budget, Decision, Guard, MemoryStore, Policy, Retryable, Success, Tool, Validation, guard
 from guardrails.session.steps import current_session
 from guardrails.sinks import MemorySink, read
 from tests.session.conftest import ok

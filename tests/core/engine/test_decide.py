@@ -2,12 +2,19 @@
 Whether a call may run.
 """
 
+import json
+
 from typing import Any
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, Rate, Streak, Tool, ToolFilter, Validation
+from guardrails import MemoryStore, Policy, Rate, Retryable, Streak, Summary, Tool, ToolFilter, Truncate, Validation
+from guardrails.core.chain import PLANS, WINDOW, Chain, Rule
+from guardrails.core.envelope import Envelope
 from guardrails.core.guards.base import Denial, Guard, guard
-from guardrails.core.values.types import Nudge
-from tests.core.guards.calls import make, ok
+from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.duplicates import Duplicates
+from guardrails.core.values.types import ERROR_TYPES, Nudge, Success
+from guardrails.sinks.base import MemorySink
+from tests.core.guards.calls import admitted, gives, make, ok
 from tests.replaying import replay
 from tests.tables import table
 
@@ -190,3 +197,206 @@ def test_two_equal_calls_run_at_once_where_repeats_are_allowed(repeats: Any, twi
     session = make(clock, Duplicates(), tools=[Tool(name="press_key", repeats=repeats)])
     codes = [session.decide("press_key", {"key": "Tab"}, id=each, claim=True).code for each in "ab"]
     assert codes == [None, twin]
+
+
+# From an outcome to its envelope
+
+
+def read(envelope: Envelope) -> dict[str, Any]:
+    text: dict[str, Any] = json.loads(envelope.to_json())
+    return text
+
+
+def test_a_tools_own_envelope_keeps_what_it_says(clock: Any) -> None:
+    told = {"total_matches": 90, "is_complete": False, "next_action_hint": "Ask for page 2."}
+    own = Envelope.success([1, 2], **told)
+    session = make(clock, Budget(max_calls=9), Summary(), Retryable(), Truncate())
+    progress = {"calls_used": 1, "calls_left": 8}
+    ours = {"status": "success", "query_summary": {"q": "x"}, "results": [1, 2], "progress": progress}
+    assert read(session.call("t", {"q": "x"}, gives(own))) == ours | told
+    assert own.query_summary is None
+
+
+def test_a_tools_own_error_is_an_error_of_the_session_too(clock: Any) -> None:
+    session = make(clock, Retryable(max_retries=5), Duplicates())
+    envelope = session.call("t", {}, gives(Envelope.error("rate_limit", "quota", retry_after_ms=700)))
+    assert (envelope.status, envelope.retryable, envelope.retry_after_ms) == ("error", True, 700)
+    clock.advance(0.699)
+    assert session.call("t", {}, gives(1)).code == "retryable.wait"
+    clock.advance(0.002)
+    assert session.call("t", {}, gives(1)).ok
+
+
+@table("claims", [
+    {"error_type": "quota"}, {"error_type": ["timeout"]}, {"retry_after_ms": "5"}, {"retry_after_ms": -1},
+    {"retry_after_ms": 1.5, "max_retries_remaining": True}, {"max_retries_remaining": 10**40},
+])  # fmt: skip
+@table("guards", [[], [Retryable()]])
+def test_claims_of_a_tool_in_no_known_form_break_nothing(claims: Any, guards: Any, clock: Any) -> None:
+    policy, store = Policy(guards), MemoryStore(live=1)
+    session = policy.session("s", store=store, clock=clock)
+    own = Envelope.error("timeout", "slow", retryable=True)
+    for name, claim in claims.items():
+        setattr(own, name, claim)
+    shown = read(session.call("t", {}, gives(own)))
+    assert (shown["status"], shown["error_message"]) == ("error", "slow")
+    assert shown["error_type"] in ERROR_TYPES
+    assert policy.session("other", store=store, clock=clock).call("t", {}, gives(1)).ok
+    assert session.ledger.progress["calls_used"] == 1
+
+
+# Late and repeated outcomes
+
+
+def test_an_outcome_after_the_timeout_changes_nothing_and_the_estimate_stays(clock: Any) -> None:
+    tools = [Tool(name="t", cost_usd=0.25, timeout=5)]
+    session = make(clock, Budget(max_cost_usd=1), Streak(max_failures=1), tools=tools)
+    slow = session.decide("t", {"n": 1}, id="call_1")
+    clock.advance(5.001)
+    assert session.decide("t", {"n": 2}, id="call_2").allowed
+    assert session.complete(slow, TimeoutError("slow")).status == "error"
+    late = session.complete(slow, Success("late", cost_usd=0.01))
+    assert (late.value, session.ledger.progress["cost_left_usd"]) == ("late", 0.5)
+    assert session.call("t", {"n": 3}, gives(1)).ok
+
+
+def test_a_second_outcome_changes_nothing_and_an_id_that_is_used_again_settles_its_own_call(clock: Any) -> None:
+    """
+    Some servers name the calls of every response `call_0`.
+    """
+    session = make(clock, Budget(max_cost_usd=9))
+    first = session.decide("t", {"n": 1}, id="call_0")
+    session.complete(first, Success(1, cost_usd=1))
+    again = session.decide("t", {"n": 1}, id="call_0")
+    assert session.complete(first, Success("b", cost_usd=5)).value == "b"
+    session.complete(again, Success(1, cost_usd=2))
+    assert (session.ledger.cost_usd, session.ledger.progress["calls_used"]) == (3.0, 2)
+
+
+# What is given back
+
+
+def test_a6_what_failed_since_is_given_back_as_the_failure_it_was(clock: Any) -> None:
+    session = make(clock, Duplicates(rule="evidence", window=20))
+    for value in ("text", FileNotFoundError("no such file"), FileNotFoundError("no such file")):
+        session.call("read", {"path": "a"}, gives(value))
+    blocked = read(session.call("read", {"path": "a"}, gives(1)))
+    assert blocked["code"] == "duplicates.evidence"
+    assert blocked["previous_result"] == {"error_type": "not_found", "error_message": "no such file"}
+
+
+def test_a6_a_running_call_gives_no_older_result_and_a_forgotten_session_none_of_its_former_life(clock: Any) -> None:
+    session = make(clock, Duplicates(rule="evidence"))
+    session.call("t", {}, gives("old"))
+    session.decide("t", {}, id="call_2")
+    blocked = read(session.call("t", {}, gives(1)))
+    assert (blocked["code"], "previous_result" in blocked) == ("call.in_flight", False)
+    session.ledger.forget()
+    assert "old" not in session.digest()
+    session.call("t", {}, gives("new"))
+    assert "old" not in session.digest()
+
+
+# Guards
+
+
+@guard
+class Bad(Guard):
+    how: str = ""
+
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Any:
+        if self.how == "raises":
+            raise RuntimeError("broken")
+        return {"nonsense": None, "text": "ok", "dict": {}}[self.how]
+
+    def settle(self, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> dict[str, int]:
+        raise RuntimeError("broken")
+
+
+@table("how", ["raises", "nonsense", "text", "dict"])
+@table("on_error", ["deny", "allow"])
+def test_a_guard_that_fails_after_the_call_never_loses_the_result(how: str, on_error: Any, clock: Any) -> None:
+    session = make(clock, Bad(how=how), Summary(), Budget(max_calls=9), on_error=on_error)
+    for number in range(2):
+        shown = read(session.call("t", {"n": number}, gives([1, 2])))
+        assert (shown["status"], shown["results"], shown["total_matches"]) == ("success", [1, 2], 2)
+        assert shown["progress"] == {"calls_used": number + 1, "calls_left": 8 - number}
+
+
+def test_a_failure_that_may_pass_and_nobody_judges_is_repeated_a_few_times_and_then_each_minute(clock: Any) -> None:
+    session, codes = make(clock, Duplicates()), []
+    for _ in range(7):
+        codes.append(session.call("t", {"q": 1}, gives(ConnectionError("reset"))).code)
+        clock.advance(61 if codes[-1] else 0)
+    assert codes == [*[None] * 4, "duplicates.window", None, "duplicates.window"]
+
+
+# What applies to each tool
+
+
+def rule(match: str, guards: dict[str, Any] | None = None, /, **more: Any) -> Rule:
+    return Rule(**{"match": (match,), "declared": {}, "guards": guards or {}, **more})
+
+
+def test_a_printed_chain_reads_as_a_list_in_order() -> None:
+    assert str(Policy.load("default").chain).splitlines()[:3] == [
+        " 1. ToolFilter()",
+        " 2. Validation()",
+        " 3. Budget(max_calls=1000, max_elapsed=604800.0)",
+    ]
+    guards = Policy([Truncate(), Streak(), Budget(), ToolFilter(), Duplicates()]).chain.guards
+    assert [one.name for one in guards] == ["tool_filter", "budget", "streak", "duplicates", "truncate"]
+
+
+def test_the_window_is_as_long_as_the_longest_that_a_guard_or_rule_asks_for() -> None:
+    rules = [rule("t", {"duplicates": {"window": 90}})]
+    chains = (Chain([]), Chain([Duplicates(window=5)]), Chain([Duplicates(window=50)], rules=rules))
+    assert [chain.window for chain in chains] == [WINDOW, WINDOW, 90]
+
+
+def test_a_plan_is_made_once_and_made_up_names_do_not_fill_the_memory() -> None:
+    chain = Chain([Budget(max_calls=3)])
+    assert chain.plan("t") is chain.plan("t")
+    for number in range(3 * PLANS):
+        chain.plan(f"made_up_{number}")
+    assert len(chain.plans) <= PLANS
+
+
+@guard
+class Broken(Guard):
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Any:
+        if call.tool in ("read", "write"):
+            raise RuntimeError
+
+
+def test_rules_add_guards_turn_them_on_or_off_and_let_calls_through_where_one_fails(clock: Any) -> None:
+    rules = [
+        rule("pay", {"duplicates": {"window": 3}, "streak": {"max_same": 2}, "truncate": {"max_bytes": 300}}),
+        rule("a", {"duplicates": {"mode": "off"}}),
+        rule("b", {"streak": {"mode": "enforce", "max_same": 1}, "duplicates": {"mode": "off"}}),
+        rule("read", on_error="allow"),
+        rule("poll_*", mode="observe"),
+    ]
+    added = make(clock, rules=rules)
+    assert added.call("pay", {}, lambda *_: "x" * 1_000).is_complete is False
+    assert added.call("pay", {}, ok).code == "duplicates.window"
+    assert [added.call("pay", {"n": n}, ok).code for n in range(2)] == [None, "streak.max_same"]
+    session = make(clock, Duplicates(), Streak(max_same=1, mode="off"), Broken(), rules=rules)
+    called = [(tool, session.call(tool, {}, ok).ok) for tool in ("a", "a", "b", "b", "c", "c", "poll_x", "poll_x")]
+    assert "".join(f"{tool[0]}{int(ran)}" for tool, ran in called) == "a1a1b1b0c1c0p1p1"
+    assert [session.call(tool, {"n": 1}, ok).code for tool in ("read", "write")] == [None, "call.error"]
+
+
+@table(("name", "expected"), [("search_web", 3), ("search_mail", 5), ("read", 9), ("[x]", 9)])
+def test_the_first_rule_that_matches_wins(name: str, expected: int, clock: Any) -> None:
+    globs = (("search_web", 3), ("search_*", 5), ("*", 9))
+    session = make(clock, rules=[rule(match, {"budget": {"max_calls": most}}) for match, most in globs])
+    assert admitted(session, 12, tool=name) == expected
+
+
+@table(("declared", "changes"), [
+    ({}, True), ({"read_only": True}, False), ({"repeats": "evidence"}, False), ({"read_only": False}, True),
+    ({"repeats": "allow"}, True),
+])  # fmt: skip
+def test_what_is_not_known_to_change_nothing_counts_as_changing(declared: Any, changes: bool) -> None:
+    assert Chain([], {"t": Tool(name="t", **declared)}).plan("t").changes is changes

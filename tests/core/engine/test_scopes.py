@@ -15,17 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import (
-    Budget,
-    Growth,
-    MemorySink,
-    MemoryStore,
-    Policy,
-    Rate,
-    SqliteStore,
-    Success,
-    Tool,
-)
+from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Rate, SqliteStore, Success, Tool
 from guardrails.core.guards.base import Edge, Facts, Guard, guard
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall

@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from guardrails import Envelope, JsonLines, Policy, Tool, Workspace
 from guardrails.core.guards.base import Facts
 from guardrails.core.state import SessionState
+from guardrails.core.text.path_text import BadPathError, path_of, readings, system, within
 from guardrails.core.values.types import ToolCall
 from guardrails.sinks import by_session, read
 from tests.core.guards.calls import said
@@ -111,3 +115,38 @@ def test_a_replay_decides_alike_whatever_became_of_the_links(root: Path, tmp_pat
     [records] = by_session(read(tmp_path / "calls.jsonl")).values()
     replayed = [each.made["code"] for each in replay(policy.chain, records)]
     assert replayed == [None, "workspace.root", None]
+
+
+# What a path says, before any file system is asked
+
+
+@table(("path", "root", "inside"), [
+    *((path, "/w", True) for path in ("/w/a", "/w", "/w/a/..")), *((path, "/w", False) for path in ("/w/../x", "/wx")),
+    ("/a", "/", True), ("a", ".", True), ("a/../..", ".", False), ("..a", ".", True), ("/a", ".", False), ("s/a", "s", True),
+    ("s/../a", "s", False),
+])  # fmt: skip
+def test_a_path_is_inside_by_its_text(path: str, root: str, inside: bool) -> None:
+    assert within(path, root) is inside
+
+
+@given(st.lists(st.sampled_from(["a", "b", ".", "..", ""]), max_size=8))
+def test_a_path_that_never_goes_up_further_than_down_is_inside(parts: list[str]) -> None:
+    depth, lowest = 0, 0
+    for part in parts:
+        depth += (part in ("a", "b")) - (part == "..")
+        lowest = min(lowest, depth)
+    path = "/".join(["w", *parts])
+    assert within(system.join("/", path), "/w") or lowest < 0
+
+
+def test_a_backslash_is_read_both_ways() -> None:
+    assert readings("a\\b") == ("a\\b", "a/b")
+    assert readings("a") == ("a",)
+
+
+@given(st.text())
+def test_any_text_is_a_path_or_told_why_not(text: str) -> None:
+    try:
+        assert "\0" not in path_of(text)
+    except BadPathError as error:
+        assert str(error)  # noqa: PT017

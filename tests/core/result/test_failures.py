@@ -2,17 +2,41 @@
 Failures that hide in results, and their twins: honest results in which one field is another.
 """
 
+import asyncio
+import concurrent.futures
+import http.client
+import json
+import socket
+import sqlite3
+import ssl
+import subprocess
+import urllib.error
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import format_datetime
+from types import SimpleNamespace
 from typing import Any
 
+import httpx2
+import openai
 import orjson
 import pytest
 
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from guardrails import Envelope, Failed, Policy, Retryable, Success, Tool
 from guardrails.core.result import Terms, reading_of
+from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.failures import Source
+from guardrails.core.result.kinds import kind_of, kind_of_text
+from guardrails.core.result.waits import MAX_WAIT_MS, wait_in_text, wait_ms
 from guardrails.core.tools.tool import source_of, speaker
+from guardrails.core.values.errors import INSTEAD
+from guardrails.core.values.types import ERROR_TYPES
 from tests.core.result.carriers import RESULTS, carried
 from tests.tables import table
 
@@ -126,3 +150,276 @@ def test_an_iterator_that_fails_half_way_has_failed_unless_its_exception_is_pass
 @table(("text", "fails"), [("429 Too Many Requests", True), ("HTTP/1.1 502 Bad Gateway", True), ("Error: it broke", False), ("404 not found is a page of this site", False)])  # fmt: skip
 def test_of_what_shows_others_words_only_a_line_of_http_fails(text: str, fails: bool) -> None:
     assert reading_of(text, Source(words="shown")).ok is not fails
+
+
+# The kind of a failure: of a number, a name, a text, an exception; and how long the other side asked to wait
+
+
+PASSING = {"rate_limit", "timeout", "server_error", "unavailable", "connection"}
+REQUEST = httpx2.Request("GET", "https://example.com")
+
+
+@table(("kind", "statuses"), [
+    *(("validation", (400, 418, 422, 501, 505)), ("auth", (401, 407, 511)), ("permission", (402, 403, 451))),
+    *(("not_found", (404, 410)), ("timeout", (408, 504, 524)), ("conflict", (409, 423)), ("precondition", (412, 428))),
+    *(("too_large", (413,)), ("rate_limit", (429,)), ("cancelled", (499,)), ("server_error", (500, 520))),
+    *(("unavailable", (502, 503, 529)), ("connection", (526,)), (None, (200, 302, 0, 600, -1))),
+])  # fmt: skip
+def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) -> None:
+    assert {kind_of(status) for status in statuses} == {kind}
+
+
+@table("kind", RESULTS["names"])
+def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str) -> None:
+    names = RESULTS["names"][kind].split()
+    assert {name: kind_of(name) for name in names} == dict.fromkeys(names, None if kind == "none" else kind)
+
+
+def test_a_code_of_json_rpc_has_a_kind() -> None:
+    codes = {-32601: "tool_missing", -32602: "validation", -32603: "server_error", 404: "not_found", -1: None}
+
+    assert {code: kind_of(code) for code in codes} == codes
+
+
+@table("kind", RESULTS["words"])
+def test_the_words_of_an_error_tell_its_kind(kind: str) -> None:
+    texts = RESULTS["words"][kind]
+    assert {text: kind_of_text(text) for text in texts} == dict.fromkeys(texts, None if kind == "none" else kind)
+
+
+def test_what_follows_is_known_for_each_kind_that_is_not_repeated_but_the_unknown() -> None:
+    assert {kind for kind in ERROR_TYPES if kind not in INSTEAD} == PASSING | {"other"}
+
+
+def client(name: str, text: str = "no", base: type[BaseException] = Exception, **attributes: Any) -> BaseException:
+    exc: BaseException = type(name, (base,), {"__module__": "client"})(text)
+    vars(exc).update(attributes)
+    return exc
+
+
+def response(status: int, **headers: str) -> httpx2.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.Response(status, headers=named, request=REQUEST)
+
+
+def botocore(code: str, status: int) -> BaseException:
+    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return client("ClientError", response=answer)
+
+
+def caused(exc: BaseException, cause: Any = None, context: Any = None) -> BaseException:
+    exc.__cause__, exc.__context__, exc.__suppress_context__ = cause, context, cause is not None
+    return exc
+
+
+GONE = ConnectionResetError("gone")
+
+
+@table(("kind", "raised"), [
+    ("timeout", (TimeoutError(), concurrent.futures.TimeoutError(), client("Odd", error=SimpleNamespace(code=408)))),
+    ("cancelled", (asyncio.CancelledError(), concurrent.futures.CancelledError(), KeyboardInterrupt())),
+    ("connection", (ConnectionError(), BrokenPipeError(), http.client.RemoteDisconnected("closed"), client("ClientPayloadError"))),
+    ("connection", (ssl.SSLCertVerificationError("certificate verify failed"), socket.gaierror(-3, "Temporary failure in name resolution"))),
+    ("not_found", (socket.gaierror(-2, "Name or service not known"), FileNotFoundError(), LookupError("nothing"), ValueError("user not found"))),
+    ("unavailable", (ConnectionRefusedError(), urllib.error.URLError(ConnectionRefusedError()), client("X", code="ECONNREFUSED"))),
+    ("unavailable", (client("OperationalError", orig=sqlite3.OperationalError("database is locked")), client("T", "HTTP error 503"))),
+    ("permission", (PermissionError(), client("RateLimitError", "insufficient_quota", status_code=429))),
+    ("conflict", (FileExistsError(), client("HTTPException", status_code=409))),
+    ("invalid_path", (NotADirectoryError(), IsADirectoryError(), OSError(36, "File name too long"))),
+    ("precondition", (OSError(28, "No space left on device"), botocore("ConditionalCheckFailedException", 400))),
+    ("code_error", (KeyError("timeout"), IndexError(), TypeError("unsupported operand"), ZeroDivisionError())),
+    ("validation", (ValueError("check_out must be after check_in"), ValueError("invalid token at position 3"), client("HTTPError", status_code=422))),
+    ("validation", (TypeError("f() missing 1 required positional argument: 'a'"), client("McpError", error=SimpleNamespace(code=-32602)))),
+    ("rate_limit", (botocore("ThrottlingException", 400), httpx2.HTTPStatusError("no", request=REQUEST, response=response(403, retry_after="1")))),
+    ("auth", (botocore("ExpiredToken", 400), openai.AuthenticationError("no", response=response(401), body=None))),
+    ("server_error", (json.JSONDecodeError("Expecting value", "<html>", 0), json.JSONDecodeError("no", "", 0), botocore("Surprise", 500))),
+    ("exec_nonzero", (subprocess.CalledProcessError(2, "x"), SystemExit(1))),
+    ("not_found", (urllib.error.HTTPError("http://x", 404, "Not Found", Message(), None), botocore("404", 404))),
+    ("other", (OSError("something"), RuntimeError("odd"), client("WebSocketClosed", code=1006), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"))),
+    ("connection", (caused(RuntimeError("tool failed"), cause=GONE), caused(RuntimeError("tool failed"), context=GONE), client("R", cause=GONE))),
+    ("connection", (BaseExceptionGroup("several", [asyncio.CancelledError(), ExceptionGroup("in", [GONE])]),)),
+    ("other", (caused(RuntimeError("failed"), cause=RuntimeError("inner"), context=GONE),)),
+])  # fmt: skip
+def test_an_exception_has_a_kind(kind: str, raised: tuple[BaseException, ...]) -> None:
+    assert [failure_of(exc).error_type for exc in raised] == [kind] * len(raised)
+
+
+@table(("exc", "arguments", "kind"), [
+    (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "{a"}, "validation"),
+    (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "b"}, "server_error"),
+    (json.JSONDecodeError("Expecting value", "", 0), {"payload": " "}, "validation"), (json.JSONDecodeError("Expecting value", "", 0), {}, "validation"),
+    (json.JSONDecodeError("Expecting value", "", 0), {"payload": "b"}, "server_error"),
+    (TypeError("f() got an unexpected keyword argument 'a'"), {"a": 1}, "validation"),
+    (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
+])  # fmt: skip
+def test_a_fault_in_something_else_is_none_of_the_arguments(exc: Exception, arguments: Any, kind: str) -> None:
+    assert failure_of(exc, arguments).error_type == kind
+
+
+@table(("result", "passes"), [
+    (ssl.SSLCertVerificationError("certificate verify failed: certificate has expired"), False),
+    (RuntimeError("Quota exceeded: 1000 requests per day"), False), (RuntimeError("daily request limit reached"), None),
+    (sqlite3.IntegrityError("NOT NULL constraint failed: a.b"), False), (RuntimeError("content policy violation"), False),
+    (FileExistsError("x already exists"), False), ({"status": 409, "message": "edit conflict"}, True), ({"status": 423, "message": "locked"}, True),
+    ({"status": 409, "message": "a user of this name already exists"}, False), (TimeoutError("slow"), None), (ConnectionResetError("gone"), None),
+])  # fmt: skip
+def test_whether_a_failure_passes_is_said_where_its_kind_does_not(result: Any, passes: bool | None) -> None:
+    assert reading_of(result).retryable is passes
+
+
+def test_a_wrapper_is_looked_through_for_its_message_and_its_status() -> None:
+    cause = httpx2.HTTPStatusError("503 from upstream", request=REQUEST, response=response(503))
+    read = reading_of(caused(RuntimeError("tool failed"), cause))
+
+    assert (read.error_type, read.http_status) == ("unavailable", 503)
+    assert read.error_message == "tool failed: 503 from upstream"
+    assert reading_of(KeyError("x")).error_message == "KeyError: 'x'"
+
+
+def test_a_cycle_and_a_long_chain_of_causes_end() -> None:
+    one, two = RuntimeError("one"), RuntimeError("two")
+    one.__cause__, two.__cause__ = two, one
+    far: BaseException = GONE
+    for _ in range(1000):
+        far = caused(RuntimeError("again"), cause=far)
+
+    assert failure_of(one).error_type == failure_of(far).error_type == "other"
+
+
+class Hostile(Exception):
+    """
+    Fails at every attribute.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    def __str__(self) -> str:
+        raise ValueError
+
+    __repr__ = __str__
+
+
+@pytest.mark.parametrize("make", [Hostile, lambda: caused(RuntimeError(), cause=Hostile())])
+def test_an_exception_that_fails_when_looked_at_is_an_error_all_the_same(make: Callable[[], BaseException]) -> None:
+    read = reading_of(make())
+
+    assert (read.error_type, read.http_status) == ("other", None)
+
+
+ANY = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=9)
+NESTED = st.recursive(
+    ANY, lambda inner: st.dictionaries(st.text(max_size=9), inner, max_size=3) | st.lists(inner), max_leaves=5
+)
+ATTRIBUTES = st.sampled_from("code status status_code response headers error resp reason orig retry_after doc".split())  # noqa: SIM905
+
+
+@given(st.dictionaries(ATTRIBUTES, NESTED, max_size=4), st.text(max_size=50))
+def test_the_kind_is_always_one_of_the_closed_list(attributes: dict[str, Any], text: str) -> None:
+    exc = client("SomethingError", text, **attributes)
+    status = failure_of(exc).http_status
+
+    assert reading_of(exc).error_type in ERROR_TYPES
+    assert kind_of_text(text) in {*ERROR_TYPES, None}
+    assert status is None or 400 <= status < 600
+
+
+@table("written", ["no rule to make target", b"no rule to make target"])
+def test_a_failed_command_says_what_it_wrote(written: str | bytes) -> None:
+    failure = failure_of(subprocess.CalledProcessError(2, "make", stderr=written))
+    assert failure.error_type == "exec_nonzero"
+    assert "no rule to make target" in failure.error_message
+
+
+# Waits
+
+
+NOW = 1_700_000_000_000
+"""Tue, 14 Nov 2023 22:13:20 GMT, in milliseconds."""
+
+
+def refusal(**headers: str) -> Exception:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.HTTPStatusError("no", request=REQUEST, response=httpx2.Response(429, headers=named, request=REQUEST))
+
+
+@table(("value", "wait"), [
+    ("7", 7000), ("0", 0), ("2.5", 2500), (" 3 ", 3000), (3, 3000), (0.25, 250), ("Tue, 14 Nov 2023 22:13:30 GMT", 10_000),
+    ("Tuesday, 14-Nov-23 22:13:30 GMT", 10_000), ("Tue Nov 14 22:13:30 2023", 10_000), ("Tue, 14 Nov 2023 22:13:10 GMT", 0),
+    ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Fri, 14 Nov 2053 22:13:30 GMT", MAX_WAIT_MS), ("999999999", MAX_WAIT_MS), (1e300, MAX_WAIT_MS), ("-1", None),
+    (-1, None), ("nan", None), (float("inf"), None), ("inf", None), ("1_000", None), ("soon", None), ("", None), ("9" * 5000, None),
+    ("Tue, 99 Nov 2023 22:13:30 GMT", None), ("Tue, 14 Foo 2023 22:13:30 GMT", None), ("Tue, 14 Nov 2023 22:13:30 PST", None), (True, None), (None, None),
+    ([], None),
+])  # fmt: skip
+def test_seconds_and_dates_become_milliseconds_and_nonsense_is_ignored(value: Any, wait: int | None) -> None:
+    assert wait_ms(value, NOW) == wait
+
+
+@given(st.datetimes(datetime(1970, 1, 2), datetime(2099, 1, 1)))  # noqa: DTZ001
+def test_every_http_date_is_read(moment: datetime) -> None:
+    at = moment.replace(microsecond=0, tzinfo=UTC)
+    wait = wait_ms(format_datetime(at, usegmt=True), int(at.timestamp() * 1000) - 5000)
+
+    assert wait == 5000
+
+
+def test_the_reset_of_a_limit_says_nothing_of_another_failure() -> None:
+    request = httpx2.Request("GET", "https://example.com")
+    answer = httpx2.Response(404, headers={"x-ratelimit-reset": "60"}, request=request)
+
+    assert failure_of(httpx2.HTTPStatusError("no", request=request, response=answer), now_ms=NOW).retry_after_ms is None
+
+
+def test_a_date_without_a_clock_says_nothing() -> None:
+    assert failure_of(refusal(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")).retry_after_ms is None
+
+
+@table("case", RESULTS["headers"])
+def test_headers_say_it_in_any_case(case: dict[str, Any]) -> None:
+    assert failure_of(refusal(**case["headers"]), now_ms=NOW).retry_after_ms == case["wait"]
+
+
+@table(("attributes", "wait"), [
+    ({"retry_after": 2}, 2000), ({"retry_after_ms": 1200}, 1200), ({"retry_after": None}, None),
+    ({"headers": {"Retry-After": "3"}}, 3000), ({"response": {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "4"}}}}, 4000),
+    ({"response": {"ResponseMetadata": None}}, None), ({"response": SimpleNamespace(headers=None)}, None), ({"resp": {"retry-after": "5"}}, 5000),
+    ({"headers": [("Retry-After", "3")]}, None),
+])  # fmt: skip
+def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: int | None) -> None:
+    exc = Exception("no")
+    vars(exc).update(attributes)
+
+    assert failure_of(exc, now_ms=NOW).retry_after_ms == wait
+
+
+@table("case", RESULTS["waits"])
+def test_a_text_asks_for_a_wait_in_words(case: dict[str, Any]) -> None:
+    assert wait_in_text(case["text"], NOW) == case["wait"]
+    assert failure_of(RuntimeError(case["text"]), now_ms=NOW).retry_after_ms == case["wait"]
+
+
+@given(st.text(max_size=80) | st.text(alphabet="retry after wait in0123456789.:smh- ", max_size=80))
+def test_no_text_is_too_strange(text: str) -> None:
+    for wait in (wait_ms(text, NOW), wait_in_text(text, NOW)):
+        assert wait is None or 0 <= wait <= MAX_WAIT_MS
+
+
+def test_a_lock_of_a_database_is_worth_a_moment() -> None:
+    assert reading_of(sqlite3.OperationalError("database is locked")).retry_after_ms == 250
+    assert reading_of({"error": "deadlock detected, retry in 2 s"}).retry_after_ms == 2000
+
+
+def test_a_wrapper_is_looked_through() -> None:
+    wrapper = RuntimeError("tool failed")
+    wrapper.__cause__ = refusal(retry_after="6")
+
+    assert failure_of(wrapper).retry_after_ms == 6000
+
+
+@table(("result", "wait_ms"), [
+    ({"status": 404, "error": "no such page", "x-ratelimit-reset": 30}, None),
+    ({"status": 429, "error": "slow down", "x-ratelimit-reset": 30}, 30_000),
+    ({"error": "rate limit exceeded", "x-ratelimit-reset": 30}, 30_000),
+])  # fmt: skip
+def test_the_end_of_a_window_is_a_wait_of_what_the_window_refusal(result: Any, wait_ms: int | None) -> None:
+    assert reading_of(result).retry_after_ms == wait_ms
