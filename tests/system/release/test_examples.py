@@ -3,23 +3,30 @@ The programs in `examples/` do what their page says.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.stores.servers import shared, shared_postgres
 from tests.tables import table
 
 from .examples import FOLDER, PRINTED, printed, ran
 
 
-NEEDS = {"agent_with_a_budget": "openai", "train_a_week": "duckdb"}
-LACKING = {"agent_with_a_budget": "openai", "train_a_week": "train", "langchain_agent": "langchain"}
+NEEDS = {"agent_with_a_budget": "openai", "train_a_week": "duckdb", "refund_agent": "cel_expr_python"}
+LACKING = {
+    "agent_with_a_budget": "openai",
+    "train_a_week": "train",
+    "langchain_agent": "langchain",
+    "refund_agent": "cel",
+}
 """The extra that a program needs, by its name."""
 HIDING = """
 import sys
 
 class Hidden:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"openai", "duckdb", "langchain", "langchain_core"}:
+        if name.partition(".")[0] in {"openai", "duckdb", "langchain", "langchain_core", "cel_expr_python"}:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Hidden())
@@ -37,6 +44,12 @@ def test_a_program_prints_what_the_page_says(name: str, tmp_path: Path) -> None:
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     assert printed(name, tmp_path) == PRINTED[name]
+
+
+@pytest.mark.parametrize("server", [shared, shared_postgres])
+def test_refund_agents_share_their_limit_on_a_server(server: Any, tmp_path: Path) -> None:
+    pytest.importorskip("cel_expr_python")
+    assert ran("refund_agent", tmp_path, server().url).stdout == PRINTED["refund_agent"]
 
 
 @table("name", LACKING)
