@@ -6,7 +6,6 @@ import functools
 import inspect
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -112,30 +111,14 @@ class Hotels:
     def of_class(cls, city: str) -> str:
         return city
 
-    static = staticmethod(lambda city: city)
     __call__ = method
 
     async def later(self, city: str) -> str:
         return city
 
 
-@functools.wraps(search)
-def wrapped(*args: Any, **kwargs: Any) -> Any:
-    return search(*args, **kwargs)
-
-
-@dataclass
-class Tool:
-    """
-    Args:
-        city: Where to look.
-    """
-
-    city: str
-
-
 @table("function", [
-    Hotels.method, Hotels().method, Hotels.of_class, Hotels.static, Hotels(), Hotels().later, wrapped, Tool,
+    Hotels.method, Hotels().method, Hotels.of_class, Hotels(), Hotels().later,
     lambda city: city, functools.partial(search, limit=3, day=None, guest=None),
     functools.partial(functools.partial(positional, 1), "x"),
 ])  # fmt: skip

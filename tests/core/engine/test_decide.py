@@ -94,19 +94,6 @@ def test_an_admission_expires_at_its_timeout_and_is_then_a_new_call(clock: Any) 
         assert (again.repeated, len(again.expired)) == (False, 1)
 
 
-def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> None:
-    session = make(clock, Streak(max_failures=1), tools=[Tool(name="t", timeout=5), Tool(name="other")])
-
-    def execute(*_: Any) -> None:
-        clock.advance(5.01)
-        session.call("other", {}, ok)
-        raise TimeoutError("no result within 5 s")
-
-    # Without a timeout of the shell's own, which a fake clock does not move.
-    session.call("t", {}, execute)
-    assert [entry.status for entry in session.ledger.read(lambda state, _: state.window)] == ["error", "ok"]
-
-
 # What guards say
 
 
@@ -336,16 +323,6 @@ def test_a_failure_that_may_pass_and_nobody_judges_is_repeated_a_few_times_and_t
 
 def rule(match: str, guards: dict[str, Any] | None = None, /, **more: Any) -> Rule:
     return Rule(**{"match": (match,), "declared": {}, "guards": guards or {}, **more})
-
-
-def test_a_printed_chain_reads_as_a_list_in_order() -> None:
-    assert str(Policy.load("default").chain).splitlines()[:3] == [
-        " 1. ToolFilter()",
-        " 2. Validation()",
-        " 3. Budget(max_calls=1000, max_elapsed=604800.0)",
-    ]
-    guards = Policy([Truncate(), Streak(), Budget(), ToolFilter(), Duplicates()]).chain.guards
-    assert [one.name for one in guards] == ["tool_filter", "budget", "streak", "duplicates", "truncate"]
 
 
 def test_the_window_is_as_long_as_the_longest_that_a_guard_or_rule_asks_for() -> None:

@@ -124,12 +124,6 @@ def test_any_period_holds_at_most_two_limits_and_waits_are_exact(limit: int, per
         assert sum(start <= at < start + period for at in starts) <= 2 * limit
 
 
-@table("limit", [1, 3, 7, 1_000, 20_000_000])
-def test_a_full_burst_and_not_one_more_at_one_instant(limit: int) -> None:
-    meter, wait = gcra(0, NOW, limit, 60_000, limit)
-    assert wait == 0 < gcra(meter, NOW, limit, 60_000)[1]
-
-
 def test_a_level_that_was_kept_under_another_limit_begins_anew() -> None:
     assert gcra(NOW * 600, NOW, 5, 60_000) == (NOW * 5 + 60_000, 0)
     assert gcra(NOW * 600 + 1, NOW, 600, 60_000) == (NOW * 600 + 60_001, 0)

@@ -263,31 +263,6 @@ def test_what_is_learned_is_weighed(
     assert (bool(envelope.retryable), envelope.next_action == "retry") == (retryable, retryable)
 
 
-def explored(tool: Tool, error: Any, clock: Any, sink: MemorySink | None) -> list[Any]:
-    policy = Policy([Retryable(model=NO_MODEL, explore=0.1, retry_cost=0.99)], tools=[tool])
-    left = []
-    for number in range(200):
-        one = policy.session(f"s{number}", clock=clock, records=sink)
-        envelope = one.call("get", {}, gives(error))
-        if envelope.retryable:
-            left.append(envelope.max_retries_remaining)
-            clock.advance(100)
-            one.call("get", {}, gives(1))
-    return left
-
-
-def test_exploring_tells_some_failures_of_safe_tools_to_be_tried_again_if_it_is_recorded(clock: Any) -> None:
-    sink, safe = MemorySink(), Tool(name="get", read_only=True)
-    tried = explored(safe, SLOW, clock, sink)
-    assert (5 < len(tried) < 45, set(tried)) == (True, {1})
-    sources = [r["retry_source"] for r in sink.records if r["event"] == "call" and r["retry_source"]]
-    assert sources == ["explore"] * len(tried)
-    assert explored(safe, SLOW, clock, None) == explored(Tool(name="get"), SLOW, clock, sink) == []
-    kind: Any
-    for kind in NEVER_AGAIN:
-        assert explored(safe, Envelope.error(kind, "no"), clock, sink) == []
-
-
 KINDS_SEEN = st.sampled_from([None, "timeout", "rate_limit", "auth"])
 
 

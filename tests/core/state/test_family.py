@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from guardrails import Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session
+from guardrails import Duplicates, Envelope, MemoryStore, Policy, Session
 from guardrails.stores.sqlite import SqliteStore
-from tests.conftest import FakeClock
-from tests.replaying import replay
 from tests.tables import table
 
 
@@ -77,29 +72,3 @@ def test_an_earlier_result_is_told_to_be_old_once_a_child_has_worked(clock: Any)
         work(child)
     assert "previous_result_outdated" not in before.to_json()
     assert '"previous_result_outdated":true' in look(parent).to_json()
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["look", "work", "begin", "end"])), max_size=30))
-def test_no_session_of_a_family_is_refused_a_look_after_the_others_work(story: list[tuple[int, str]]) -> None:
-    clock, sink, policy = FakeClock(), MemorySink(), Policy([Duplicates(rule="evidence", window=50)])
-    parent = policy.session("family", clock=clock, records=sink)
-    family = [parent, parent.child("a"), parent.child("b")]
-    version, begun = 0, []
-    shown: dict[int, str] = {}
-    for number, (who, what) in enumerate(story):
-        clock.advance(1)
-        if what == "look":
-            now = str(version)
-            seen = family[who].call("read_note", {"id": 1}, lambda *_, now=now: now)
-            assert seen.ok or shown[who] == now
-            shown[who] = now if seen.ok else shown[who]
-        elif what == "work":
-            version += work(family[who], str(number)).ok
-        elif what == "begin" and who:
-            begun.append((family[who], family[who].decide("store_note", {"n": number})))
-        elif begun:
-            version += 1
-            session, decision = begun.pop()
-            session.complete(decision, "stored")
-    records = [line() if callable(line) else line for line in sink.records]
-    assert all(again.same for again in replay(policy.chain, records))

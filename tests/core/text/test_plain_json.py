@@ -28,17 +28,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, RootModel
 
 from guardrails import Policy, Truncate
-from guardrails.core.text.plain_json import (
-    MAX_DEPTH,
-    MAX_ITEMS,
-    Copy,
-    collect,
-    collect_async,
-    decoded,
-    to_json,
-    written,
-)
-from guardrails.core.text.plain_json import plain as plain_copy
+from guardrails.core.text import plain_json
+from guardrails.core.text.plain_json import MAX_DEPTH, Copy, collect, collect_async, decoded, to_json, written
 from tests.tables import table
 
 
@@ -68,13 +59,13 @@ UNREAD = ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)
     (threading.Lock(), "<lock>"),
 ])  # fmt: skip
 def test_what_can_be_used_up_is_named_and_not_read(value: object, named: object) -> None:
-    assert plain_copy(value) == json.loads(to_json(value)) == named
+    assert plain_json.plain(value) == json.loads(to_json(value)) == named
     assert (ROWS.gi_frame.f_lasti, FILE.tell(), len(QUEUE)) == UNREAD
 
 
 def test_a_copy_shares_nothing_that_can_change() -> None:
     value: dict[str, Any] = {"a": [1, {"b": bytearray(b"x")}], "trip": Trip("Nara", ["Kyoto"])}
-    copy = plain_copy(value)
+    copy = plain_json.plain(value)
     value["a"][1]["b"][0] = 0
     value["a"].append(2)
     value["trip"].stops.clear()
@@ -161,7 +152,7 @@ def test_a_long_collection_ends_where_more_cannot_fit_and_says_so(value: object)
     ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
 ])  # fmt: skip
 def test_what_orjson_does_not_write_has_its_form(value: object, expected: str) -> None:
-    assert written(plain_copy(value)) == expected.encode()
+    assert written(plain_json.plain(value)) == expected.encode()
 
 
 NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -186,7 +177,7 @@ def test_what_is_too_deep_is_said_so(kind: Any, depth: int) -> None:
     value: Any = 1
     for _ in range(depth):
         value = kind((value,))
-    assert (b"nested too deeply" in to_json(plain_copy(value))) is (depth > MAX_DEPTH)
+    assert (b"nested too deeply" in to_json(plain_json.plain(value))) is (depth > MAX_DEPTH)
 
 
 # Iterators and bytes
@@ -235,7 +226,7 @@ def test_an_iterator_ends_in_time_and_is_closed(item: Any, is_async: bool) -> No
     source = Source(item)
     items, complete = collected(source, 65_536, is_async=is_async)
     assert (complete, source.closed, source.taken) == (False, True, len(items) + 1)
-    assert 1 <= len(items) <= MAX_ITEMS
+    assert 1 <= len(items) <= plain_json.MAX_ITEMS
     assert len(collected(Source("x" * 97), 10_000, is_async=is_async)[0]) == 100, "about as large as its limit"
     ends = Source({"id": 1}, length=3)
     assert collected(ends, 1_000, is_async=is_async) == ([{"id": 1}] * 3, True)

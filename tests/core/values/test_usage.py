@@ -205,20 +205,6 @@ def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | 
     assert why in priced.unknown
 
 
-def test_a_price_is_that_of_its_day() -> None:
-    # A replay prices a response as of the time when it came.
-    changed = 0
-    for provider, model in models():
-        for entry in model.prices if isinstance(model.prices, list) else ():
-            if day := getattr(entry.constraint, "start_date", None):
-                noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000)
-                before, after = (
-                    listed_price(TEXT, model.id, provider.id, at).cost for at in (noon - 2 * 86_400_000, noon)
-                )
-                changed += before != after
-    assert changed > 10
-
-
 @given(st.integers(0, 10**6), counts, st.integers(0, 10**5), counts, st.integers(0, 10**5))
 def test_a_response_costs_what_the_list_says(index: int, read: int, written: int, cached: int, reasoning: int) -> None:
     provider, model = models()[index % len(models())]
