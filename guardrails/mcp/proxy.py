@@ -73,6 +73,8 @@ DRAIN_S: Final = 60.0
 SETTLE_S: Final = 0.1
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
+GONE: Final = (RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError)
+"""Errors of who reads lines that nobody wants any more."""
 REQUEST_S: Final = 30.0
 """Seconds that a request may take to come, its head and its body."""
 MAX_BODY: Final = 4 * 1024 * 1024
@@ -183,14 +185,14 @@ class Pump:
         async def serve(*, task_status: TaskStatus[None]) -> None:
             nonlocal code
             with self._serving:
-                await self._server.run(self._asked_back, self._told, task_status=task_status)
+                await self._server.run(self._server_request, self._server_notification, task_status=task_status)
             await self.answered()
             code = 1
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
             await group.start(serve)
-            await self._client.run(self._asked, self._said)
+            await self._client.run(self._client_request, self._client_notification)
             group.cancel_scope.cancel()
         return code
 
@@ -206,7 +208,7 @@ class Pump:
 
     # Of the client
 
-    async def _asked(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> dict[str, Any]:
+    async def _client_request(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> dict[str, Any]:
         self._open[ctx.request_id] = method, ctx
         try:
             await self._look()
@@ -240,7 +242,7 @@ class Pump:
             made = await self._guards.serve(params, run, listing, send, told=(ConnectionError,))
         return {"resultType": "complete", **made} if VERSION in meta else {**made}
 
-    async def _said(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
+    async def _client_notification(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
         await self._look()
         # The end of what is cancelled tells the server.
         if method != CANCELLED:
@@ -273,18 +275,18 @@ class Pump:
         """
         given = params or {}
         version = (given.get("_meta") or {}).get(VERSION)
-        found = {"mcp-protocol-version": version or self.version}
+        named = {"mcp-protocol-version": version or self.version}
         if version is not None:
-            found |= {"mcp-method": method, "mcp-name": given.get("name", given.get("uri"))}
-        return {key: one for key, one in found.items() if isinstance(one, str) and one.isascii() and one.isprintable()}
+            named |= {"mcp-method": method, "mcp-name": given.get("name", given.get("uri"))}
+        return {key: one for key, one in named.items() if isinstance(one, str) and one.isascii() and one.isprintable()}
 
     # Of the server
 
-    async def _asked_back(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> dict[str, Any]:
+    async def _server_request(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> dict[str, Any]:
         options: CallOptions = {} if ctx.request_id is None else {"request_id": ctx.request_id}
         return await self._near().send_raw_request(method, without_ours(params), options)
 
-    async def _told(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
+    async def _server_notification(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
         if method == CHANGED:
             self._guards.tools.clear()
         if method != CANCELLED:
@@ -300,17 +302,17 @@ class Pump:
 # One client
 
 
-async def _served(options: argparse.Namespace, guards: Guards) -> int:
+async def _at_stdio(options: argparse.Namespace, guards: Guards) -> int:
     code, loop = 0, asyncio.get_running_loop()
     reader, lines = anyio.create_memory_object_stream[str](16)
 
     def read() -> None:
-        with open(0, encoding="utf-8", errors="replace", closefd=False) as file, suppress(RuntimeError, OSError):
+        with open(0, encoding="utf-8", errors="replace", closefd=False) as file, suppress(*GONE):
             for line in file:
                 asyncio.run_coroutine_threadsafe(reader.send(line), loop).result()
             loop.call_soon_threadsafe(reader.close)
 
-    async def heard() -> AsyncIterator[str]:
+    async def input_lines() -> AsyncIterator[str]:
         async for line in lines:
             yield line
         with anyio.move_on_after(DRAIN_S):
@@ -331,7 +333,7 @@ async def _served(options: argparse.Namespace, guards: Guards) -> int:
     # Nothing can interrupt who reads: the thread ends with the process.
     threading.Thread(target=read, name="guardrails-client", daemon=True).start()
     far = remote_server(options.url, dict(options.header)) if options.url else None
-    client: Any = stdio_server(stdin=heard())  # type: ignore[arg-type]
+    client: Any = stdio_server(stdin=input_lines())  # type: ignore[arg-type]
     async with far or near_server(options.command, os.environ) as server, client as (from_client, to_client):
         # An answer that is written is never taken back: what is on its way to the client has room.
         answers, outgoing = anyio.create_memory_object_stream[Any](inf)
@@ -430,14 +432,14 @@ class Gate:
         Returns the user and the tenant of a request, as far as they are asked for, and the token of its session. Raises HTTPException
         if it does not say them.
         """
-        said = dict[str, Any](Headers(scope=scope))
-        token = said.get("authorization")
+        fields = dict[str, Any](Headers(scope=scope))
+        token = fields.get("authorization")
         if self._verifier is not None:
             shown = await BearerAuthBackend(self._verifier).authenticate(HTTPConnection(scope))
             access = None if shown is None else shown[1].access_token
             # A token that says whose the request is may be a new one; any other token is that of the session.
-            said, token = {} if access is None else {**(access.claims or {}), "user": access.subject}, None
-        whose = {place: own for place, name in self._names.items() if isinstance(own := said.get(name), str) and own}
+            fields, token = {} if access is None else {**(access.claims or {}), "user": access.subject}, None
+        whose = {place: own for place, name in self._names.items() if isinstance(own := fields.get(name), str) and own}
         if not self._needs <= whose.keys():
             why = "this needs a token, or a header, that says whose it is"
             raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
@@ -546,7 +548,7 @@ def serve(options: argparse.Namespace) -> int:
         return 0
     guards = Guards(Shared(options), options.user, options.tenant)
     try:
-        return asyncio.run(_served(options, guards))
+        return asyncio.run(_at_stdio(options, guards))
     except* (BrokenPipeError, anyio.BrokenResourceError):
         log.warning("the client is gone")
     finally:

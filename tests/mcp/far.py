@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from .server import TOOLS, called
+from .server import TOOLS, called, reply
 
 
 class Far(ThreadingHTTPServer):
@@ -46,34 +46,29 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.note()
         said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        method, id_, params = said.get("method"), said.get("id"), said.get("params")
+        members, name = {}, (said.get("params") or {}).get("name")
+        if name == "hang":
+            self.server.free.wait(20)
+        else:
+            members = reply(said, TOOLS)
         if self.server.over.is_set():
             self.close_connection = True
         elif self.server.sends_to is not None:
             self.answer(307, b"", Location=self.server.sends_to)
         elif self.headers.get("Authorization") == "wrong":
             self.answer(401, b"")
-        elif method is None or id_ is None:
-            self.answer(202, b"")
-        elif method == "initialize":
-            self.tell(
-                id_,
-                {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "far", "version": "1"}},
-            )
-        elif method == "tools/list":
-            self.tell(id_, {"tools": TOOLS})
-        elif method != "tools/call":
-            self.answer(400, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"a bad one"}}')
-        elif params["name"] == "hang":
-            self.server.free.wait(20)
-            if not self.server.over.is_set():
-                self.tell(id_, called("late", {}))
-        elif params["name"] == "lost":
+        elif name == "hang":
+            self.tell(said["id"], result=called("late", {}))
+        elif name == "lost":
             self.answer(404, b"")
-        elif params["name"] == "gone":
+        elif name == "gone":
             self.answer(200, b"", kind="text/event-stream")
+        elif not members:
+            self.answer(202, b"")
+        elif "error" in members:
+            self.answer(400, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"a bad one"}}')
         else:
-            self.tell(id_, called(params["name"], params["arguments"]))
+            self.tell(said["id"], **members)
 
     def do_GET(self) -> None:
         self.note()
@@ -88,8 +83,8 @@ class Handler(BaseHTTPRequestHandler):
             (self.command, {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers})
         )
 
-    def tell(self, id_: Any, result: Any) -> None:
-        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": id_, "result": result}).encode())
+    def tell(self, id_: Any, **members: Any) -> None:
+        self.answer(200, json.dumps({"jsonrpc": "2.0", "id": id_, **members}).encode())
 
     def answer(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
         self.send_response(status)

@@ -12,6 +12,7 @@ import threading
 import time
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def listen(far: Far, policy: Callable[[str], str]) -> Iterator[Listen]:
 def test_a_session_is_one_conversation_and_is_its_owners(listen: Listen, far: Far) -> None:
     one = listen()
     status, headers, hello = one.ask(HELLO, Authorization="Bearer k", Origin="http://localhost:3000")
-    assert (status, hello["result"]["serverInfo"]["name"]) == (200, "far")
+    assert (status, hello["result"]["serverInfo"]["name"]) == (200, "s")
     assert headers["access-control-allow-origin"] == "http://localhost:3000"
     assert far.seen.get_nowait()[1]["authorization"] == "Bearer k"
     mine = {"Mcp_Session_Id": headers["mcp-session-id"], "Authorization": "Bearer k"}
@@ -153,68 +154,54 @@ def test_a_session_is_one_conversation_and_is_its_owners(listen: Listen, far: Fa
     assert (last["authorization"], last["user-agent"]) == ("Bearer own", "own")
 
 
-def asked(far: Far, times: int) -> None:
-    posts = iter(lambda: far.seen.get(timeout=WAIT_S)[0], None)
-    for _ in range(times):
-        assert "POST" in posts
+@contextlib.contextmanager
+def open_calls(far: Far, posts: int, *works: Callable[[], Any]) -> Iterator[queue.Queue[Any]]:
+    """
+    Does *works* at once, each in a thread, until the server has got as many *posts*; the queue gets what comes of them.
+    """
+    answers = queue.Queue[Any]()
+    threads = [threading.Thread(target=lambda work=work: answers.put(work()[2])) for work in works]
+    for thread in threads:
+        thread.start()
+    methods = iter(lambda: far.seen.get(timeout=WAIT_S)[0], None)
+    for _ in range(posts):
+        assert "POST" in methods
+    yield answers
+    for thread in threads:
+        thread.join()
 
 
 def test_open_calls_are_answered_when_the_server_knows_the_session_no_longer(listen: Listen, far: Far) -> None:
-    one, answers = listen(), queue.Queue[Any]()
-    session = one.ask(HELLO)[1]["mcp-session-id"]
-    one.ask(request("tools/list"), Mcp_Session_Id=session)
-
-    def call(name: str, id_: int) -> None:
-        message = request("tools/call", {"name": name, "arguments": {"n": id_}}, id_)
-        answers.put(one.ask(message, Mcp_Session_Id=session)[2])
-
-    threads = [threading.Thread(target=call, args=("hang", id_)) for id_ in (2, 3)]
-    for thread in threads:
-        thread.start()
-    asked(far, 4)
-    call("lost", 4)
-    for thread in threads:
-        thread.join()
-    found = {answer["id"]: answer for answer in answers.queue}
-    assert found.keys() == {2, 3, 4}
-    assert all(found[id_]["result"]["content"][0]["text"].startswith("[guardrails:connection]") for id_ in (2, 3))
+    one = listen()
+    mine = {"Mcp_Session_Id": one.ask(HELLO)[1]["mcp-session-id"]}
+    one.ask(request("tools/list"), **mine)
+    hang, lost = ({"name": name, "arguments": {"n": 1}} for name in ("hang", "lost"))
+    works = [partial(one.ask, request("tools/call", {**hang, "arguments": {"n": n}}, n), **mine) for n in (2, 3)]
+    with open_calls(far, 4, *works) as answers:
+        assert one.ask(request("tools/call", lost, 4), **mine)[2]["error"]
+    found = {answer["id"]: answer["result"]["content"][0]["text"] for answer in answers.queue}
+    assert found.keys() == {2, 3}
+    assert all(words.startswith("[guardrails:connection]") for words in found.values())
 
 
 def test_a_signal_ends_it_once_open_calls_are_answered_also_before_a_stream_that_has_no_end(far: Far) -> None:
     with Process(*tap(url=far.url, listen=0)) as one:
         port = int(one.popen.stderr.readline().split()[-1])
         mine = {"Mcp_Session_Id": ask(port, HELLO)[1]["mcp-session-id"]}
-        answers = queue.Queue[Any]()
-        hang = request("tools/call", {"name": "hang"}, 2)
-        works = [lambda: answers.put(ask(port, hang, **mine)[2]), lambda: ask(port, None, "GET", **mine)]
-        threads = [threading.Thread(target=work) for work in works]
-        for thread in threads:
-            thread.start()
-        asked(far, 3)
-        one.popen.send_signal(signal.SIGTERM)
-        with pytest.raises(queue.Empty):
-            answers.get(timeout=1)
-        far.free.set()
-        assert answers.get(timeout=WAIT_S)["result"]
+        hang = partial(ask, port, request("tools/call", {"name": "hang"}, 2), **mine)
+        with open_calls(far, 3, hang, partial(ask, port, None, "GET", **mine)) as answers:
+            one.popen.send_signal(signal.SIGTERM)
+            # The stream of notifications ends at once, and the call once it is answered.
+            assert answers.get(timeout=WAIT_S) == ""
+            far.free.set()
+            assert answers.get(timeout=WAIT_S)["result"]
         assert one.popen.wait() in (0, -signal.SIGTERM)
-        for thread in threads:
-            thread.join()
 
 
-def test_clients_that_use_the_same_ids_do_not_meet_and_a_run_that_is_named_is_one(listen: Listen, far: Far) -> None:
+def test_strangers_have_nothing_in_common_and_a_run_that_is_named_is_one(listen: Listen, far: Far) -> None:
     one = listen(rules="extends: default\ntools: [{match: hang, timeout: 100ms}]\n")
-    found: list[Any] = []
-
-    def work(n: int) -> None:
-        found.extend(json.loads(one.call("echo", {"n": n})["content"][0]["text"]) == {"n": n} for _ in range(5))
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    # Strangers have nothing in common: the fifth equal call is nobody's repeat.
-    assert found == [True] * 20
+    # The fifth equal call is nobody's repeat.
+    assert [json.loads(one.call("echo", {"n": 1})["content"][0]["text"]) for _ in range(5)] == [{"n": 1}] * 5
     assert one.call("hang")["content"][0]["text"].startswith("[guardrails:timeout]")
     assert [one.call("search", {"of": ["a", "b"]}, meta={RUN: "r"}) for _ in range(3)][2]["isError"]
 
