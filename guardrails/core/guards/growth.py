@@ -1,14 +1,15 @@
 """
-A fuse against a session that grows too fast: calls, model requests, tokens.
+A fuse against a session that grows too fast: calls, model requests, tokens, money, context.
 """
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.refusals import counted, end
+from guardrails.core.refusals import counted, end, usd
 from guardrails.core.values.schema import Gt
+from guardrails.core.values.types import Outcome, micro_dollars
 
-from .base import Codes, Denial, Edge, Event, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard
+from .base import Codes, Denial, Edge, Event, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard, overrides
 from .rate import gcra
 
 
@@ -17,24 +18,30 @@ CAPS: Final = {
     "max_calls_per_second": (1_000, "call"),
     "max_requests_per_second": (1_000, "model request"),
     "max_tokens_per_minute": (60_000, "token"),
+    "max_usd_per_minute": (60_000, "USD"),
 }
 """By its setting, each cap: its milliseconds, and what it counts."""
-CALLS, REQUESTS, TOKENS = CAPS
+CALLS, REQUESTS, TOKENS, USD = CAPS
+CONTEXT: Final = "max_context_growth"
+PARTS: Final = 100_000
+"""Of the money of a minute, in which it is counted, rounded up."""
 
 
 @guard
 class Growth(Guard):
     """
-    End a session, and all of its family, that makes too many calls or requests a second, or uses too many tokens a minute.
+    End a session, and all of its family, that makes too many calls or requests a second, uses too many tokens or too much money a
+    minute, or whose context grows too much at once.
 
     Requests count when they start, failed ones too. It remembers the level of each cap; a blown fuse stays so until `extend`.
     """
 
-    codes: ClassVar[Codes] = {f"growth.{name}": ("limit",) for name in CAPS}
+    codes: ClassVar[Codes] = {f"growth.{name}": ("limit",) for name in (*CAPS, CONTEXT)}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("request", "charge", "extend")
     ends_by_calls: ClassVar[bool] = False
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
+    scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", *CAPS)
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     """Tool calls that start in a second."""
@@ -42,9 +49,16 @@ class Growth(Guard):
     """Model requests that start in a second."""
     max_tokens_per_minute: Annotated[int, Gt(0)] | None = None
     """Tokens of model responses."""
+    max_usd_per_minute: Annotated[float, Gt(0)] | None = None
+    """Money of model responses and tool calls."""
+    max_context_growth: Annotated[int, Gt(0)] | None = None
+    """Input tokens by which a model response may be above the largest one before it in its session."""
 
     def applies(self, tool: Tool) -> bool:
-        return any(getattr(self, name) for name in CAPS)
+        return any(getattr(self, name) for name in (*CAPS, CONTEXT))
+
+    def hears(self, hook: str) -> bool:
+        return overrides(self, hook) and (hook != "settle" or self.max_usd_per_minute is not None)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if mine is None:
@@ -58,27 +72,55 @@ class Growth(Guard):
         limit, before = self.max_calls_per_second, mine or {}
         return mine if limit is None else before | {CALLS: gcra(before.get(CALLS, 0), facts.now_ms, limit, 1_000)[0]}
 
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        return self._counted(mine, USD, self._money(facts.cost if outcome.cost is None else outcome.cost), facts.now_ms)
+
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        return next((self._blown(name) for name in CAPS if mine.get(name) == BLOWN), None) if mine else None
+        return next((self._blown(name) for name in (*CAPS, CONTEXT) if mine.get(name) == BLOWN), None) if mine else None
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         if event.name == "extend":
             asked = event.values.get("asked")
             return {name: level for name, level in (mine or {}).items() if asked or level != BLOWN} or None
-        name, amount = (REQUESTS, 1) if event.name == "request" else (TOKENS, event.values["tokens"])
-        levels, limit = mine or {}, getattr(self, name)
-        level = levels.get(name, 0)
-        if limit is None or level == BLOWN:
+        if event.name == "request":
+            return self._counted(mine, REQUESTS, 1, facts.now_ms)
+        values = event.values
+        mine = self._counted(mine, TOKENS, values["tokens"], facts.now_ms)
+        mine = self._counted(mine, USD, self._money(values["cost"] or 0), facts.now_ms)
+        if self.max_context_growth is None:
             return mine
-        level, wait = gcra(level, facts.now_ms, limit, CAPS[name][0], amount)
+        # Small requests beside the conversation do not make its next one look grown.
+        place, size = f"{CONTEXT}:{state.name}", values.get("input_tokens", 0)
+        largest = (mine or {}).get(place, size)
+        grown = {CONTEXT: BLOWN} if size - largest > self.max_context_growth else {}
+        return {**(mine or {}), place: max(largest, size), **grown}
+
+    def _counted(self, mine: Any, name: str, amount: int, now_ms: int) -> Any:
+        levels, limit = mine or {}, self._cap(name)
+        level = levels.get(name, 0)
+        if limit is None or level == BLOWN or not amount:
+            return mine
+        level, wait = gcra(level, now_ms, limit, CAPS[name][0], amount)
         return {**levels, name: BLOWN if wait else level}
+
+    def _cap(self, name: str) -> int | None:
+        limit = getattr(self, name)
+        return PARTS if name == USD and limit is not None else limit
+
+    def _money(self, cost: int) -> int:
+        return 0 if self.max_usd_per_minute is None else -(-cost * PARTS // micro_dollars(self.max_usd_per_minute))
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         if mine and BLOWN in mine.values():
             return None
-        caps = [(name, getattr(self, name), period) for name, (period, _) in CAPS.items()]
+        caps = [(name, self._cap(name), period) for name, (period, _) in CAPS.items()]
         return [Edge((name,), (now_ms + period) * cap, now_ms * cap) for name, cap, period in caps if cap]
 
     def _blown(self, name: str) -> Denial:
-        limit = f"{counted(getattr(self, name) or 0, CAPS[name][1])} a {name.rpartition('_')[2]}"
+        cap: Any = getattr(self, name)
+        if name == CONTEXT:
+            text = f"The context grew by more than {counted(cap, 'token')} at once."
+            return end(f"growth.{name}", text, limit=counted(cap, "token"))
+        amount = usd(micro_dollars(cap)) if name == USD else counted(cap or 0, CAPS[name][1])
+        limit = f"{amount} a {name.rpartition('_')[2]}"
         return end(f"growth.{name}", f"This session grows too fast (limit {limit}).", limit=limit)

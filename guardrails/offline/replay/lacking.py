@@ -22,6 +22,8 @@ NEEDS: Final = (
     ("rules", "timed", "times"),
     ("growth", "max_requests_per_second", "starts"),
     ("growth", "max_tokens_per_minute", "tokens"),
+    ("growth", "max_context_growth", "tokens"),
+    ("growth", "max_usd_per_minute", "costs"),
     ("rate", "", "times"),
     ("loops", "", "responses"),
     ("duplicates", "", "signatures"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Policy, PolicyError, Success, Tool
+from guardrails import Budget, Growth, Policy, PolicyError, Success, Tool
 from guardrails.core.values.periods import Period
 from guardrails.sinks import MemorySink
 from tests.stores.mapped import MappedStore
@@ -134,6 +134,40 @@ def test_a_period_of_a_zone_that_changes_its_time_begins_at_its_own_midnight() -
     period, begins = Period("day", "Europe/Berlin"), 1_792_879_200_000
     later = [period.since(begins + hours * 3_600_000) - begins for hours in (0, 12, 24, 25)]
     assert later == [0, 0, 0, 25 * 3_600_000]
+
+
+@table(
+    "growth, costs, ended",
+    [
+        (Growth(max_usd_per_minute=1), [0.5, 0.5], None),
+        (Growth(max_usd_per_minute=1), [0.5, 0.6], "growth.max_usd_per_minute"),
+        (Growth(max_usd_per_minute=1), [0.9, 60, 0.9, 60, 0.9], None),
+    ],
+)
+@pytest.mark.parametrize("by", ["responses", "calls"])
+def test_a_session_that_spends_too_fast_is_ended(clock: Any, by: str, growth: Growth, costs: Any, ended: Any) -> None:
+    session = Policy([growth]).session("s", clock=clock)
+    for number, cost in enumerate(costs):
+        if cost == 60:
+            clock.advance(cost)
+        elif by == "calls":
+            session.call("t", {"n": number}, pays(cost))
+        else:
+            session.charge(model="m", usage={"prompt_tokens": 1}, cost_usd=cost)
+    assert session.call("t", {"n": "last"}, pays(0)).code == session.exhausted == ended
+    session.extend()
+    assert session.call("t", {"n": "more"}, pays(0)).ok
+
+
+@table(
+    "inputs, ended",
+    [([900, 1_900, 2_900], None), ([900, 1_901], True), ([9_000, 20, 10_000], None), ([9_000, 20, 10_001], True)],
+)
+def test_a_context_that_grows_too_much_at_once_ends_the_session(clock: Any, inputs: list[int], ended: Any) -> None:
+    session = Policy([Growth(max_context_growth=1_000)]).session("s", clock=clock)
+    for size in inputs:
+        session.charge(model="m", usage={"prompt_tokens": size}, cost_usd=0)
+    assert session.exhausted == (ended and "growth.max_context_growth")
 
 
 def test_a_zone_that_is_none_is_a_mistake() -> None:
