@@ -4,7 +4,10 @@ A11: records of any kind become facts; nothing is counted twice, whatever files,
 
 import gzip
 import json
+import os
 import random
+import subprocess
+import sys
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,6 +26,7 @@ from guardrails.offline.learning.rows import read
 from tests.tables import table
 
 
+ROOT = str(Path(__file__).parents[3])
 START = 20_000 * 86_400_000
 Line = dict[str, Any]
 
@@ -183,6 +187,34 @@ def test_calls_of_other_programs_are_put_in_the_order_of_their_times(tmp_path: P
     facts = read([tmp_path / "a.parquet"]).facts
     assert totals(facts) == (1, 1, 1)
     assert [getattr(fact.what, "error", None) for fact in facts.of(Situation)] == ["other"]
+
+
+SORTING = """
+import resource, sys
+from guardrails.offline.learning import rows
+
+rows._SETTINGS["memory_limit"] = sys.argv[2]
+facts = rows.read([sys.argv[1]]).facts
+print(int(facts.failures), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.system
+def test_more_lines_than_there_is_memory_for_are_sorted_on_disk(tmp_path: Path, long: bool) -> None:
+    # GUARDRAILS_HARD=long: ten million lines within 1,300 MB.
+    count, memory, most_mb = (10_000_000, "1200MB", 1_300) if long else (300_000, "250MB", 250)
+    path, sessions = tmp_path / "calls.jsonl", count // 40
+    own = {"session_id": "s%d", "n": "%d", "ts_ms": "%d"}
+    failed, worked = (json.dumps({**record, **own}).replace('"%d"', "%d") + "\n" for record in failing())
+    with path.open("w") as file:
+        for n, session in ((n, session) for n in range(40) for session in range(sessions)):
+            file.write((worked if n % 3 else failed) % (session, n, START + n * 1_000))
+    (tmp_path / "sorting.py").write_text(SORTING)
+    command = [sys.executable, tmp_path / "sorting.py", path, memory]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": ROOT})
+    failures, peak_mb = map(int, done.stdout.split())
+    assert failures == sessions * 14
+    assert peak_mb < most_mb, peak_mb
 
 
 @pytest.mark.system
