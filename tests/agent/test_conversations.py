@@ -66,7 +66,6 @@ def test_b4_a_conversation_comes_back_as_it_was(path: Path, wire: Any) -> None:
         chat = kept.resume(wire)
         assert (chat, chat.settings, chat.wire) == (items, {"model": "m"}, wire)
         chat.append(USER)
-    with Conversations(path) as kept:
         assert list(kept.resume(wire)) == [*items, USER]
 
 
@@ -79,46 +78,32 @@ JSON = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(items=st.lists(st.dictionaries(st.text(st.characters()), JSON, max_size=3), max_size=5))
-def test_whatever_is_json_comes_back_equal(
-    items: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_whatever_is_json_comes_back_equal(items: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     with Conversations(tmp_path_factory.getbasetemp() / "laws.db") as kept:
         chat = kept.start()
         chat.extend(items)
         assert kept.resume(chat.id) == items
 
 
-def test_an_object_of_the_client_is_kept_as_the_server_sent_it(kept: Conversations) -> None:
+def test_an_object_of_the_client_is_kept_as_sent_and_what_is_no_json_object_is_refused(kept: Conversations) -> None:
     from openai.types.chat import ChatCompletionMessage
 
     sent = {"role": "assistant", "content": "hi", "thought_signature": "x"}
-    chat = kept.start("s")
-    chat.append(ChatCompletionMessage.model_validate(sent))
-    assert chat == [sent]
-
-
-def test_what_is_no_json_object_is_refused_and_nothing_is_kept(kept: Conversations) -> None:
-    chat = kept.start("s")
+    chat = kept.start("s", messages=[ChatCompletionMessage.model_validate(sent)])
     for item in ("", [1], 7, None, {"a": object()}, {"a": {1, 2}}):
         with pytest.raises(ConversationError):
             chat.extend([USER, item])
-        if isinstance(item, dict):
-            with pytest.raises(ConversationError):
-                kept.start("t", settings=item)
-    assert chat == [] == kept.resume("s")
+    with pytest.raises(ConversationError):
+        kept.start("t", settings={"a": object()})
+    assert chat == [sent] == kept.resume("s")
     assert [one.id for one in kept.listed()] == ["s"]
 
 
 def test_what_was_said_stays(kept: Conversations) -> None:
     chat = kept.start("s", messages=[USER, *called("a")])
-    changes: list[tuple[str, Any]] = [
-        *((name, ()) for name in ("pop", "clear", "sort", "reverse")),
-        *(("remove", (USER,)), ("insert", (2, USER)), ("__setitem__", (0, USER)), ("__delitem__", (0,))),
-        ("__imul__", (2,)),
-    ]
-    for name, arguments in changes:
+    for name in ["pop", "clear", "sort", "reverse", "remove", "insert", "__setitem__", "__delitem__", "__imul__"]:
         with pytest.raises(ConversationError, match="appended only"):
-            getattr(chat, name)(*arguments)
+            getattr(chat, name)(0)
     chat += [result("a"), USER]
     assert chat == [USER, *called("a"), result("a"), USER] == kept.resume("s")
 
@@ -144,10 +129,8 @@ def test_conversations_of_0_2_0_are_taken_over(path: Path) -> None:
 def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(kept: Conversations) -> None:
     with pytest.raises(ConversationError, match=r"no conversation `trip-1` in `.*`; the latest are: none"):
         kept.resume("trip-1")
-    # With one more, as many as are named: of one millisecond none is the latest.
     ids = {kept.start().id for _ in range(4)}
-    assert len(ids) == 4
-    assert all(len(name) == 16 and name.isalnum() for name in ids)
+    assert [len(name) == 16 and name.isalnum() for name in ids] == [True] * 4
     for bad in ("", "../x", "a/b", "x\0", "x" * 257):
         for use in (kept.start, kept.resume):
             with pytest.raises(SessionError):
@@ -159,7 +142,7 @@ def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(kept: Conversati
         kept.resume("trip-1")
 
 
-def test_all_are_listed_the_latest_first(path: Path, clock: Any) -> None:
+def test_all_are_listed_the_latest_first_until_they_are_forgotten_with_their_session(path: Path, clock: Any) -> None:
     with Conversations(path, clock=clock) as kept:
         first = kept.start("first", settings={"model": "m"})
         clock.now += 10
@@ -167,28 +150,12 @@ def test_all_are_listed_the_latest_first(path: Path, clock: Any) -> None:
         clock.now += 10
         first.append(USER)
         told = [(s.id, s.wire, s.messages, s.last_ms - s.made_ms, dict(s.settings)) for s in kept.listed()]
-    assert told == [("first", "chat", 1, 20_000, {"model": "m"}), ("second", "responses", 1, 0, {})]
-
-
-def test_what_is_forgotten_is_gone_with_the_state_of_its_session(path: Path) -> None:
-    with Conversations(path) as kept:
-        kept.start("s", messages=[USER])
-        Policy([Budget(max_calls=1)]).session("s", store=kept.store).call("t", {}, lambda *_: 1)
-        kept.forget("s")
-        assert (kept.listed(), len(kept.store), kept.start("s")) == ([], 0, [])
+        assert told == [("first", "chat", 1, 20_000, {"model": "m"}), ("second", "responses", 1, 0, {})]
+        Policy([Budget(max_calls=1)]).session("first", store=kept.store).call("t", {}, lambda *_: 1)
+        for name in ("first", "second"):
+            kept.forget(name)
+        assert (kept.listed(), len(kept.store), kept.start("first")) == ([], 0, [])
         assert all(b"Shibuya" not in file.read_bytes() for file in path.parent.iterdir())
-
-
-def test_b4_budgets_go_on_where_they_stopped(path: Path) -> None:
-    policy = Policy([Budget(max_calls=3)])
-    for n in range(3):
-        with Conversations(path) as kept:
-            assert policy.session("s", store=kept.store).call("t", {"n": n}, lambda *_: 1).ok
-    with Conversations(path) as kept:
-        session = policy.session("s", store=kept.store)
-        assert session.exhausted == "budget.max_calls"
-        session.extend(max_calls=2)
-        assert session.call("t", {"n": 9}, lambda *_: 1).ok
 
 
 # Half-finished turns
@@ -196,7 +163,9 @@ def test_b4_budgets_go_on_where_they_stopped(path: Path) -> None:
 
 @table("wire", ["chat", "responses"])
 def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: Any, kept: Conversations) -> None:
-    messages = kept.start(wire=wire, messages=[USER, *called("a", "b", "c", wire=wire), result("b", wire)])
+    # Servers use ids again.
+    begun = [*called("a", wire=wire), result("a", wire), *called("a", "b", "c", wire=wire), result("b", wire)]
+    messages = kept.start(wire=wire, messages=[USER, *begun])
     session = Policy([Budget(max_calls=9)]).session("s")
     assert messages.repair(session) == [Repaired("a", "search", False), Repaired("c", "search", False)]
     assert [WIRES[wire].answers(message) for message in messages[-2:]] == ["a", "c"]
@@ -204,25 +173,9 @@ def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: A
     assert (told["status"], told["error_type"], told["error_message"]) == ("error", "cancelled", INTERRUPTED)
     assert "before you call it again" in told["next_action_hint"]
     assert not told.get("retryable")
-    assert messages.repair(session) == []
+    whole = list(messages)
+    assert (messages.repair(session), messages) == ([], whole)
     assert session.ledger.progress["calls_used"] == 0
-
-
-@table(
-    "messages",
-    [
-        [],
-        [USER],
-        [*called("a"), result("a")],
-        # Ids that a server uses again.
-        [*called("a"), result("a"), *called("a"), result("a")],
-        [*called("a", "a"), result("a"), result("a")],
-    ],
-)
-def test_a_finished_turn_is_left_as_it_is(messages: list[dict[str, Any]], kept: Conversations) -> None:
-    chat = kept.start(messages=messages)
-    assert chat.repair(Policy().session("s")) == []
-    assert chat == messages
 
 
 def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any, kept: Conversations) -> None:
@@ -234,7 +187,6 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any,
     left, _ = session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
     assert left.allowed
     assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
-
     messages = kept.start(messages=called("a"))
     assert messages.repair(session) == [Repaired("a", "search", True)]
     assert json.loads(messages[-1]["content"])["error_message"] == INTERRUPTED
@@ -250,12 +202,10 @@ def test_a_call_that_is_not_to_be_made_twice_is_uncertain_after_a_kill(clock: An
     session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
     assert kept.start(messages=called("a")).repair(session) == [Repaired("a", "search", True)]
     assert session.call("search", '{"q": 1}', lambda *_: "ran twice", id="b").code == "call.uncertain"
-    session.approve(*session.pending())
-    assert session.call("search", '{"q": 1}', lambda *_: "ran", id="c").ok
 
 
 def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used(kept: Conversations) -> None:
-    session = Policy([Budget(max_calls=20)], tools=[Tool(name="pay", cost_usd=0.1)]).session("s")
+    session = Policy([Budget(max_calls=20)]).session("s")
     child = session.child("agent-1", max_calls=10)
     grandchild = child.child("agent-1", max_calls=5)
     for one in (child, grandchild):
@@ -271,38 +221,34 @@ def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they
 # Faults
 
 
-@table("what", ["a folder", "another program's", "damaged"])
-def test_a_file_that_cannot_be_used_is_refused_with_a_reason(tmp_path: Path, what: str) -> None:
-    path = tmp_path / f"{what} kept.db"
-    if what == "a folder":
-        path.mkdir()
-    elif what == "another program's":
-        database = sqlite3.connect(path)
-        database.execute("CREATE TABLE notes (text)")
-        database.close()
-    else:
-        path.write_bytes(b"no database" * 1000)
-    with pytest.raises((StoreError, ConversationError), match=r"kept\.db"):
-        Conversations(path)
+def test_a_file_that_cannot_be_used_is_refused_with_a_reason(tmp_path: Path) -> None:
+    folder, foreign, broken = (tmp_path / f"{name} kept.db" for name in ("folder", "foreign", "broken"))
+    folder.mkdir()
+    database = sqlite3.connect(foreign)
+    database.execute("CREATE TABLE notes (text)")
+    database.close()
+    broken.write_bytes(b"no database" * 1000)
+    for path in (folder, foreign, broken):
+        with pytest.raises((StoreError, ConversationError), match=r"kept\.db"):
+            Conversations(path)
 
 
 @table("damage", ["SET item = 'torn' WHERE n = 1", "SET item = '{}' WHERE n = 0", "SET item = '[]' WHERE n = 0"])
 def test_what_is_damaged_is_named(path: Path, damage: str) -> None:
     with Conversations(path) as kept:
-        kept.start("s", messages=[USER], settings={"model": "m"})
+        kept.start(damage[-9:], messages=[USER])
         database = sqlite3.connect(path)
         database.executescript(f"UPDATE kept {damage}")
         database.close()
-        with pytest.raises(ConversationError, match=r"the conversation `s` in .* is damaged"):
-            kept.resume("s")
+        with pytest.raises(ConversationError, match=r"the conversation `.*` in .* is damaged"):
+            kept.resume(damage[-9:])
     path.unlink()
 
 
 WRITER = """
 import sys
 from guardrails.agent.conversations import Conversations
-kept = Conversations(sys.argv[1])
-chat, n = kept.start("s"), 0
+chat, n = Conversations(sys.argv[1]).start("s"), 0
 while True:
     chat.append({"role": "user", "content": f"message {n} " + "x" * 3000})
     n += 1
@@ -339,5 +285,5 @@ def test_a_full_disk_keeps_what_was_kept(kept: Conversations) -> None:
     kept._database.execute(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(StoreError, match="disk is full"):
         chat.append({"role": "tool", "content": "x" * 1_000_000})
-    assert chat == [USER]
     chat.append(USER)
+    assert chat == [USER, USER]

@@ -1,7 +1,8 @@
 """
-The built-in tools as one registry: declared, guarded, told as data; sub-agents and messages.
+The built-in tools as one registry: declared, guarded, told as data; notes, sub-agents and messages.
 """
 
+import sqlite3
 import threading
 
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, Session, Shell, Tool, Workspace
-from guardrails.agent.builtin import Spawn, Web, builtin_tools
+from guardrails import Budget, Policy, Session, Tool
+from guardrails.agent import builtin as module
+from guardrails.agent.builtin import Memory, Spawn, Web, builtin_tools
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
 
@@ -19,12 +21,12 @@ from tests.tables import table
 ALL = "edit_file exec_shell list_directory memory_read memory_write message read_file spawn web_fetch web_search write_file"
 
 
-def everything(folder: Path) -> Any:
+def everything(folder: Path, deliver: Callable[[str], object] = print) -> Any:
     def nobody() -> Session:
         raise AssertionError
 
     web, spawn = Web(search="http://127.0.0.1:1/?q={query}"), Spawn(nobody, lambda *_: "")
-    return builtin_tools(folder, memory=folder / "m.db", web=web, spawn=spawn, message=print)
+    return builtin_tools(folder, memory=folder / "m.db", web=web, spawn=spawn, message=deliver)
 
 
 def test_d10_there_are_eleven_tools_with_their_declarations(tmp_path: Path) -> None:
@@ -35,23 +37,7 @@ def test_d10_there_are_eleven_tools_with_their_declarations(tmp_path: Path) -> N
     assert (tools["read_file"].paths, tools["read_file"].read_only) == (("path",), True)
     assert (tools["exec_shell"].commands, tools["exec_shell"].timeout) == (("command",), 630)
     few = builtin_tools(tmp_path, shell=False, web=False)
-    assert list(few) == ["edit_file", "list_directory", "read_file", "write_file"]
-
-
-@pytest.mark.system
-def test_guards_stand_before_them(tmp_path: Path) -> None:
-    registry = builtin_tools(tmp_path, sandbox="none")
-    policy = Policy([Workspace(root=str(tmp_path)), Shell(deny=("sudo",))], tools=registry.tools)
-    with policy.session("s") as session:
-        for tool, arguments, said in [
-            ("write_file", {"path": "a", "content": "x"}, "success"),
-            ("read_file", {"path": "../a"}, "workspace.root"),
-            ("exec_shell", {"command": "ls; sudo id"}, "shell.deny"),
-            ("exec_shell", {"command": "cat a"}, "success"),
-            ("read_file", {"path": "a", "limit": 0}, "validation_error"),
-        ]:
-            envelope = session.call(tool, arguments, registry.execute)
-            assert said in (envelope.code, envelope.status), arguments
+    assert list(few.entries) == ["edit_file", "list_directory", "read_file", "write_file"]
 
 
 @table("arguments", [{}, {"path": 3}, {"path": None, "content": []}, {"path": "a", "more": 1}, "[", []])
@@ -123,13 +109,64 @@ def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
     assert len(ran) <= before + 1
 
 
-# message
+# message, memory
 
 
 def test_d10_message_is_delivered_without_control_characters_d9(tmp_path: Path) -> None:
     said: list[str] = []
-    tools = builtin_tools(tmp_path, shell=False, web=False, message=said.append)
+    tools = everything(tmp_path, said.append)
     assert tools.execute("message", {"text": "a\0b\x1b[31m\x7f\n\tc "}) == {"delivered": True}
     for text in ("", "x" * 20_000):
         assert tools.execute("message", {"text": text}).status == "validation_error"
     assert said == ["ab[31m\n\tc"]
+
+
+def write(file: Path, key: str, text: str, at: float = 1.0) -> Any:
+    return Memory(file, clock=lambda: at).tools["memory_write"](key, text)
+
+
+def read(file: Path, query: str = "", limit: int = 20) -> Any:
+    return Memory(file).tools["memory_read"](query, limit)
+
+
+def test_d10_memory_read_gives_what_another_session_wrote_by_memory_write(tmp_path: Path) -> None:
+    file = tmp_path / "m.db"
+    assert write(file, "color", "blue") == {"key": "color", "created": True}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert write(file, "color", "grün", at=2.0)["created"] is False
+    assert read(file).value == [{"key": "color", "text": "grün", "changed_ms": 2_000}]
+    assert write(file, "color", "") == {"key": "color", "deleted": True}
+    for at, (key, text) in enumerate([("a", "one"), ("b%", "two"), ("c_d", "three")]):
+        write(file, key, text, at)
+    for query, keys in {"": ["c_d", "b%", "a"], "%": ["b%"], "_": ["c_d"], "ONE": ["a"], "' OR 1=1 --": []}.items():
+        assert [note["key"] for note in read(file, query).value] == keys
+    write(file, "long", "x" * 60_000, at=9)
+    few = read(file)
+    assert (few.is_complete, few.total_matches, len(few.value), read(file, limit=1).is_complete) == (False, 4, 1, False)
+
+
+def test_keys_texts_and_their_number_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_NOTES", 1)
+    assert write(tmp_path / "m.db", "one", "x")["created"]
+    assert write(tmp_path / "m.db", "two", "x").error_type == "too_large"
+    assert write(tmp_path / "m.db", "one", "y")["created"] is False
+    for key, text in (("", "x"), ("k" * 257, "x"), ("k", "x" * 65_537)):
+        said = everything(tmp_path).execute("memory_write", {"key": key, "text": text})
+        assert said.status == "validation_error"
+
+
+def test_a_memory_that_cannot_be_used_is_an_error_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BUSY_S", 0.05)
+    file = tmp_path / "m.db"
+    write(file, "k", "x")
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert write(file, "k", "y").error_type == "unavailable"
+    other.execute("ROLLBACK")
+    other.close()
+    assert read(file).value[0]["text"] == "x"
+    assert read(tmp_path / "none" / "x").error_type == "not_found"
+    file.write_bytes(b"no database at all" * 100)
+    assert read(file).error_type == "other"

@@ -3,6 +3,7 @@ The shell tool without a sandbox: commands end, with all they started, their out
 shell is started.
 """
 
+import os
 import re
 import time
 
@@ -14,6 +15,7 @@ import pytest
 from guardrails import Budget, Envelope, MemorySink, Policy
 from guardrails import Shell as Guard
 from guardrails.agent.builtin import Root, Shell, builtin_tools
+from guardrails.agent.builtin.shell import Bounded
 from guardrails.core.chain import Rule
 from tests.tables import table
 
@@ -95,6 +97,17 @@ def test_d12_a_command_ends_when_the_time_of_its_session_is_up(tmp_path: Path, c
     assert gone(tmp_path / "pid")
 
 
+@table("sizes", [[10], [100], [101], [50, 51], [1, 1_000, 1], [7] * 100])
+def test_bounded_output_is_exact_until_it_must_be_cut(sizes: list[int]) -> None:
+    bounded, whole = Bounded(100), b"".join(bytes([65 + n % 26]) * size for n, size in enumerate(sizes))
+    reading, writing = os.pipe()
+    os.write(writing, whole)
+    os.close(writing)
+    bounded.drain(reading)
+    cut = f"{whole[:50].decode()}\n[... {len(whole) - 100:,} bytes left out ...]\n{whole[-50:].decode()}"
+    assert bounded.text() == (whole.decode() if len(whole) <= 100 else cut)
+
+
 def test_a_flood_of_output_is_bounded_and_both_ends_are_kept(tmp_path: Path) -> None:
     said = run(tmp_path, "echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last", timeout=30)
     assert re.fullmatch(r"first\nx+\n\[\.\.\. [\d,]+ bytes left out \.\.\.]\nx+\nlast\n", said.value["output"])
@@ -124,6 +137,7 @@ def test_a_sandbox_that_is_not_known_is_a_mistake(tmp_path: Path) -> None:
 
 ALLOWED = ("cat *", "cd *", "echo *", "false", "ls *", "no-such-program *", "printf *", "python3 *", "sleep *", "true")
 LIST = Guard(allow=ALLOWED)
+LEAVES = 'import subprocess; subprocess.Popen(["sleep", "60"]); print("x")'
 PARENT = "import os; print(open(f'/proc/{os.getppid()}/comm').read())"
 
 
@@ -147,6 +161,8 @@ def called(folder: Path, command: str, *guards: Guard, rules: tuple[Rule, ...] =
         ("cd nowhere", "cd: nowhere: there is no such folder\n", 1),
         ("python3 -c 'print(1); raise SystemExit(3)' | cat", "1\n", 0),
         ("python3 -c 'raise SystemExit(3)'", "", 3),
+        # What a program leaves behind ends with it, and not with those that read of it.
+        (f"python3 -c '{LEAVES}' | cat", "x\n", 0),
         # No shell is its parent.
         (f'python3 -c "{PARENT}"', "py*", 0),
     ],
