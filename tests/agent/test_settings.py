@@ -8,46 +8,28 @@ from pathlib import Path
 import pytest
 
 from guardrails.agent.agent import AgentError, Settings, client_of, how_to_go_on, load_tools, prepare, together
-from tests.tables import table
 
 
-REGISTRY = """
-from guardrails.policy.tools import Registry
-registry = Registry()
-@registry.register(timeout=5)
-def a(): ...
-def b(): ...
-"""
-ANNOTATED = """
-from __future__ import annotations
-from dataclasses import dataclass
-@dataclass
-class Place:
-    x: int
-def look(at: Place) -> int:
-    return at.x
-"""
+REGISTRY = "from guardrails import Registry\nregistry = Registry()\n@registry.register(timeout=5)\ndef a(): ...\ndef b(): ...\n"
+ANNOTATED = (
+    "from __future__ import annotations\nfrom pathlib import Path\ndef look(at: Path) -> str:\n    return at.name\n"
+)
 
 
 def own(folder: Path, code: str, name: str = "own") -> str:
-    file = folder / f"{name}.py"
-    file.write_text(code)
-    return str(file)
+    (folder / f"{name}.py").write_text(code)
+    return str(folder / f"{name}.py")
 
 
-@table(
-    ("code", "names"),
-    [
-        ("def a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),
-        ("from json import dumps\ndef a(): ...\n", ["a"]),
-        ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
-        (REGISTRY, ["a"]),
-    ],
-)
-def test_a_file_offers_its_registry_its_list_or_its_public_functions(
-    tmp_path: Path, code: str, names: list[str]
-) -> None:
-    assert list(load_tools(own(tmp_path, code)).entries) == names
+def test_a_file_offers_its_registry_its_list_or_its_public_functions(tmp_path: Path) -> None:
+    for n, (code, names) in enumerate(
+        [
+            ("from json import dumps\ndef a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),
+            ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
+            (REGISTRY, ["a"]),
+        ]
+    ):
+        assert list(load_tools(own(tmp_path, code, f"own{n}")).entries) == names
 
 
 def test_of_several_files_the_latest_tool_of_a_name_runs_whatever_its_kind(tmp_path: Path) -> None:
@@ -56,7 +38,7 @@ def test_of_several_files_the_latest_tool_of_a_name_runs_whatever_its_kind(tmp_p
     tools = together(load_tools(own(tmp_path, code, name)) for name, code in codes.items())
     assert list(tools.entries) == ["b", "look", "plus"]
     assert tools.execute("plus", '{"n": "1"}') == 2
-    assert tools.execute("look", {"at": {"x": "7"}}) == 7
+    assert tools.execute("look", {"at": "a/7"}) == "7"
     with pytest.raises(AgentError, match=r"own\.py` cannot be run: ValueError: no key"):
         load_tools(own(tmp_path, "raise ValueError('no key')"))
 
@@ -81,51 +63,34 @@ def test_what_is_given_now_stands_above_what_was_kept_and_paths_are_absolute(
         Settings.merged({}, {})
 
 
-@table(
-    ("place", "follows"),
-    [
-        *(("policy.yaml", True), ("work/policy.yaml", False), ("work/sub/policy.yaml", False)),
-        # It extends a file of the workspace; links lead to it which the agent could replace.
-        *(("child.yaml", False), ("work/link.yaml", False), ("work/folder/policy.yaml", False)),
-    ],
-)
-def test_a_policy_that_the_agent_could_write_is_not_read_again(tmp_path: Path, place: str, follows: bool) -> None:
-    work, outside = tmp_path / "work", tmp_path / "outside"
-    if not work.exists():
-        outside.mkdir()
-        (work / "sub").mkdir(parents=True)
-        for path in ("policy.yaml", "work/policy.yaml", "work/sub/policy.yaml", "outside/policy.yaml"):
-            (tmp_path / path).write_text("version: 1\n")
-        (tmp_path / "child.yaml").write_text("version: 1\nextends: ./work/policy.yaml\n")
-        (work / "link.yaml").symlink_to(outside / "policy.yaml")
-        (work / "folder").symlink_to(outside)
-    _, policy, _ = prepare(Settings(model="m", policy=str(tmp_path / place), workspace=str(work)))
-    assert (policy.files is not None) is follows
+def test_a_policy_that_the_agent_could_write_is_not_read_again(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    for path in ("policy.yaml", "work/policy.yaml", "work/sub/policy.yaml"):
+        (tmp_path / path).write_text("version: 1\n")
+    # It extends a file of the workspace; links lead to it which the agent could replace.
+    (tmp_path / "child.yaml").write_text("version: 1\nextends: ./work/policy.yaml\n")
+    (work / "link.yaml").symlink_to(tmp_path / "policy.yaml")
+    (work / "folder").symlink_to(tmp_path)
+    kept = "work/policy.yaml work/sub/policy.yaml child.yaml work/link.yaml work/folder/policy.yaml"
+    for place in ("policy.yaml", *kept.split()):
+        _, policy, _ = prepare(Settings(model="m", policy=str(tmp_path / place), workspace=str(work)))
+        assert (policy.files is not None) is (place == "policy.yaml"), place
 
 
-@table(
-    "name, value",
-    [("SSL_CERT_FILE", "/no/such/file"), ("HTTPS_PROXY", "none://a:1"), ("OPENAI_BASE_URL", "::none")],
-)
-def test_a_client_that_cannot_be_made_is_told_in_one_line(name: str, value: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_API_KEY", "sk-planted")
-        patch.setenv(name, value)
+def test_a_client_that_cannot_be_made_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    for name, value in (("OPENAI_BASE_URL", "::none"), ("HTTPS_PROXY", "none://a:1"), ("SSL_CERT_FILE", "/no/such")):
+        monkeypatch.setenv(name, value)
         with pytest.raises(AgentError, match=r"no client \(URL, proxy, SSL_CERT_FILE\): \S"), client_of(None):
             pass
+        monkeypatch.delenv(name)
 
 
-@table(
-    ("cause", "option"),
-    [
-        ("budget.max_calls", "--extend max_calls=AMOUNT"),
-        ("user.budget.max_cost_usd", "--extend user.max_cost_usd=AMOUNT"),
-        ("budget.unpriced", "--forgive"),
-        ("user.budget.unpriced", "--extend user.max_cost_usd=0"),
-        ("denials.max_turns_in_a_row", "--forgive"),
-        ("loop.max_iterations", '"go on"'),
-        (None, "--forgive"),
-    ],
-)
-def test_how_a_conversation_goes_on_is_told_by_what_ended_it(cause: str | None, option: str) -> None:
-    assert how_to_go_on(cause) == option
+def test_how_a_conversation_goes_on_is_told_by_what_ended_it() -> None:
+    assert how_to_go_on("budget.max_calls") == "--extend max_calls=AMOUNT"
+    assert how_to_go_on("user.budget.max_cost_usd") == "--extend user.max_cost_usd=AMOUNT"
+    assert how_to_go_on("user.budget.unpriced") == "--extend user.max_cost_usd=0"
+    assert how_to_go_on("loop.max_iterations") == '"go on"'
+    for cause in ("budget.unpriced", "denials.max_turns_in_a_row", None):
+        assert how_to_go_on(cause) == "--forgive"

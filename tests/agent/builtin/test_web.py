@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from guardrails import Envelope, __version__
+from guardrails import __version__
 from guardrails.agent.builtin import Web
 from guardrails.agent.builtin import web as module
 from guardrails.agent.builtin.web import is_public, page_text
@@ -101,10 +101,8 @@ def _serving() -> Iterator[Server]:
 server, other_server = pytest.fixture(_serving, name="server"), pytest.fixture(_serving, name="other_server")
 
 
-def fetch(url: str, offset: int = 0, timeout: float = 5, allow: Any = ("127.0.0.1",)) -> Envelope:
-    said = Web(timeout=timeout, allow=allow).tools["web_fetch"](url, offset)
-    assert isinstance(said, Envelope)
-    return said
+def fetch(url: str, offset: int = 0, timeout: float = 5, allow: Any = ("127.0.0.1",)) -> Any:
+    return Web(timeout=timeout, allow=allow).tools["web_fetch"](url, offset)
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
@@ -127,24 +125,24 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]
 
 # Pages
 
-HTML = b"<html><head><title>A &amp; B</title><script>x()</script></head><body><p>One<p>Two <b>bold</b></body>"
+
+def html(source: str) -> bytes:
+    return page(source.encode(), kind="text/html")
+
+
+HTML = "<html><head><title>A &amp; B</title><script>x()</script></head><body><p>One<p>Two <b>bold</b></body>"
 STRANGE = b"text \xff\xed\xa0\x80 \\ud800 xn--"
 
 
 @table(
     "answer, expected",
     [
-        (page(HTML, kind="text/html; charset=utf-8"), "A & B\n\nOne\nTwo bold"),
+        (html(HTML), "A & B\n\nOne\nTwo bold"),
         (page("é".encode("latin-1"), kind="text/plain; charset=latin-1"), "é"),
         (page('<meta charset="sjis">日'.encode("sjis"), kind="text/html"), "日"),
-        *(
-            (page(source.encode(), kind="text/html"), text)
-            for source, text in (
-                ("<style>p{}</style>a<!-- <p>x</p> -->b<SCRIPT>1 < 2</SCRIPT >c", "abc"),
-                ("a<br>b<div>c</div><span>d</span>e<script>never ends <p>x", "a\nb\nc\nde"),
-                ("1 < 2 &amp; 3 &#9999999; <a href='x'>l</a> <", "1 < 2 & 3 \ufffd l <"),
-            )
-        ),
+        (html("<style>p{}</style>a<!-- <p>x</p> -->b<SCRIPT>1 < 2</SCRIPT >c"), "abc"),
+        (html("a<br>b<div>c</div><span>d</span>e<script>never ends <p>x"), "a\nb\nc\nde"),
+        (html("1 < 2 &amp; 3 &#9999999; <a href='x'>l</a> <"), "1 < 2 & 3 \ufffd l <"),
         # Python has charsets that are no text.
         *((page(STRANGE, kind=f"text/plain; charset={one}"), "text ") for one in ("klingon", "hex", "idna", "unicode_escape", "")),
         (page(b"plain", "Content-Encoding:"), "plain"),
@@ -167,11 +165,11 @@ def test_d10_web_fetch_reads_a_page_as_text_or_says_why_not(server: Server, answ
 
 
 def test_a_long_page_is_read_in_parts(server: Server) -> None:
-    text, read, offset = "".join(f"{n}\n" for n in range(10_000)), "", 0
-    server.pages["/"] = page(text.encode())
-    while not (said := fetch(server.url("/"), offset)).is_complete:
-        read, offset = read + said.value["text"], said.value["next_offset"]
-    assert read + said.value["text"] == text
+    server.pages["/"] = page(text := b"".join(b"%d\n" % n for n in range(10_000)))
+    pages = [fetch(server.url("/"))]
+    while not pages[-1].is_complete:
+        pages.append(fetch(server.url("/"), pages[-1].value["next_offset"]))
+    assert "".join(said.value["text"] for said in pages).encode() == text
 
 
 @table("piece", ["<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "a"])
@@ -184,17 +182,13 @@ def test_a_page_takes_time_by_its_length_alone(piece: str) -> None:
 # Which machines may be reached
 
 
-@table(
-    "public, addresses",
-    [
-        (True, "93.184.216.34 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808"),
-        (False, "0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.2 169.254.169.254 172.16.0.1 192.168.1.1 198.18.0.1 224.0.0.1"),
-        (False, "255.255.255.255 168.63.129.16 :: ::1 fe80::1 fec0::1 fc00::1 ff02::1 2001:db8::1 100::1"),
-        (False, "::ffff:10.0.0.1 64:ff9b::a00:1 2002:7f00:1:: 2001::1 ::7f00:1"),
-    ],
-)
-def test_an_address_is_public_if_it_and_what_it_leads_to_are(public: bool, addresses: str) -> None:
-    assert [one for one in addresses.split() if is_public(ipaddress.ip_address(one)) is not public] == []
+def test_an_address_is_public_if_it_and_what_it_leads_to_are() -> None:
+    public = "93.184.216.34 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808"
+    private = "0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.2 169.254.169.254 172.16.0.1 192.168.1.1 198.18.0.1 224.0.0.1 :: ::1"
+    private += " 255.255.255.255 168.63.129.16 fe80::1 fec0::1 fc00::1 ff02::1 2001:db8::1 100::1"
+    private += " ::ffff:10.0.0.1 64:ff9b::a00:1 2002:7f00:1:: 2001::1 ::7f00:1"
+    both = f"{public} {private}".split()
+    assert [one for one in both if is_public(ipaddress.ip_address(one))] == public.split()
 
 
 def test_private_addresses_are_refused_unless_allowed(server: Server) -> None:
@@ -220,6 +214,8 @@ def test_each_redirect_is_judged_again(server: Server, target: str, kind: str | 
     said = fetch(server.url("/loop"))
     assert said.error_type == kind
     assert kind or said.value["url"] == server.url("/b?x=1")
+    for url in ("ftp://a/", "a", "", "http://", "http://a\r\nX: y/", "http://a:99999/", "http://" + "a" * 99):
+        assert fetch(url).error_type in ("validation", "not_found"), url
 
 
 def test_a_name_is_resolved_once_and_its_addresses_tried_in_turn(
@@ -236,34 +232,17 @@ def test_a_name_is_resolved_once_and_its_addresses_tried_in_turn(
     assert f"Host: name.example:{server.port}".encode() in server.asked[0]
 
 
-@table(
-    "url",
-    ["ftp://a/", "a", "", "http://", "http://a\r\nX: y/", "http://a:99999/", "http://[::1/", "http://" + "a" * 99],
-)
-def test_a_text_that_is_no_url_is_told(url: str) -> None:
-    assert fetch(url).error_type in ("validation", "not_found"), url
-
-
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_a_certificate_must_be_valid_for_the_name(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, file, config = tmp_path / "key.pem", tmp_path / "certificate.pem", tmp_path / "openssl.cnf"
+    file, config = tmp_path / "both.pem", tmp_path / "openssl.cnf"
     config.write_text("[req]\ndistinguished_name = named\n[named]\n")  # the machine's own may be missing
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=name.example"]
-    made += [
-        "-addext",
-        "subjectAltName=DNS:name.example",
-        "-config",
-        str(config),
-        "-keyout",
-        str(key),
-        "-out",
-        str(file),
-    ]
-    subprocess.run(made, check=True, capture_output=True)
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=name.example -addext subjectAltName=DNS:name.example"
+    done = subprocess.run([*made.split(), "-config", config, "-keyout", "-"], check=True, capture_output=True)
+    file.write_bytes(done.stdout)
     server.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.context.load_cert_chain(file, key)
+    server.context.load_cert_chain(file)
     server.pages["/"] = page(b"secure")
     resolving(monkeypatch, ["127.0.0.1"])
     untrusted = fetch(f"https://name.example:{server.port}/")
@@ -317,10 +296,9 @@ def test_a_flood_is_cut_however_it_is_framed_or_packed(
 
 
 BITS = [
-    *(b"HTTP/1.1 200 OK", b"HTTP/1.1 302 Found", b"HTTP/1.1 100 Continue", b"HTTP/1.1 999 \xff\x1b[2J", b"HTTP/0.9"),
-    *(b"\r\n", b"\r\n\r\n", b"\n", b"\0", b"\x85", b" ", b":", b"Transfer-Encoding: chunked", b"-1\r\n", b"5;x\r\n"),
-    *(b"Content-Length: 9e9", b"Content-Length: 5", b"Location: http://[", b"Location: \xff", b"Retry-After: \xb2"),
-    *(b"Content-Type: text/html; charset=idna", b"Content-Encoding: gzip", b"\x1f\x8b\x08", b"<a ", b"&#99999999999;"),
+    *(b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n", b"HTTP/1.1 999 \xff\x1b[2J\r\n", b"\r\n", b"\0", b"\x85:"),
+    *(b"Transfer-Encoding: chunked\r\n", b"-1\r\n", b"5;x\r\n", b"Content-Length: 9e9\r\n", b"Location: http://[\r\n"),
+    *(b"Content-Type: text/html; charset=idna\r\n", b"Content-Encoding: gzip\r\n", b"\x1f\x8b\x08", b"&#99999999999;"),
 ]
 
 
