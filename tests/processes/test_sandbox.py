@@ -36,6 +36,11 @@ print(json.dumps([error_of(*deed) for deed in json.loads(sys.argv[1])]))
 """
 
 
+def folders(base: Path, names: str) -> None:
+    for name in names.split():
+        (base / name).mkdir(parents=True)
+
+
 class Place:
     """
     A workspace in a home with a key, and a folder outside of both.
@@ -44,8 +49,7 @@ class Place:
     def __init__(self, base: Path) -> None:
         self.home, self.workspace, self.outside = base / "home", base / "home" / "project", base / "outside"
         self.key, self.secret = self.home / ".ssh" / "id", self.outside / "secret"
-        for folder in (self.workspace, self.outside, self.home / ".ssh"):
-            folder.mkdir(parents=True)
+        folders(base, "home/project home/.ssh outside")
         for file in (self.key, self.secret):
             file.write_text("planted")
 
@@ -129,8 +133,7 @@ def test_no_key_of_a_home_no_process_and_no_variable_is_seen(place: Place, monke
 @pytest.mark.system
 def test_what_runs_outside_unasked_stays_as_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     git, own = place.workspace / ".git", place.workspace / ".venv"
-    for folder in (git, own):
-        folder.mkdir()
+    folders(place.workspace, ".git .venv")
     (git / "config").write_text("[core]\n")
     (place.workspace / "file").touch()
     monkeypatch.setattr(sys, "prefix", str(own))
@@ -207,11 +210,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
     return tmp_path / "home"
-
-
-def folders(home: Path, names: str) -> None:
-    for name in names.split():
-        (home / name).mkdir(parents=True)
 
 
 def test_of_a_home_only_programs_and_what_they_consist_of_are_shown(home: Path) -> None:

@@ -15,6 +15,7 @@ import time
 import zlib
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,13 +90,11 @@ def sends(head: bytes, piece: bytes, every: float = 0) -> Answer:
 
 
 def _serving() -> Iterator[Server]:
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with Server() as made, ThreadPoolExecutor(1) as pool:
+        pool.submit(made.serve_forever, 0.01)
         yield made
         made.closing.set()
         made.shutdown()
-        thread.join()
 
 
 server, other_server = pytest.fixture(_serving, name="server"), pytest.fixture(_serving, name="other_server")
