@@ -258,11 +258,8 @@ def listed(environment: Variables) -> dict[str, str]:
     """
     Returns the variables of *environment* that a confined process sees: the names of `LISTED`, but no URL with a password.
     """
-    return {
-        name: text
-        for name, text in environment.items()
-        if name.upper() in LISTED and "@" not in text.partition("://")[2]
-    }
+    known = ((name, text) for name, text in environment.items() if name.upper() in LISTED)
+    return {name: text for name, text in known if "@" not in text.partition("://")[2]}
 
 
 def may_be_shown(path: str) -> bool:

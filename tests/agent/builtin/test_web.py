@@ -144,12 +144,10 @@ STRANGE = b"text \xff\xed\xa0\x80 \\ud800 xn--"
         (html("1 < 2 &amp; 3 &#9999999; <a href='x'>l</a> <"), "1 < 2 & 3 \ufffd l <"),
         # Python has charsets that are no text.
         *((page(STRANGE, kind=f"text/plain; charset={one}"), "text ") for one in ("klingon", "hex", "idna", "unicode_escape", "")),
-        (page(b"plain", "Content-Encoding:"), "plain"),
         (page(b"\x89PNG", kind="image/png"), ("validation", None, None)),
         (page(b"a\0b"), ("validation", None, None)),
         (page(b"x", "Retry-After: 7", status="429 Slow"), ("rate_limit", 429, 7_000)),
         (page(b"x", status="403 No"), ("permission", 403, None)),
-        (page(b"x", status="404 No"), ("not_found", 404, None)),
     ],
 )  # fmt: skip
 def test_d10_web_fetch_reads_a_page_as_text_or_says_why_not(server: Server, answer: bytes, expected: Any) -> None:
@@ -171,11 +169,11 @@ def test_a_long_page_is_read_in_parts(server: Server) -> None:
     assert "".join(said.value["text"] for said in pages).encode() == text
 
 
-@table("piece", ["<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "a"])
-def test_a_page_takes_time_by_its_length_alone(piece: str) -> None:
-    started = time.process_time()
-    page_text("<a" + piece * (2_000_000 // len(piece)))
-    assert time.process_time() - started < 5
+def test_a_page_takes_time_by_its_length_alone() -> None:
+    for piece in ("<a ", "<!--", "<script", "<script>", "<p a='", "&#", "<", "a"):
+        started = time.process_time()
+        page_text("<a" + piece * (2_000_000 // len(piece)))
+        assert time.process_time() - started < 5, piece
 
 
 # Which machines may be reached
