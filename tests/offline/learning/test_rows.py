@@ -210,7 +210,7 @@ def test_more_lines_than_there_is_memory_for_are_sorted_on_disk(tmp_path: Path, 
         for n, session in ((n, session) for n in range(40) for session in range(sessions)):
             file.write((worked if n % 3 else failed) % (session, n, START + n * 1_000))
     (tmp_path / "sorting.py").write_text(SORTING)
-    command = [sys.executable, tmp_path / "sorting.py", path, memory]
+    command = [sys.executable, str(tmp_path / "sorting.py"), str(path), memory]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": ROOT})
     failures, peak_mb = map(int, done.stdout.split())
     assert failures == sessions * 14
