@@ -2,8 +2,10 @@
 A session of a client, driven again through the hook, is decided as `replay` decides its transcript.
 """
 
+import itertools
 import random
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -22,89 +24,60 @@ POLICIES: Final = (
 COMMANDS: Final = ("make test", "cat a.py", "ls", "git status", "grep -rn x .")
 
 
-class World:
+def turns(seed: int) -> Iterator[list[tuple[str, dict[str, str], Any]]]:
     """
-    A project in which commands show what was edited, and a model that *choice* stands for.
+    Turns of (tool, arguments, result) in a project whose commands show what was edited.
     """
+    choice, edits = random.Random(seed), 0
+    for _ in range(12):
+        made: list[tuple[str, dict[str, str], Any]] = []
+        for _ in range(choice.choice((1, 1, 2))):
+            if choice.random() < 0.15:
+                edits += 1
+                made.append(
+                    (
+                        "Edit",
+                        {"file_path": "a.py", "new_string": f"{choice.randrange(3)}"},
+                        {"change": f"changed {edits}"},
+                    )
+                )
+                continue
+            command = choice.choice(COMMANDS[: choice.choice((2, 5))])
+            shown = f"{command} shows {edits if command in COMMANDS[:2] else 0}"
+            arguments = {"command": command, "description": f"Try {choice.random()}"}
+            made.append(("Bash", arguments, {"stdout": shown, "stderr": "", "interrupted": False}))
+        yield made
 
-    def __init__(self, seed: int) -> None:
-        self.choice = random.Random(seed)
-        self.edits = 0
 
-    def turns(self) -> Any:
-        """
-        Turns of (tool, arguments, result), the first known to what comes before.
-        """
-        for _ in range(12):
-            yield [self._call() for _ in range(self.choice.choice((1, 1, 2)))]
-
-    def _call(self) -> tuple[str, str, str]:
-        if self.choice.random() < 0.15:
-            self.edits += 1
-            return "edit", f"line {self.choice.randrange(3)}", f"changed {self.edits}"
-        command = self.choice.choice(COMMANDS[: self.choice.choice((2, 5))])
-        shows = self.edits if command in ("make test", "cat a.py") else 0
-        return "shell", command, f"{command} shows {shows}"
-
-
-class Clock:
+def driven(session: Claude, seed: int) -> list[bool]:
     """
-    Seconds that pass if told.
+    Whether each call was refused, in a session whose transcript is written as it goes.
     """
+    seconds, answers, ticks = 1_800_000_000.0, [], itertools.count()
+    session.clock = lambda: seconds + next(ticks) / 1000
 
-    def __init__(self) -> None:
-        self.seconds = 1_800_000_000.0
+    def write(kind: str, key: str, **message: Any) -> None:
+        at = datetime.fromtimestamp(session.clock(), UTC).isoformat()
+        session.write({"type": kind, "sessionId": "s", "uuid": key, "timestamp": at, "message": message})
 
-    def __call__(self) -> float:
-        self.seconds += 0.001
-        return self.seconds
-
-
-def at(driven: Any) -> str:
-    """
-    The time as a transcript has it.
-    """
-    return datetime.fromtimestamp(driven.clock.seconds, UTC).isoformat()
-
-
-def claude(driven: Any, world: World) -> list[bool]:
-    said = []
-    for number, turn in enumerate(world.turns()):
-        driven.clock.seconds += 2
-        calls = [(f"toolu_{number}_{place}", *call) for place, call in enumerate(turn)]
-        blocks = [{"type": "tool_use", "id": key, **_claude(kind, what, key)} for key, kind, what, _ in calls]
+    for number, turn in enumerate(turns(seed)):
+        seconds += 2
+        events = [
+            {"tool_name": tool, "tool_input": arguments, "tool_use_id": f"toolu_{number}_{n}"}
+            for n, (tool, arguments, _) in enumerate(turn)
+        ]
+        calls = [dict(zip(("name", "input", "id"), each.values(), strict=True), type="tool_use") for each in events]
         usage = {"input_tokens": 90, "output_tokens": 10}
-        message = {"id": f"msg_{number}", "role": "assistant", "model": "m", "usage": usage, "content": blocks}
-        driven.write(
-            {"type": "assistant", "sessionId": "s", "uuid": f"u{number}", "timestamp": at(driven), "message": message}
-        )
-        events = []
-        for key, kind, what, shown in calls:
-            made = _claude(kind, what, key)
-            event = {"tool_name": made["name"], "tool_input": made["input"], "tool_use_id": key}
-            said.append(refused(driven.tell("PreToolUse", **event)))
-            gave = {"stdout": shown, "stderr": "", "interrupted": False} if kind == "shell" else {"change": shown}
-            events.append((said[-1], {**event, "tool_response": gave}, shown))
-        for denied, event, shown in events:
-            if not denied:
-                driven.tell("PostToolUse", **event)
-            key = event["tool_use_id"]
-            block = {"type": "tool_result", "tool_use_id": key, "content": shown}
-            line = {
-                "type": "user",
-                "sessionId": "s",
-                "uuid": f"r{key}",
-                "timestamp": at(driven),
-                "message": {"content": [block]},
-            }
-            driven.write(line)
-    return said
-
-
-def _claude(kind: str, what: str, key: str) -> dict[str, Any]:
-    if kind == "edit":
-        return {"name": "Edit", "input": {"file_path": "a.py", "new_string": what}}
-    return {"name": "Bash", "input": {"command": what, "description": f"For {key}"}}
+        write("assistant", f"u{number}", id=f"msg_{number}", role="assistant", model="m", usage=usage, content=calls)
+        denied = [refused(session.tell("PreToolUse", **event)) for event in events]
+        for event, (_, _, response), refusal in zip(events, turn, denied, strict=True):
+            if not refusal:
+                session.tell("PostToolUse", **event, tool_response=response)
+            key, text = event["tool_use_id"], response.get("stdout") or response["change"]
+            block = {"type": "tool_result", "tool_use_id": key, "content": text}
+            write("user", f"r{key}", content=[block])
+        answers += denied
+    return answers
 
 
 @table("policy", POLICIES)
@@ -113,11 +86,10 @@ def test_replay_decides_a_transcript_as_the_hook_did(policy: str, tmp_path: Path
     for seed in range(8):
         folder = tmp_path / f"{len(policy)}-{seed}"
         folder.mkdir()
-        driven = Claude(folder, policy)
-        driven.clock = Clock()
-        said, report = claude(driven, World(seed)), Report()
-        judged = Judge(Policy.load(driven.options.policy)).judge([*open_calls(driven.transcript, report)])
-        assert [each.decision == "deny" for each in judged] == said, seed
+        session, report = Claude(folder, policy), Report()
+        denied = driven(session, seed)
+        judged = Judge(Policy.load(session.options.policy)).judge([*open_calls(session.transcript, report)])
+        assert [each.decision == "deny" for each in judged] == denied, seed
         assert not report.broken
-        stopped += sum(said)
+        stopped += sum(denied)
     assert stopped, "something is decided at all"
