@@ -135,10 +135,10 @@ def _list(file: Path, *, as_json: bool) -> None:
     table(rows)
 
 
-def _conversations(file: Path) -> "Conversations":
+def _conversations(file: Path, *, new: bool = False) -> "Conversations":
     from guardrails.agent.conversations import ConversationError, Conversations
 
-    if not file.exists():
+    if not (new or file.exists()):
         raise ConversationError(f"no conversations are kept in `{file}`")
     return Conversations(file)
 
@@ -175,7 +175,7 @@ def _agent(
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
-        kept = kept or opened.enter_context(Conversations(file))
+        kept = kept or opened.enter_context(_conversations(file, new=True))
         yield Agent(kept, chat or started(kept, settings, task or ""), (settings, loaded, tools), view, client, records)
 
 
