@@ -151,7 +151,6 @@ def _agent(
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
     from guardrails.agent.agent import Agent, Settings, client_of, mcp_tools, prepare, started, together
-    from guardrails.agent.conversations import Conversations
     from guardrails.agent.view import View
     from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log
