@@ -43,7 +43,7 @@ with needs("mcp", "`guardrails mcp`"):
     from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
     from mcp.server.stdio import stdio_server
     from mcp.server.streamable_http import StreamableHTTPServerTransport
-    from mcp.server.transport_security import RequestBodyLimitMiddleware
+    from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, RequestBodyLimitMiddleware
     from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
     from mcp.shared.exceptions import MCPError
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
@@ -77,7 +77,6 @@ GONE: Final = (RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenRes
 """Errors of who reads lines that nobody wants any more."""
 REQUEST_S: Final = 30.0
 """Seconds that a request may take to come, its head and its body."""
-MAX_BODY: Final = 4 * 1024 * 1024
 MAX_CONNECTIONS: Final = 100
 MAX_SESSIONS: Final = 1_000
 _NEAR: Final = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
@@ -387,7 +386,7 @@ class Gate:
         self._hosts = {"localhost", "127.0.0.1", "::1", options.listen[0], *allowed}
         self._origins = {one if "://" in one else f"https://{one}" for one in allowed}
         pages: Any = {"allow_origins": self._origins, "allow_origin_regex": _NEAR.pattern, "allow_methods": METHODS}
-        body = RequestBodyLimitMiddleware(self._answer, MAX_BODY)
+        body = RequestBodyLimitMiddleware(self._answer, DEFAULT_MAX_REQUEST_BODY_SIZE)
         self._app = CORSMiddleware(body, **pages, allow_headers=["*"], expose_headers=["mcp-session-id"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
