@@ -234,13 +234,6 @@ def test_arguments_are_checked_by_the_schema_of_the_server_as_far_as_it_is_sure(
     assert one.refuses("fail", {}, text("connection reset by peer", isError=True))
 
 
-def test_an_answer_to_what_a_server_asked_in_the_middle_of_a_call_is_no_repeat(connect: Connect) -> None:
-    one, more = connect(session="s"), {"inputResponses": {}, "requestState": "s"}
-    asks = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
-    assert [one.call("ask", {"a": 1}, asks, **(more if n else {})) for n in range(5)] == [asks] * 5
-    assert one.call("ask", {"a": 1}, text("thanks"), **more) == text("thanks")
-
-
 def test_a_call_that_is_cancelled_stays_counted_and_a_late_answer_is_dropped(connect: Connect, policy: Policy) -> None:
     one = connect(policy=policy("budget: {max_calls: 3}\ntools: [{match: slow, timeout: 20ms}]\n"))
     assert one.asked("echo", {"n": 1})[0] == "server"

@@ -92,20 +92,6 @@ def test_a_file_that_was_written_between_is_read_each_time(folder: Path) -> None
             assert sign in words(one.call("read_text_file", {"path": path}))
 
 
-def test_what_a_published_server_offers_beside_tools_passes(folder: Path) -> None:
-    with guarded("everything", folder) as one:
-        one.start()
-        assert one.ask("resources/list")["result"]["resources"]
-        assert one.ask("prompts/list")["result"]["prompts"]
-        call = {"name": "trigger-long-running-operation", "arguments": {"duration": 1, "steps": 4}}
-        found = one.ask("tools/call", {**call, "_meta": {"progressToken": "p"}})
-        assert not found["result"].get("isError")
-        for n in range(3):
-            assert "structuredContent" in one.call(
-                "get-structured-content", {"location": ["Chicago", "New York"][n % 2]}
-            )
-
-
 def test_d5_tools_of_published_servers_run_behind_a_policy(folder: Path) -> None:
     servers = []
     for name, (start, _, _) in SERVERS.items():
