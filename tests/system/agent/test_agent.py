@@ -101,7 +101,6 @@ def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Pa
 def test_d6_no_tool_leaves_the_workspace_or_asks_a_private_address(workspace: Path, run: Run) -> None:
     here, secret = Path.cwd(), file(workspace.parent, "secret.txt", "secret")
     script = steps(
-        call("write_file", {"path": "a.txt", "content": "a"}),
         call("exec_shell", {"command": "pwd"}),
         call("exec_shell", {"command": "rm -rf /"}),
         call("read_file", {"path": "../secret.txt"}),
@@ -112,9 +111,9 @@ def test_d6_no_tool_leaves_the_workspace_or_asks_a_private_address(workspace: Pa
         shown = run(server, "look", "--sandbox", "none")
     assert shown.exit_code == 0, shown.output
     told = results(server.requests[-1])
-    assert [said["status"] for said in told] == ["success", "success", "denied", "denied", "denied", "error"], told
-    assert [said["code"].split(".")[0] for said in told[2:5]] == ["shell", "workspace", "workspace"]
-    assert str(workspace) in json.dumps(told[1])
+    assert [said["status"] for said in told] == ["success", "denied", "denied", "denied", "error"], told
+    assert [said["code"].split(".")[0] for said in told[1:4]] == ["shell", "workspace", "workspace"]
+    assert str(workspace) in json.dumps(told[0])
     assert (Path.cwd(), secret.read_text()) == (here, "secret")
 
 
@@ -191,24 +190,16 @@ def test_what_needs_a_person_waits_where_there_is_no_terminal_and_another_proces
 
 
 @table("how", ["--json", "-q"])
-def test_what_tools_print_is_no_part_of_what_goes_to_stdout(workspace: Path, run: Run, how: str) -> None:
-    code = "print('loaded')\ndef read(page: int) -> str:\n    print('reading')\n    return 'x'\n"
+def test_what_a_tool_prints_is_not_on_stdout_and_one_that_would_end_the_process_has_failed(
+    workspace: Path, run: Run, how: str
+) -> None:
+    code = "import asyncio, sys\nprint('loaded')\ndef read() -> str:\n    print('reading')\n    sys.exit(0)\n"
+    code += "async def later() -> str:\n    raise asyncio.CancelledError\n"
     own = ["--no-builtins", "--tools", file(workspace.parent, "talks.py", code)]
-    with ScriptedOpenAI([Calls(call("read", {"page": 1}, id="c1")), Text("All read.")]) as server:
+    with ScriptedOpenAI([Calls(call("read", {}, id="c1"), call("later", {}, id="c2")), Text("It failed.")]) as server:
         shown = run(server, how, "read", *own)
-    assert (shown.stdout.strip() if how == "-q" else json.loads(shown.stdout)["answer"]) == "All read."
-    assert "loaded" in shown.stderr
-    assert "reading" in shown.stderr
-
-
-@table("body", ["sys.exit(0)", "raise asyncio.CancelledError"])
-def test_a_tool_that_would_end_the_process_has_failed_and_the_run_goes_on(workspace: Path, run: Run, body: str) -> None:
-    code = f"import asyncio, sys\ndef read(page: int) -> str:\n    {body}\nasync def later() -> str:\n    {body}\n"
-    own = ["--no-builtins", "--tools", file(workspace.parent, "quits.py", code)]
-    calls = Calls(call("read", {"page": 1}, id="c1"), call("later", {}, id="c2"))
-    with ScriptedOpenAI([calls, Text("It failed.")]) as server:
-        shown = run(server, "--json", "read", *own)
-    assert (shown.exit_code, json.loads(shown.stdout)["answer"]) == (0, "It failed.")
+    assert (shown.stdout.strip() if how == "-q" else json.loads(shown.stdout)["answer"]) == "It failed."
+    assert ("loaded" in shown.stderr, "reading" in shown.stderr, shown.exit_code) == (True, True, 0)
     assert [one["status"] for one in results(server.requests[-1])] == ["error", "error"]
 
 
@@ -242,18 +233,13 @@ def test_d5_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(wor
     assert (said[0], said[1]["status"], said[2]) == ({"sum": 3}, "error", {"sum": 7})
 
 
-@table(("text", "why"), [(None, "cannot read"), ("{", "servers.json"), ('{"mcpServers": 1}', "")])
-def test_a_file_of_servers_that_cannot_be_used_is_refused_before_anything_starts(
-    workspace: Path, run: Run, text: str | None, why: str
-) -> None:
+def test_a_file_of_servers_that_cannot_be_used_is_refused_before_anything_starts(workspace: Path, run: Run) -> None:
     pytest.importorskip("mcp")
-    servers = workspace.parent / "servers.json"
-    if text is not None:
-        servers.write_text(text)
-    shown = run(None, "add", "--base-url", "http://127.0.0.1:9", "--model", "m", "--mcp", servers)
-    assert (shown.exit_code, why in shown.stderr) == (2, True)
-    assert "Traceback" not in shown.output
-    assert "conversation " not in shown.stderr
+    for text, why in ((None, "cannot read"), ("{", "servers.json"), ('{"mcpServers": 1}', "")):
+        servers = file(workspace.parent, "servers.json", text) if text else workspace.parent / "none"
+        shown = run(None, "add", "--base-url", "http://127.0.0.1:9", "--model", "m", "--mcp", servers)
+        assert (shown.exit_code, why in shown.stderr, "conversation " in shown.stderr) == (2, True, False)
+        assert "Traceback" not in shown.output
 
 
 # Conversations of one user that share a budget
@@ -284,20 +270,15 @@ def test_the_conversations_of_a_user_share_a_budget_that_can_be_raised(workspace
         assert "limits raised: user.max_calls by 5" in again.stderr
 
 
-@table(
-    ("given", "said"),
-    [
-        ([], "the scopes of the policy are user: "),
-        (["me"], "`--scope` takes NAME=ID, such as `user=me`, not `me`"),
-        (["user=a/b"], "the id of the scope `user` must not hold `..`, `/`"),
-        (["user=me", "team=us"], "the scopes of the policy are user: "),
-    ],
-)
-def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run, given: list[str], said: str) -> None:
+def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run) -> None:
     scoped = policy(workspace.parent, "scopes: {user: {budget: {max_calls: 3}}}")
-    with ScriptedOpenAI(twice) as server:
-        shown = run(server, "one", "--policy", scoped, *(part for one in given for part in ("--scope", one)))
-    assert (shown.exit_code, said in shown.output) == (2, True), shown.output
+    scopes = "the scopes of the policy are user: "
+    wrong = {"": scopes, "me": "`--scope` takes NAME=ID, such as `user=me`, not `me`", "user=me team=us": scopes}
+    wrong["user=a/b"] = "the id of the scope `user` must not hold `..`, `/`"
+    for given, said in wrong.items():
+        with ScriptedOpenAI(twice) as server:
+            shown = run(server, "one", "--policy", scoped, *(f"--scope={one}" for one in given.split()))
+        assert (shown.exit_code, said in shown.output) == (2, True), shown.output
 
 
 def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has_one(workspace: Path, run: Run) -> None:
@@ -306,12 +287,7 @@ def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has
     with ScriptedOpenAI(twice) as server:
         ended = run(server, "one", *new)
         assert ended.exit_code == 1
-        for part in (
-            "The cost limit ($0.50) cannot be held any more",
-            "1 response of unknown price",
-            "ended by budget.unpriced",
-            "--forgive",
-        ):
+        for part in ("The cost limit ($0.50) cannot be held any more", "ended by budget.unpriced", "--forgive"):
             assert part in ended.stderr
         capped.write_text(f"{capped.read_text()}prices: {{m: {{input_mtok: 1.0}}}}\n")
         again = run(server, "--resume", resumed(ended.stderr), "--forgive", "and now?")

@@ -75,9 +75,8 @@ def test_at_a_terminal_text_is_shown_as_it_comes_and_once(workspace: Path, own: 
             process.wait(30)
             os.close(ours)
     parts = [b"I look first.", b"-> read", b"It says x.", b"That is all.", b"end ended=answered"]
-    places = [seen.index(part) for part in parts]
-    assert places == sorted(places)
     assert [seen.count(part) for part in parts] == [1] * 5
+    assert parts == sorted(parts, key=seen.index)
 
 
 # How it ends
@@ -93,15 +92,15 @@ def test_a_limit_an_error_and_a_missing_model_end_with_one_object_and_its_code(
         limited = run(server, "--json", "--policy", policy, "read", *own)
     with ScriptedOpenAI([Fail(400, message="no such model")]) as server:
         failed = run(server, "--json", "read", *own)
-    unused = run(None, "--json", "read")
-    ends = []
-    for shown in (limited, failed, unused):
-        end = json.loads(shown.stdout)
-        assert (end["event"], end["exit_code"]) == ("end", shown.exit_code)
-        ends.append((end["ended"], end["code"], end["exit_code"], end["requests"], end["iterations"]))
-        assert (end["session"] is None) == (shown is unused)
-        assert (end["error"] is None) == (shown is limited)
-    assert ends == [
+    shown = (limited, failed, run(None, "--json", "read"))
+    ends = [json.loads(one.stdout) for one in shown]
+    assert [(end["event"], end["exit_code"]) for end in ends] == [("end", one.exit_code) for one in shown]
+    assert [(end["session"] is None, end["error"] is None) for end in ends] == [
+        (False, True),
+        (False, False),
+        (True, False),
+    ]
+    assert [tuple(end[name] for name in ("ended", "code", "exit_code", "requests", "iterations")) for end in ends] == [
         ("forced", "budget.max_calls", 1, 2, 1),
         ("failed", "endpoint.failed", 2, None, None),
         ("failed", "agent_error", 2, None, None),
@@ -116,13 +115,13 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
     code = f"import sys\nsys.modules[{missing!r}] = None\nfrom guardrails.cli import app\napp({given!r})"
     before = sorted(tmp_path.rglob("*"))
     around = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"}
-    program = [sys.executable, "-c", code]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=tmp_path, env=around)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=around, check=False
+    )
     assert done.returncode == 2, done.stderr
     said, end = done.stderr.splitlines()
     assert f" needs `{missing}" in said
-    extra = "openai" if missing == "openai" else "mcp"
-    assert said.endswith(f': pip install "toolcall-guardrails[{extra}]"')
+    assert said.endswith(f': pip install "toolcall-guardrails[{missing.partition("_")[0]}]"')
     assert end.startswith("end ended=failed code=missing_extra exit_code=2 requests=- ")
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -230,9 +229,7 @@ def test_where_no_sandbox_works_commands_are_refused_and_the_rest_goes_on(
         again = run(None, "again", "--resume", json.loads(shown.stdout)["id"], "--sandbox", "none")
         assert "commands in no sandbox" in again.stderr
     refused, written, by_hand = told(server)
-    assert (refused["status"], refused["code"]) == ("denied", "sandbox.unavailable")
-    assert (refused["message"], refused["retryable"]) == ("No command can be run here.", False)
+    assert (refused["status"], refused["code"], refused["retryable"]) == ("denied", "sandbox.unavailable", False)
     assert not (workspace / "made").exists()
     assert "status" not in written
-    assert by_hand["output"] == "by hand\n"
-    assert all("sandbox" not in one for one in (refused, by_hand))
+    assert (by_hand["output"], "sandbox" in by_hand) == ("by hand\n", False)
