@@ -58,8 +58,7 @@ class Agent:
 
 class ClaudeCode(Transport):
     """
-    One run of it. *asking* names tools whose calls a person has to allow. *usage* is what its result tells beside what its
-    messages do. *prefixed*: tools of servers have the server's name before theirs, as Claude Code has it by default.
+    One run of it. *prefixed*: tools of servers have the server's name before theirs, as Claude Code has it by default.
     """
 
     def __init__(
@@ -70,26 +69,22 @@ class ClaudeCode(Transport):
         session_id: str,
         kept: Conversation | None = None,
         helper: Helper | None = None,
-        asking: Sequence[str] = (),
         stream: bool = False,
         cost_usd: float | None = None,
-        usage: Mapping[str, int] | None = None,
         prefixed: bool = False,
         most: float = MAX_REQUESTS,
     ) -> None:
         self.agent, self.ran, self.session_id = agent, ran, session_id
         self.kept = Conversation() if kept is None else kept
-        self.helper, self.asking, self.stream, self.cost_usd = helper, asking, stream, cost_usd
+        self.helper, self.stream, self.cost_usd = helper, stream, cost_usd
         self.prefixed, self.most = prefixed, most
         self.outputs: list[tuple[str, dict[str, Any]]] = []
         """What the hooks answered, by event."""
-        self.events: list[dict[str, Any]] = []
-        """What they were told."""
         self._tx, self._rx = anyio.create_memory_object_stream[Any](math.inf)
         self._hooks: dict[str, list[str]] = {}
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._denials: list[Any] = []
-        self._usage = {"input_tokens": 0, "output_tokens": 0, **(usage or {})}
+        self._usage = {"input_tokens": 0, "output_tokens": 0}
         self._run_task: asyncio.Task[None] | None = None
         self._listed: set[str] = set()
 
@@ -120,14 +115,11 @@ class ClaudeCode(Transport):
             self._run_task = asyncio.ensure_future(self._run(message["message"]["content"]))
             self._run_task.add_done_callback(self._over)
 
-    def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        async def read() -> AsyncIterator[dict[str, Any]]:
-            async for message in self._rx:
-                if isinstance(message, BaseException):
-                    raise message
-                yield message
-
-        return read()
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        async for message in self._rx:
+            if isinstance(message, BaseException):
+                raise message
+            yield message
 
     async def close(self) -> None:
         if self._run_task is not None:
@@ -162,7 +154,6 @@ class ClaudeCode(Transport):
         told = {"hook_event_name": event, "session_id": self.session_id, "transcript_path": "", "cwd": "", **said}
         if agent.id is not None:
             told |= {"agent_id": agent.id, "agent_type": "helper"}
-        self.events.append(told)
         asked = [
             self._ask(subtype="hook_callback", callback_id=one, input=told, tool_use_id=said.get("tool_use_id"))
             for one in self._hooks.get(event, ())
@@ -292,8 +283,8 @@ class ClaudeCode(Transport):
             self.kept.deferred = call
             self.ran.paused.append(call["name"])
             return None
-        if "ask" in said or call["name"] in self.asking:
-            reason = said.get("ask") or ""
+        if "ask" in said:
+            reason = said["ask"] or ""
             asks = {"subtype": "can_use_tool", "tool_name": call["name"], "input": call["input"], "agent_id": agent.id}
             allowed = await self._ask(**asks, tool_use_id=call["id"], decision_reason=reason, permission_suggestions=[])
             if allowed["behavior"] == "deny":

@@ -7,13 +7,12 @@ anew for each test. What the host's own source makes impossible stands in `drive
 
 from .behaviours.calls import Calls
 from .behaviours.ends import Ends
-from .behaviours.event_loops import EventLoops
 from .behaviours.loops import Loops
 from .behaviours.pauses import Pauses
 from .behaviours.sessions import Sessions
 
 
-class Contract(Loops, Calls, Ends, Sessions, Pauses, EventLoops):
+class Contract(Loops, Calls, Ends, Sessions, Pauses):
     """
     All of them.
     """

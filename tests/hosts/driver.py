@@ -7,7 +7,7 @@ import threading
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final
 
 
 MODEL: Final = "scripted-1"
@@ -128,30 +128,51 @@ class Ran:
     """Names of the tools whose calls wait for a person, in the host's own form."""
     output: Any = None
     """The structured output, if one was asked for."""
+    sent: list[Any] = field(default_factory=list)
+    """The bodies of requests to OpenAI, if the host sends such."""
 
 
-class Driver(Protocol):
+class Driver:
     """
     One host, with its real package. `tests/hosts/test_NAME.py` has its driver and the contract over it.
     """
 
     name: str
     """As the file `test_NAME.py` has it."""
-    cannot: Mapping[str, str]
+    kind: Any
+    """Makes the adapter of a policy or a session, with the options of `Policy.session`."""
+    cannot: ClassVar[Mapping[str, str]] = {}
     """Tests of the contract that the host's own source makes impossible, by name: the reason, with its file and line."""
-    limits: Mapping[str, Any]
-    """What a run asks of the host so that a test that went wrong ends soon; empty: the host's own limits. A driver may have none."""
+    limits: Mapping[str, Any] = {}
+    """What a run asks of the host so that a test that went wrong ends soon; empty: the host's own limits."""
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
-        """
-        The adapter of a policy or a session; *options* are those of `Policy.session`.
-        """
+        return self.kind(guarded, **options)
 
     def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
         """
         Let an agent of the host run *tools* as *script* says, behind *adapter* (None: the bare host), in the `Way` that
         *how* says. Of a thread the driver keeps between runs what the host keeps.
         """
+        ran = Ran()
+        try:
+            self.go(adapter, tools, script, Way(**how), ran)
+        except BaseException as error:
+            ran.error = error
+        return ran
+
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
+        """
+        The same, noted in *ran*; what the host raises is raised.
+        """
+        raise NotImplementedError
+
+
+def waited(work: Coroutine[Any, Any, Any], way: Way) -> Any:
+    """
+    What *work* comes to, cancelled where the *way* says so.
+    """
+    return asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
 
 
 async def cancelled(work: Coroutine[Any, Any, Any], when: threading.Event) -> Any:

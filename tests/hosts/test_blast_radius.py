@@ -12,14 +12,8 @@ from tests.tables import table
 
 
 def run(executions: int, ending: str = "answer", *, not_run: int = 0, requests: int = 7) -> dict[str, Any]:
-    return {
-        "executions": executions,
-        "not_run": not_run,
-        "requests": requests,
-        "tokens": 1_234_567,
-        "ending": ending,
-        "seconds": 1.5,
-    }
+    counts = {"executions": executions, "not_run": not_run, "requests": requests, "tokens": 1_234_567}
+    return {**counts, "ending": ending, "seconds": 1.5}
 
 
 def host(name: str = "langchain", *, owes: Sequence[str] = ("executions", "cap", "answer"), **stories: Any) -> Any:
@@ -56,7 +50,6 @@ def test_what_a_host_owes_and_does_not_hold_is_named(told: Any, said: str) -> No
     assert blast_radius.broken(told) == [said]
 
 
-@pytest.mark.system
 @pytest.mark.system
 @pytest.mark.filterwarnings("default")  # what a host warns of is a matter of its own tests
 @pytest.mark.parametrize("name", blast_radius.hosts())

@@ -3,7 +3,6 @@ Claude Agent SDK behind the guards: its real control protocol, with Claude Code 
 """
 
 import asyncio
-import functools
 import inspect
 import json
 import math
@@ -11,6 +10,7 @@ import uuid
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -42,7 +42,7 @@ from .behaviours.base import envelope, in_turn, search, searching
 from .behaviours.pauses import PAY
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
 from .contract import Contract
-from .driver import Asked, Call, Ran, Say, Script, Way, cancelled
+from .driver import Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 
 NO_OFF = (
@@ -63,12 +63,13 @@ NO_STATE = (
 NO_TIMEOUT = "a hook ends no tool that runs (types.py:551, PreToolUseHookSpecificOutput): the timeout is Claude Code's"
 
 
-class Driver:
+class ClaudeAgentSdk(Driver):
     """
     `query`, with every result as an envelope.
     """
 
     name = "claude_agent_sdk"
+    kind = partial(GuardrailsHooks, envelopes=True)
     limits: Mapping[str, Any] = {"most": MAX_REQUESTS}
     cannot: ClassVar[Mapping[str, str]] = {
         "test_a_stuck_model_comes_to_a_final_answer": NO_OFF,
@@ -92,39 +93,30 @@ class Driver:
     def __init__(self) -> None:
         self.kept: dict[str, Conversation] = {}
 
-    def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
-        return GuardrailsHooks(guarded, envelopes=True, **options)
-
-    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
-        way, ran, agent = Way(**how), Ran(), Agent(script, "tools")
-        ran.asked = agent.seen
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
+        agent = Agent(script, "tools", seen=ran.asked)
         kept = Conversation() if way.thread is None else self.kept.setdefault(way.thread, Conversation())
         asks: dict[str, Any] = {
-            "session_id": way.thread or str(uuid.uuid4()),
             "kept": kept,
             "helper": way.helper,
             "stream": way.stream,
+            "most": math.inf,
+            **self.limits,
         }
-        code = ClaudeCode(agent, ran, **asks, **{"most": math.inf, **self.limits})
+        code = ClaudeCode(agent, ran, session_id=way.thread or str(uuid.uuid4()), **asks)
         helping = way.helper.tools if way.helper else ()
-        waits = (
-            {"PreToolUse": [HookMatcher(hooks=[deferring(way.pausing)])]} if way.pausing and not way.resume else None
-        )
+        held = way.pausing and not way.resume
         given = ClaudeAgentOptions(
             mcp_servers={"tools": served("tools", tools), "helper": served("helper", helping)},
-            hooks=waits,
+            hooks={"PreToolUse": [HookMatcher(hooks=[deferring(way.pausing)])]} if held else None,
             include_partial_messages=way.stream,
         )
         if adapter is not None:
             adapter.declare(*(sdk_tool(one) for one in (*tools, *helping)))
-        work = self._work(adapter, way.prompt, given, code, ran)
         try:
-            asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
-        except BaseException as error:
-            ran.error = error
-        if ran.paused:
-            ran.unanswered = []
-        return ran
+            waited(self._work(adapter, way.prompt, given, code, ran), way)
+        finally:
+            ran.unanswered = [] if ran.paused else ran.unanswered
 
     @staticmethod
     async def _work(adapter: Any, prompt: str, given: Any, code: ClaudeCode, ran: Ran) -> None:
@@ -155,7 +147,7 @@ def sdk_tool(function: Callable[..., Any]) -> SdkMcpTool[Any]:
         if inspect.iscoroutinefunction(function):
             value = await function(**arguments)
         else:
-            value = await asyncio.to_thread(functools.partial(function, **arguments))
+            value = await asyncio.to_thread(partial(function, **arguments))
         return {"content": [{"type": "text", "text": value if isinstance(value, str) else json.dumps(value)}]}
 
     return SdkMcpTool(function.__name__, inspect.getdoc(function) or "", {"properties": {}, **schema}, run)
@@ -175,7 +167,7 @@ def deferring(names: Sequence[str]) -> Any:
 
 
 class TestClaudeAgentSdk(Contract):
-    driver = Driver
+    driver = ClaudeAgentSdk
 
 
 # What is the SDK's own
@@ -273,38 +265,16 @@ def test_a_model_that_does_not_is_stopped_and_the_digest_is_the_result() -> None
     assert [output["stopReason"] for _, output in code.outputs if "continue" in output] == [done.answer]
 
 
-def test_a_failed_call_reads_the_envelope_beside_what_it_raised() -> None:
-    def search(query: str) -> str:
-        """Search the web."""
-        raise RuntimeError("429 Too Many Requests")
-
-    done, _ = go(
-        GuardrailsHooks(Policy.load("default")), [search], in_turn(Say(calls=(Call("search", {"query": "x"}),)))
-    )
-    raised, beside = done.results[0].split("\n", 1)
-    assert raised == "429 Too Many Requests"
-    assert json.loads(beside)["error_type"] == "rate_limit"
-
-
 def test_what_the_user_has_of_options_and_hooks_is_kept() -> None:
-    seen: list[str] = []
-
     async def own(event: Any, tool_use_id: Any, context: Any) -> Any:
-        seen.append(event["tool_name"])
         return {}
 
     theirs = HookMatcher(matcher="search", hooks=[own], timeout=5)
     given = ClaudeAgentOptions(max_turns=7, hooks={"PreToolUse": [theirs], "Notification": [HookMatcher()]})
-    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
-    made = guard.options(given)
-    assert made.max_turns == 7
-    assert made.hooks["PreToolUse"][0] is theirs
-    assert len(made.hooks["PreToolUse"]) == 2
+    made = GuardrailsHooks(Policy([Budget(max_calls=5)])).options(given)
+    assert (made.max_turns, made.hooks["PreToolUse"][0], len(made.hooks["PreToolUse"])) == (7, theirs, 2)
     assert made.hooks["Notification"] == given.hooks["Notification"]
     assert given.hooks["PreToolUse"] == [theirs]
-    assert (made.can_use_tool, given.can_use_tool) == (None, None)
-    go(guard, [searching([])], in_turn(Say(calls=(search("x"),))), options=given)
-    assert seen == ["search"]
 
 
 def test_a_call_that_waits_for_a_person_is_asked_about_in_the_sdks_own_way() -> None:
@@ -327,17 +297,6 @@ def test_a_person_who_says_no_is_heard_and_the_call_is_not_asked_about_again() -
     assert done.results[0] == "too much"
     assert "too much" in envelope(done.results[1])["message"]
     assert guard.session("t").ledger.progress["calls_used"] == 0
-
-
-def test_a_call_that_the_permissions_of_the_sdk_refuse_is_not_counted() -> None:
-    paid, pay = bank()
-    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
-    asks = person(PermissionResultDeny(message="not now"))
-    options = ClaudeAgentOptions(can_use_tool=asks)
-    done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options, asking=["pay"])
-    assert (paid, done.results) == ([], ["not now"])
-    session = guard.session("t")
-    assert (session.ledger.progress["calls_used"], _open(session)) == (0, {})
 
 
 def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:

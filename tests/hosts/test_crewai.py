@@ -2,7 +2,6 @@
 crewai's agents and crews behind the guards: the contract, and what is its alone.
 """
 
-import asyncio
 import itertools
 import json
 import os
@@ -24,13 +23,13 @@ from crewai.events import LLMStreamChunkEvent, crewai_event_bus
 from crewai.tools import tool as made_tool
 from pydantic import PrivateAttr
 
-from guardrails import Budget, Duplicates, Policy
+from guardrails import Budget, Policy
 from guardrails.integrations.crewai import Guardrails
 
 from . import page
-from .behaviours.base import envelope, in_turn, roaming, search, searching, stuck
+from .behaviours.base import in_turn, roaming, search, searching, stuck
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 
 # What the host warns of itself: it reads its own deprecated fields.
@@ -130,12 +129,13 @@ def agent(model: Any, tools: Sequence[Any] = (), **options: Any) -> Any:
     return Agent(llm=model, tools=list(tools), **given)
 
 
-class CrewAI:
+class CrewAI(Driver):
     """
     The driver of `Agent`.
     """
 
     name = "crewai"
+    kind = Guardrails
     cannot: ClassVar[Mapping[str, str]] = {
         "test_a_forced_tool_choice_holds_for_the_first_request_only": NO_CHOICE,
         "test_a_call_that_the_host_holds_is_charged_once_and_runs_an_hour_later": NO_PAUSE,
@@ -146,13 +146,9 @@ class CrewAI:
         self._threads: dict[str, list[Any]] = {}
         self._ids = itertools.count(1)
 
-    def adapter(self, guarded: Any, **options: Any) -> Guardrails:
-        return Guardrails(guarded, **options)
-
-    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
-        way = Way(**how)
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
         model = Model(script, self._ids, stream=way.stream)
-        made = tools_of(tools)
+        ran.asked, made = model.asked, tools_of(tools)
         if way.helper is not None:
             inner = agent(Model(way.helper.script, self._ids), tools_of(way.helper.tools))
             inner = inner if adapter is None else adapter.agent(inner)
@@ -165,31 +161,23 @@ class CrewAI:
         one = agent(model, made)
         one = one if adapter is None else adapter.agent(one, way.thread)
         given = [*self._threads.get(way.thread or "", []), {"role": "user", "content": way.prompt}]
-        ran = Ran(asked=model.asked)
-        try:
-            with crewai_event_bus.scoped_handlers():
+        with crewai_event_bus.scoped_handlers():
 
-                @crewai_event_bus.on(LLMStreamChunkEvent)
-                def chunk(_: Any, event: Any) -> None:
-                    ran.streamed.append(event.chunk)
+            @crewai_event_bus.on(LLMStreamChunkEvent)
+            def chunk(_: Any, event: Any) -> None:
+                ran.streamed.append(event.chunk)
 
-                if way.sync or way.stream:
-                    out = one.kickoff(given, response_format=way.output)
-                    crewai_event_bus.flush()
-                elif way.cancel is not None:
-                    out = asyncio.run(cancelled(one.kickoff_async(given), way.cancel))
-                else:
-                    out = asyncio.run(one.kickoff_async(given, response_format=way.output))
-        except BaseException as error:
-            ran.error = error
-            return ran
+            if way.sync or way.stream:
+                out = one.kickoff(given, response_format=way.output)
+                crewai_event_bus.flush()
+            else:
+                out = waited(one.kickoff_async(given, response_format=way.output), way)
         messages = [one for one in out.messages if one["role"] != "system"]
         self._threads[way.thread or ""] = messages if way.thread else []
         ran.results = [str(one["content"]) for one in messages if one["role"] == "tool"]
         called = [call["id"] for one in messages for call in one.get("tool_calls") or ()]
         ran.unanswered = [one for one in called if one not in {two.get("tool_call_id") for two in messages}]
         ran.answer, ran.output = out.raw, out.pydantic
-        return ran
 
 
 class TestCrewAI(Contract):
@@ -243,19 +231,6 @@ def test_the_tasks_of_a_crew_share_a_budget() -> None:
     assert len(ran) == 3
 
 
-def test_a_look_in_one_task_refuses_none_in_another() -> None:
-    ran: list[str] = []
-    script = lambda asked: Say("Done.") if asked.results else Say(calls=(search("x"),))  # noqa: E731
-    agents = [agent(Model(script), tools_of([searching(ran)]), role=role) for role in ("one", "two")]
-    guard = Guardrails(Policy([Duplicates(), Budget(max_calls=9)]))
-    crew = guard.crew(Crew(agents=agents, tasks=[task(one) for one in agents]), "c")
-    assert asyncio.run(crew.kickoff_async()).raw == "Done."
-    assert ran == ["x", "x"]
-    assert asyncio.run(crew.akickoff()).raw == "Done."
-    assert ran == ["x"] * 4
-    assert guard.session("c").ledger.progress["calls_used"] == 4
-
-
 def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it() -> None:
     ran: list[str] = []
     asks = {"task": "look", "context": "none", "coworker": "worker"}
@@ -271,35 +246,6 @@ def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it() -> No
     assert ran[0] == "w"
     assert len(ran) == 3
     assert guard.session("c").ledger.progress["calls_used"] == 4
-
-
-def test_a_result_that_is_the_answer_is_the_tools_own() -> None:
-    @made_tool("search", result_as_answer=True)
-    def one(query: str) -> str:
-        """Search the web for a query."""
-        return f"hit {query}"
-
-    model = Model(in_turn(Say(calls=(search("x"),))))
-    assert Guardrails(Policy.load("default")).agent(agent(model, [one])).kickoff("go").raw == "hit x"
-
-
-def test_a_cache_that_is_asked_for_keeps_results_and_no_refusals() -> None:
-    ran: list[str] = []
-
-    def flaky(query: str) -> str:
-        """Search the web for a query."""
-        ran.append(query)
-        if len(ran) == 1:
-            raise ConnectionError("the index is down")
-        return "found"
-
-    one = made_tool("search")(flaky)
-    model = Model(in_turn(*[Say(calls=(search("x"),))] * 3))
-    guard = Guardrails(Policy([Budget(max_calls=9)]))
-    out = guard.agent(agent(model, [one], cache=True), "t").kickoff("go")
-    assert [envelope(result)["status"] for result in told(out)] == ["error", "success", "success"]
-    assert ran == ["x", "x"]
-    assert guard.session("t").ledger.progress["calls_used"] == 2
 
 
 def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,10 @@ google-adk's agents behind the guards: the contract, and what is its alone.
 
 import asyncio
 import json
-import threading
-import warnings
+import uuid
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -15,10 +15,16 @@ import pytest
 
 pytest.importorskip("google.adk")
 
+from google.adk.agents import LlmAgent
+from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.apps import App
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
-from google.adk.tools import AgentTool, BaseTool, FunctionTool, LongRunningFunctionTool, ToolContext
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool
 from google.genai import types
 from pydantic import BaseModel
 
@@ -29,22 +35,111 @@ from guardrails.testing.scripted_openai import Calls, call
 from tests.conftest import FakeClock
 from tests.system.clis.model import Model
 
-from . import google_adk_driver, page
-from .behaviours.base import in_turn, roaming, search, searching, stuck
+from . import page
+from .behaviours.base import in_turn, roaming, search, searching
 from .contract import Contract
-from .driver import Asked, Call, Ran, Say
-from .google_adk_driver import USER, agent_of, told
+from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
 
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from google.adk.agents import LoopAgent, ParallelAgent, SequentialAgent
 
 # `AgentTool` makes its runner in a form that the host itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:The `plugins` argument is deprecated:DeprecationWarning")
 
 
-class Driver(google_adk_driver.Driver):
+USER = "user"
+OUTPUT = "set_model_response"
+CONFIRMATION = "adk_request_confirmation"
+
+
+class ScriptedModel(BaseLlm):
+    """
+    Says what a script says.
+    """
+
+    model: str = MODEL
+    script: Any
+    seen: Any
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        asked = asked_by(llm_request, len(self.seen))
+        self.seen.append(asked)
+        said: Say = self.script(asked)
+        words = said.text.split(" ") if stream and said.text else []
+        for n, word in enumerate(words):
+            text = word if n == len(words) - 1 else f"{word} "
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=True)
+        yield response_of(said)
+
+
+def asked_by(request: LlmRequest, n: int) -> Asked:
+    declared = [one for tool in request.config.tools or [] for one in tool.function_declarations or []]
+    declared = [one for one in declared if one.name != OUTPUT]
+    parts = [part for content in request.contents for part in content.parts or []]
+    return Asked(
+        n=n,
+        tools=tuple(str(one.name) for one in declared),
+        choice=choice_of(request),
+        results=tuple(
+            json.dumps(part.function_response.response)
+            for part in parts
+            if part.function_response is not None and part.function_response.name != OUTPUT
+        ),
+        schemas={str(one.name): one.model_dump(mode="json", exclude_none=True) for one in declared},
+    )
+
+
+def choice_of(request: LlmRequest) -> str | None:
+    held = request.config.tool_config
+    calling = held.function_calling_config if held is not None else None
+    if calling is None or calling.mode is None:
+        return None
+    if calling.mode == types.FunctionCallingConfigMode.ANY:
+        names = calling.allowed_function_names or []
+        return names[0] if len(names) == 1 else "required"
+    return str(calling.mode.value).lower()
+
+
+def response_of(said: Say) -> LlmResponse:
+    parts = [types.Part(text=said.text)] if said.text else []
+    for one in said.calls:
+        # As ADK's own clients do, such as `models/lite_llm.py`.
+        made = json.loads(one.arguments) if isinstance(one.arguments, str) else dict(one.arguments)
+        key = one.id or f"c-{uuid.uuid4()}"
+        parts.append(types.Part(function_call=types.FunctionCall(id=key, name=one.tool, args=made)))
+    if said.output is not None:
+        made_of = types.FunctionCall(id=f"c-{uuid.uuid4()}", name=OUTPUT, args=dict(said.output))
+        parts.append(types.Part(function_call=made_of))
+    usage = None
+    if said.usage is not None:
+        into, out = said.usage
+        usage = types.GenerateContentResponseUsageMetadata(
+            prompt_token_count=into, candidates_token_count=out, total_token_count=into + out
+        )
+    return LlmResponse(
+        content=types.Content(role="model", parts=parts),
+        partial=False,
+        usage_metadata=usage,
+        model_version=MODEL,
+        finish_reason=types.FinishReason.STOP,
+    )
+
+
+class Task(BaseModel):
+    """
+    What a sub-agent is asked.
+    """
+
+    task: str
+
+
+class GoogleAdk(Driver):
+    """
+    An app with the plugin.
+    """
+
+    name = "google_adk"
+    kind = GuardrailsPlugin
     cannot: ClassVar[Mapping[str, str]] = {
         "test_arguments_that_are_no_json_are_told_of_and_the_run_goes_on": (
             "a call's arguments are a dict, so that text that is no JSON is no call. The model's client raises before any "
@@ -52,9 +147,95 @@ class Driver(google_adk_driver.Driver):
         )
     }
 
+    def __init__(self) -> None:
+        self.sessions = InMemorySessionService()
+
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
+        made: list[Any] = [FunctionTool(one, require_confirmation=one.__name__ in way.pausing) for one in tools]
+        if way.helper is not None:
+            inner = agent_of(way.helper.script, list(way.helper.tools), name=HELPER, input_schema=Task)
+            made.append(AgentTool(inner))
+        choice = {} if way.choice is None else forced(way.choice)
+        agent = agent_of(script, made, seen=ran.asked, output_schema=way.output, **choice)
+        self.play(agent, [] if adapter is None else [adapter], way, ran)
+
+    def play(self, agent: Any, plugins: Sequence[Any], way: Way, ran: Ran) -> Ran:
+        """
+        Run an *agent* that is made.
+        """
+        app = App(name="app", root_agent=agent, plugins=list(plugins))
+        runner = Runner(app=app, session_service=self.sessions)
+        thread = way.thread or str(uuid.uuid4())
+        before = asyncio.run(self._session(thread))
+        message = types.Content(role="user", parts=[types.Part(text=way.prompt)])
+        if way.resume is not None:
+            parts = [_confirmed(call, way.resume) for call in pending(before) if call.name == CONFIRMATION]
+            message = types.Content(role="user", parts=parts)
+        mode = StreamingMode.SSE if way.stream else StreamingMode.NONE
+        config = RunConfig(streaming_mode=mode, max_llm_calls=500)
+        given: Any = {"user_id": USER, "session_id": thread, "new_message": message, "run_config": config}
+
+        async def events() -> list[Any]:
+            return [event async for event in runner.run_async(**given)]
+
+        made = list(runner.run(**given)) if way.sync else waited(events(), way)
+        return told(ran, made, asyncio.run(self._session(thread)))
+
+    async def _session(self, thread: str) -> Any:
+        found = await self.sessions.get_session(app_name="app", user_id=USER, session_id=thread)
+        return found or await self.sessions.create_session(app_name="app", user_id=USER, session_id=thread)
+
+
+def agent_of(script: Script, tools: Sequence[Any], *, name: str = "agent", seen: Any = None, **more: Any) -> Any:
+    model = ScriptedModel(script=script, seen=[] if seen is None else seen)
+    return LlmAgent(name=name, description="Does it.", model=model, tools=list(tools), **more)
+
+
+def _confirmed(call: Any, answer: bool) -> Any:
+    said = types.FunctionResponse(id=call.id, name=CONFIRMATION, response={"confirmed": answer})
+    return types.Part(function_response=said)
+
+
+def forced(choice: str) -> dict[str, Any]:
+    calling = types.FunctionCallingConfig(mode="ANY", allowed_function_names=[choice])
+    config = types.ToolConfig(function_calling_config=calling)
+    return {"generate_content_config": types.GenerateContentConfig(tool_config=config)}
+
+
+def pending(session: Any) -> list[Any]:
+    results = {response.id for event in session.events for response in event.get_function_responses()}
+    return [call for event in session.events for call in event.get_function_calls() if call.id not in results]
+
+
+def told(ran: Ran, events: Sequence[Any], session: Any) -> Ran:
+    waits = [call for call in pending(session) if call.name == CONFIRMATION]
+    ran.paused = [call.args["originalFunctionCall"]["name"] for call in waits]
+    held = {call.args["originalFunctionCall"]["id"] for call in waits}
+    results = {
+        response.id: json.dumps(response.response)
+        for event in session.events
+        for response in event.get_function_responses()
+        if response.name not in (OUTPUT, CONFIRMATION) and response.id not in held
+    }
+    ran.results = list(results.values())
+    ran.unanswered = [] if ran.paused else [str(call.id) for call in pending(session)]
+    ran.streamed = [text_of(event) for event in events if event.partial and text_of(event)]
+    last = events[-1] if events else None
+    if last is not None and last.is_final_response() and not last.get_function_responses():
+        ran.answer = text_of(last)
+        if any(call.name == OUTPUT for event in events for call in event.get_function_calls()):
+            with suppress(json.JSONDecodeError):
+                ran.output = json.loads(ran.answer)
+    return ran
+
+
+def text_of(event: Any) -> str:
+    parts = event.content.parts if event.content is not None else None
+    return "".join(part.text or "" for part in parts or [])
+
 
 class TestGoogleAdk(Contract):
-    driver = Driver
+    driver = GoogleAdk
 
 
 # What is google-adk's own
@@ -64,9 +245,8 @@ def ran_by(policy: Any, agent: Any, seen: Sequence[Asked] = (), *after: Any, **o
     """
     What came of *agent* behind *policy*, with plugins *after* that of the guards.
     """
-    done = Driver().ran(agent, [GuardrailsPlugin(policy, **options), *after], list(seen), thread="t")
-    if done.error is not None:
-        raise done.error
+    plugins = [GuardrailsPlugin(policy, **options), *after]
+    done = GoogleAdk().play(agent, plugins, Way(thread="t"), Ran(asked=list(seen)))
     assert done.unanswered == []
     return done
 
@@ -95,26 +275,6 @@ def test_an_agent_as_a_tool_gets_its_share_and_gives_back_what_is_left() -> None
     assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
 
 
-@pytest.mark.filterwarnings("ignore:LoopAgent is deprecated:DeprecationWarning")
-def test_a_loop_of_agents_whose_tools_are_off_ends() -> None:
-    seen: list[Asked] = []
-    ran: list[str] = []
-    loop = LoopAgent(name="loop", sub_agents=[agent_of(stuck, [searching(ran)], seen=seen)])
-    done = ran_by(Policy.load("default"), loop, seen)
-    assert 1 <= len(ran) <= 3
-    assert len(seen) <= 9
-    assert done.answer
-
-
-@pytest.mark.filterwarnings("ignore:(Sequential|Parallel)Agent is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("kind", [SequentialAgent, ParallelAgent])
-def test_agents_after_and_beside_each_other_share_the_budget_and_each_answers(kind: Any) -> None:
-    ran: list[str] = []
-    agents = [agent_of(roaming, [searching(ran)], name=f"a{n}") for n in range(2)]
-    ran_by(Policy([Budget(max_calls=5)]), kind(name="all", sub_agents=agents))
-    assert len(ran) == 5
-
-
 def test_users_whose_sessions_have_one_id_are_told_apart_by_a_name_of_ones_own() -> None:
     ran: list[str] = []
     policy = Policy([Budget(max_calls=2)])
@@ -132,7 +292,7 @@ def open_calls(policy: Policy, **more: Any) -> dict[str, Any]:
     return session.ledger.read(lambda state, _: {str(key): one for key, one in state.pending.items()})
 
 
-def brings(driver: Driver, agent: Any, plugin: Any, *parts: Any) -> Ran:
+def brings(driver: GoogleAdk, agent: Any, plugin: Any, *parts: Any) -> Ran:
     """
     The next run of the thread, whose message brings results.
     """
@@ -157,10 +317,9 @@ def test_a_long_running_call_is_charged_once_and_settled_when_its_result_comes(
         begun.append(order)
 
     policy = Policy([Budget(max_calls=3), Duplicates()])
-    driver = Driver()
+    driver = GoogleAdk()
     agent = agent_of(in_turn(SHIP), [LongRunningFunctionTool(ship)])
-    first = driver.ran(agent, GuardrailsPlugin(policy, clock=clock), [], thread="t")
-    assert first.error is None
+    first = driver.play(agent, [GuardrailsPlugin(policy, clock=clock)], Way(thread="t"), Ran())
     assert (first.results, len(open_calls(policy))) == ([], 1)
     clock.advance(3_600)
     done = brings(driver, agent, GuardrailsPlugin(policy, clock=clock), result("ship", "c-ship", response))
@@ -169,24 +328,6 @@ def test_a_long_running_call_is_charged_once_and_settled_when_its_result_comes(
     assert done.answer == "Done."
     session = policy.session("t", clock=clock)
     assert (session.ledger.progress["calls_used"], open_calls(policy)) == (1, {})
-
-
-def test_a_call_that_a_person_refuses_is_not_counted() -> None:
-    paid: list[int] = []
-
-    def ship(order: int) -> str:
-        """Ship an order."""
-        paid.append(order)
-        return "sent"
-
-    policy, driver = Policy([Budget(max_calls=3)]), Driver()
-    agent = agent_of(in_turn(SHIP), [FunctionTool(ship, require_confirmation=True)])
-    plugin = GuardrailsPlugin(policy)
-    driver.ran(agent, plugin, [], thread="t")
-    done = driver.ran(agent, plugin, [], thread="t", resume=False)
-    assert (done.error, paid) == (None, [])
-    assert "rejected" in done.results[-1]
-    assert (policy.session("t").ledger.progress["calls_used"], open_calls(policy)) == (0, {})
 
 
 def test_pictures_keep_their_form() -> None:
@@ -207,63 +348,6 @@ def test_pictures_keep_their_form() -> None:
         ran_by(Policy([Budget(max_calls=1)]), one, [], Watch("watch"))
         assert [part.inline_data.data for part in kept[0].parts] == [b"png"]
         assert "limit_reached" in json.dumps(kept[0].response)
-
-
-def test_a_failure_of_an_mcp_server_is_one() -> None:
-    class Remote(BaseTool):
-        async def run_async(self, *, args: Any, tool_context: Any) -> Any:
-            return {"content": [{"type": "text", "text": args["text"]}], "isError": args["text"] == "gone"}
-
-        def _get_declaration(self) -> Any:
-            schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-            return types.FunctionDeclaration(name="remote", description="Far.", parameters_json_schema=schema)
-
-    calls = [Say(calls=(Call("remote", {"text": text}),)) for text in ("there", "gone")]
-    done = ran_by(Policy.load("default"), agent_of(in_turn(*calls), [Remote(name="remote", description="Far.")]))
-    right, wrong = map(json.loads, done.results)
-    assert (right["status"], right["result"]) == ("success", "there")
-    assert (wrong["status"], wrong["error_message"]) == ("error", "gone")
-
-
-def test_a_schema_in_googles_own_form_is_checked_too() -> None:
-    ran: list[Any] = []
-
-    class Count(BaseTool):
-        async def run_async(self, *, args: Any, tool_context: Any) -> Any:
-            ran.append(args)
-            return "counted"
-
-        def _get_declaration(self) -> Any:
-            number = types.Schema(type=types.Type.INTEGER, nullable=True)
-            words = types.Schema(type=types.Type.STRING, enum=["up", "down"])
-            schema = types.Schema(type=types.Type.OBJECT, properties={"n": number, "to": words}, required=["to"])
-            return types.FunctionDeclaration(name="count", description="Count.", parameters=schema)
-
-    wrong, right = {"n": "many", "to": "up"}, {"n": None, "to": "down"}
-    calls = [Say(calls=(Call("count", arguments),)) for arguments in (wrong, right)]
-    done = ran_by(Policy.load("default"), agent_of(in_turn(*calls), [Count(name="count", description="Count.")]))
-    assert json.loads(done.results[0])["status"] == "validation_error"
-    assert ran == [right]
-
-
-def test_contexts_models_and_defaults_reach_the_function() -> None:
-    got: list[Any] = []
-
-    class Place(BaseModel):
-        city: str
-
-    def book(place: Place, tool_context: ToolContext, nights: int = 2) -> str:
-        """Book a room."""
-        tool_context.state["booked"] = place.city
-        got.append(
-            (place, nights, current_session() is not None, threading.current_thread() is threading.main_thread())
-        )
-        return "booked"
-
-    script = in_turn(Say(calls=(Call("book", {"place": {"city": "Kyoto"}}),)))
-    done = ran_by(Policy.load("default"), agent_of(script, [book]))
-    assert got == [(Place(city="Kyoto"), 2, True, True)]
-    assert json.loads(done.results[0])["result"] == "booked"
 
 
 @pytest.mark.system

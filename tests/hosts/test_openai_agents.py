@@ -3,12 +3,11 @@ openai-agents behind the guards: its runs, hand-overs, agents as tools, MCP serv
 """
 
 import asyncio
-import json
+import inspect
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
-from uuid import uuid4
 
 import pytest
 
@@ -17,35 +16,32 @@ pytest.importorskip("agents")
 
 from agents import (
     Agent,
-    Model,
-    ModelResponse,
     ModelSettings,
+    OpenAIChatCompletionsModel,
+    RunConfig,
     Runner,
     RunState,
     SQLiteSession,
     function_tool,
     set_tracing_disabled,
 )
-from agents.usage import Usage
-from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
-    ResponseFunctionToolCall,
-    ResponseOutputItemDoneEvent,
-    ResponseOutputMessage,
-    ResponseOutputText,
-    ResponseTextDeltaEvent,
-    ResponseUsage,
-)
+from agents.mcp import MCPServer
+from mcp.types import CallToolResult, TextContent, Tool
 from pydantic import BaseModel
 
+from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 
+from . import page
+from .behaviours.base import envelope, in_turn, roaming, search, searching
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Ran, Say, Script, Way, cancelled
+from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
+from .openai_model import OpenAIModel, text_of
+from .page import openai_model
 
 
 set_tracing_disabled(True)
+pytestmark = pytest.mark.filterwarnings("ignore:asynchronous generator:ResourceWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -64,104 +60,8 @@ def own_loop() -> Iterator[None]:
     asyncio.set_event_loop(None)
 
 
-class ScriptedModel(Model):
-    """
-    Says what a script says.
-    """
-
-    model = MODEL
-
-    def __init__(self, script: Script, seen: list[Asked]) -> None:
-        self.script, self.seen = script, seen
-
-    def says(self, given: Any, settings: ModelSettings, tools: Sequence[Any], handoffs: Sequence[Any]) -> Say:
-        items = [] if isinstance(given, str) else given
-        choice: Any = settings.tool_choice
-        asked = Asked(
-            n=len(self.seen),
-            tools=(*(tool.name for tool in tools), *(handoff.tool_name for handoff in handoffs)),
-            choice=choice,
-            results=tuple(_text(item["output"]) for item in items if item.get("type") == "function_call_output"),
-            schemas={tool.name: tool.params_json_schema for tool in tools},
-        )
-        self.seen.append(asked)
-        return self.script(asked)
-
-    async def get_response(
-        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
-    ) -> Any:
-        handoffs = more[1] if more else named["handoffs"]
-        said = self.says(input, model_settings, tools, handoffs)
-        into, out = said.usage or (0, 0)
-        used = Usage(requests=1, input_tokens=into, output_tokens=out, total_tokens=into + out)
-        return ModelResponse(output=_items(said), usage=used, response_id=f"resp_{uuid4()}")
-
-    async def stream_response(
-        self, system_instructions: Any, input: Any, model_settings: Any, tools: Any, *more: Any, **named: Any
-    ) -> AsyncIterator[Any]:
-        said = self.says(input, model_settings, tools, named["handoffs"])
-        items = _items(said)
-        at: dict[str, Any] = {"output_index": 0, "sequence_number": 0}
-        for n, word in enumerate(said.text.split(" ") if said.text else ()):
-            text = word if n == 0 else f" {word}"
-            yield ResponseTextDeltaEvent(
-                type="response.output_text.delta", delta=text, item_id="m", content_index=0, logprobs=[], **at
-            )
-        for item in items:
-            yield ResponseOutputItemDoneEvent(type="response.output_item.done", item=item, **at)
-        yield ResponseCompletedEvent(
-            type="response.completed", response=_response(items, said.usage), sequence_number=0
-        )
-
-
-def _items(said: Say) -> list[Any]:
-    text = said.text if said.output is None else json.dumps(said.output)
-    made: list[Any] = []
-    if text:
-        part = ResponseOutputText(text=text, type="output_text", annotations=[], logprobs=[])
-        made.append(
-            ResponseOutputMessage(
-                id=f"m-{uuid4()}", type="message", role="assistant", status="completed", content=[part]
-            )
-        )
-    for call in said.calls:
-        arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-        made.append(
-            ResponseFunctionToolCall(
-                type="function_call",
-                name=call.tool,
-                arguments=arguments,
-                call_id=call.id or f"c-{uuid4()}",
-                id=f"f-{uuid4()}",
-            )
-        )
-    return made
-
-
-def _response(items: list[Any], usage: tuple[int, int] | None) -> Response:
-    told = None
-    if usage is not None:
-        into, out = usage
-        said: dict[str, Any] = {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
-        details = {"cached_tokens": 0, "cache_write_tokens": 0}
-        told = ResponseUsage.model_validate(
-            {**said, "input_tokens_details": details, "output_tokens_details": {"reasoning_tokens": 0}}
-        )
-    return Response(
-        id=f"resp_{uuid4()}",
-        created_at=0,
-        model=MODEL,
-        object="response",
-        output=items,
-        tool_choice="auto",
-        tools=[],
-        parallel_tool_calls=True,
-        usage=told,
-    )
-
-
-def _text(output: Any) -> str:
-    return output if isinstance(output, str) else json.dumps(output)
+def model_of(script: Script, ran: Ran | None = None) -> OpenAIChatCompletionsModel:
+    return OpenAIChatCompletionsModel(model=MODEL, openai_client=OpenAIModel(script, ran).client)
 
 
 class Task(BaseModel):
@@ -172,60 +72,45 @@ class Task(BaseModel):
     task: str
 
 
-class Driver:
+class OpenaiAgents(Driver):
     """
     `Runner`, and `GuardedRunner` in its place.
     """
 
     name = "openai_agents"
-    cannot: ClassVar[Mapping[str, str]] = {}
+    kind = GuardedRunner
     limits: Mapping[str, Any] = {"max_turns": 60}
 
     def __init__(self) -> None:
         self.threads: dict[str, SQLiteSession] = {}
         self.states: dict[str | None, Any] = {}
 
-    def adapter(self, guarded: Any, **options: Any) -> GuardedRunner:
-        return GuardedRunner(guarded, **options)
-
-    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
-        way = Way(**how)
-        ran = Ran()
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
         made: list[Any] = [function_tool(each, needs_approval=each.__name__ in way.pausing) for each in tools]
         if way.helper is not None:
             own = [function_tool(each) for each in way.helper.tools]
-            sub = Agent(name="sub", model=ScriptedModel(way.helper.script, []), tools=own)
+            sub = Agent(name="sub", model=model_of(way.helper.script), tools=own)
             made.append(sub.as_tool(HELPER, "Ask a sub-agent.", parameters=Task))
-        agent = Agent(
-            name="main",
-            model=ScriptedModel(script, ran.asked),
-            tools=made,
-            output_type=way.output,
-            model_settings=ModelSettings(tool_choice=way.choice),
-        )
+        settings = ModelSettings(tool_choice=way.choice, include_usage=True)
+        about: Any = {"model": model_of(script, ran), "output_type": way.output, "model_settings": settings}
+        agent = Agent(name="main", tools=made, **about)
         options: dict[str, Any] = {**self.limits}
         if way.thread is not None:
             options["session"] = self.threads.setdefault(way.thread, SQLiteSession(way.thread))
-        runner = Runner if adapter is None else adapter
-        try:
-            given: Any = way.prompt
-            if way.resume:
-                given = asyncio.run(RunState.from_json(agent, self.states[way.thread]))
-                for item in given.get_interruptions():
-                    given.approve(item)
-            if way.stream:
-                result = asyncio.run(_streamed(runner, agent, given, options, ran))
-            elif way.sync:
-                result = runner.run_sync(agent, given, **options)
-            else:
-                work = runner.run(agent, given, **options)
-                result = asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
-        except BaseException as error:
-            ran.error = error
-            return ran
+        runner, given = Runner if adapter is None else adapter, way.prompt
+        if way.resume:
+            given = asyncio.run(RunState.from_json(agent, self.states[way.thread]))
+            for item in given.get_interruptions():
+                given.approve(item)
+        if way.stream:
+            result = asyncio.run(_streamed(runner, agent, given, options, ran))
+        elif way.sync:
+            result = runner.run_sync(agent, given, **options)
+        else:
+            result = waited(runner.run(agent, given, **options), way)
         items = result.to_input_list() if way.thread is None else asyncio.run(self.threads[way.thread].get_items())
         self.states[way.thread] = result.to_state().to_json() if result.interruptions else None
-        return _told(ran, result, items, structured=way.output is not None)
+        _note(ran, result, items, structured=way.output is not None)
 
 
 async def _streamed(runner: Any, agent: Any, given: Any, options: Any, ran: Ran) -> Any:
@@ -236,16 +121,148 @@ async def _streamed(runner: Any, agent: Any, given: Any, options: Any, ran: Ran)
     return result
 
 
-def _told(ran: Ran, result: Any, items: list[Any], *, structured: bool) -> Ran:
+def _note(ran: Ran, result: Any, items: list[Any], *, structured: bool) -> None:
     ran.paused = [str(item.tool_name) for item in result.interruptions]
     results = {item["call_id"]: item for item in items if item.get("type") == "function_call_output"}
-    ran.results = [_text(item["output"]) for item in results.values()]
+    ran.results = [text_of(item["output"]) for item in results.values()]
     calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
     ran.unanswered = [] if ran.paused else [call for call in calls if call not in results]
     ran.output = result.final_output if structured else None
     ran.answer = result.final_output if isinstance(result.final_output, str) else None
-    return ran
 
 
 class TestOpenaiAgents(Contract):
-    driver = Driver
+    driver = OpenaiAgents
+
+
+# The host alone
+
+
+@pytest.mark.system
+def test_the_program_of_the_page_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with openai_model(monkeypatch, "I found nothing."):
+        page.ran("openai-agents", capsys)
+
+
+def agent(script: Script, *functions: Callable[..., Any], name: str = "main", **more: Any) -> Agent[Any]:
+    """
+    An agent whose model says what *script* says.
+    """
+    tools = [function_tool(each) if inspect.isfunction(each) else each for each in functions]
+    return Agent(name=name, model=model_of(script), tools=tools, **more)
+
+
+def outputs(result: Any) -> list[Any]:
+    """
+    What the model read of tools, as the host carries it.
+    """
+    return [item.output for item in result.new_items if item.type == "tool_call_output_item"]
+
+
+def runner(*guards: Any, **options: Any) -> GuardedRunner:
+    """
+    A runner behind *guards*; behind the policy `default` without any.
+    """
+    return GuardedRunner(Policy(guards) if guards else Policy.load("default"), **options)
+
+
+CAP = Budget(max_calls=2)
+
+
+def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
+    ran: list[str] = []
+    over = in_turn(Say(calls=(search("mine"),)), Say(calls=(Call("transfer_to_other"),)))
+    other = agent(roaming, searching(ran), name="other")
+    result = runner(CAP).run_sync(agent(over, searching(ran), handoffs=[other]), "go")
+    assert ran == ["mine", "q0"]
+    assert result.final_output == "I know nothing of it."
+    assert result.last_agent.name == "other"
+
+
+def paying(paid: list[int]) -> Any:
+    """
+    The tool `pay`, which a person is to approve.
+    """
+
+    @function_tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        paid.append(amount)
+        return f"paid {amount}"
+
+    return pay
+
+
+def payer(paid: list[int]) -> Agent[Any]:
+    """
+    An agent that pays two amounts.
+    """
+    calls = (Call("pay", {"amount": 5}, "c1"), Call("pay", {"amount": 6}, "c2"))
+    return agent(lambda asked: Say("Done.") if asked.results else Say(calls=calls), paying(paid))
+
+
+def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None:
+    paid: list[int] = []
+    calls = Say(calls=(Call("pay", {"amount": 7}, "same"),))
+    sub = agent(lambda asked: Say("paid it") if asked.results else calls, paying(paid), name="other")
+    asks = Say(calls=(Call("other", {"input": "pay"}, "same"),))
+    main = agent(lambda asked: Say("Done.") if asked.results else asks, sub.as_tool("other", "Ask the other."))
+    guarded = runner(Budget(max_calls=10))
+    options = {"run_config": RunConfig(group_id="t")}
+    paused = guarded.run_sync(main, "go", **options)
+    state = paused.to_state()
+    for item in paused.interruptions:
+        state.approve(item)
+    result = guarded.run_sync(main, state, **options)
+    assert (result.final_output, paid) == ("Done.", [7])
+    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 2
+
+
+class Server(MCPServer):
+    """
+    A server of two tools.
+    """
+
+    name: ClassVar[str] = "shelf"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called: list[str] = []
+
+    async def connect(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Tool]:
+        query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+        return [
+            Tool(name="look", input_schema=query),
+            Tool(name="broken", input_schema={"type": "object", "properties": {}}),
+        ]
+
+    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> CallToolResult:
+        self.called.append(tool_name)
+        text = TextContent(type="text", text="looked" if tool_name == "look" else "there is no such row")
+        return CallToolResult(content=[text], is_error=tool_name == "broken")
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, name: str, arguments: Any = None) -> Any: ...
+
+
+def test_tools_of_an_mcp_server_are_guarded_and_its_errors_are_ours() -> None:
+    server, look = Server(), Call("look", {"query": "x"})
+    made = agent(in_turn(Say(calls=(look, look, Call("broken")))), mcp_servers=[server])
+    told = [envelope(each) for each in outputs(runner(Duplicates()).run_sync(made, "go"))]
+    assert sorted(server.called) == ["broken", "look"]
+    assert [each["status"] for each in told] == ["success", "duplicate_call_blocked", "error"]
+    assert told[2]["error_message"] == "there is no such row"
+
+
+def test_the_last_turn_of_the_host_is_followed_by_an_answer() -> None:
+    made = agent(roaming, searching([]))
+    result = runner().run_sync(made, "go", max_turns=3)
+    assert result.final_output == "I know nothing of it."
+    assert result.context_wrapper.usage.requests == 3

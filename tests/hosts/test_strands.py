@@ -2,7 +2,6 @@
 The agents of Strands behind the guards.
 """
 
-import asyncio
 import functools
 import inspect
 import json
@@ -12,7 +11,7 @@ import uuid
 import weakref
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any
 
 import pytest
 
@@ -22,9 +21,8 @@ pytest.importorskip("strands")
 import strands.models
 
 from strands import Agent, ToolContext, tool
-from strands.hooks import AgentInitializedEvent
 from strands.middleware import InvokeModelStage
-from strands.models import BedrockModel, Model
+from strands.models import Model
 from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
 
@@ -32,10 +30,10 @@ from guardrails import Budget, Policy
 from guardrails.integrations.strands import GuardrailsHooks
 
 from . import page
-from .behaviours.base import in_turn, roaming, searching
+from .behaviours.base import in_turn, searching
 from .behaviours.base import search as call_of
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Ran, Say, Script, Way, cancelled
+from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 
 class ScriptedModel(Model):
@@ -119,42 +117,29 @@ def _results(messages: Any, outputs: frozenset[str] = frozenset()) -> dict[str, 
     }
 
 
-class Driver:
+class Strands(Driver):
     """
     `Agent`.
     """
 
     name = "strands"
-    cannot: ClassVar[Mapping[str, str]] = {}
+    kind = GuardrailsHooks
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp()
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._interrupts: dict[str | None, Any] = {}
 
-    def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
-        return GuardrailsHooks(guarded, **options)
-
-    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
-        way = Way(**how)
-        ran, hooks = Ran(), [] if adapter is None else [adapter]
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
+        more: dict[str, Any] = {"hooks": [] if adapter is None else [adapter], "callback_handler": None}
         outputs = frozenset() if way.output is None else frozenset({way.output.__name__})
         made: list[Any] = [_pausing(one) if one.__name__ in way.pausing else tool(one) for one in tools]
         if way.helper is not None:
-            inner = Agent(
-                ScriptedModel(way.helper.script, []),
-                tools=[tool(one) for one in way.helper.tools],
-                hooks=hooks,
-                callback_handler=None,
-            )
+            own = [tool(one) for one in way.helper.tools]
+            inner = Agent(ScriptedModel(way.helper.script, []), tools=own, **more)
             made.append(inner.as_tool(name=HELPER, description="Ask a sub-agent."))
-        agent = Agent(
-            ScriptedModel(script, ran.asked, outputs),
-            tools=made,
-            hooks=hooks,
-            callback_handler=None,
-            session_manager=None if way.thread is None else FileSessionManager(way.thread, storage_dir=self._folder),
-        )
+        manager = None if way.thread is None else FileSessionManager(way.thread, storage_dir=self._folder)
+        agent = Agent(ScriptedModel(script, ran.asked, outputs), tools=made, session_manager=manager, **more)
         if way.choice is not None:
             forced = {"tool": {"name": way.choice}}
             agent.add_middleware(InvokeModelStage.Input, lambda context: context.replace(tool_choice=forced))
@@ -162,18 +147,11 @@ class Driver:
         if way.resume is not None:
             asked = self._interrupts[way.thread]
             given = [{"interruptResponse": {"interruptId": one.id, "response": way.resume}} for one in asked]
-        result: Any = None
-        try:
-            if way.sync and not way.stream:
-                result = agent(given, structured_output_model=way.output)
-            else:
-                work = self._async(agent, given, way.output, ran, stream=way.stream)
-                result = asyncio.run(work if way.cancel is None else cancelled(work, way.cancel))
-        except BaseException as error:
-            ran.error = error
+        if way.sync and not way.stream:
+            result = agent(given, structured_output_model=way.output)
+        else:
+            result = waited(self._async(agent, given, way.output, ran, stream=way.stream), way)
         ran.results = list(_results(agent.messages, outputs).values())
-        if result is None:
-            return ran
         if result.stop_reason == "interrupt":
             self._interrupts[way.thread] = result.interrupts
             ran.paused = [one.name for one in result.interrupts]
@@ -182,7 +160,6 @@ class Driver:
             ran.unanswered = [made for made in _calls(agent.messages) if made not in answered]
             ran.answer = "".join(block.get("text", "") for block in agent.messages[-1]["content"])
         ran.output = result.structured_output
-        return ran
 
     @staticmethod
     async def _async(agent: Any, given: Any, output: Any, ran: Ran, *, stream: bool) -> Any:
@@ -209,7 +186,7 @@ def _pausing(function: Callable[..., Any]) -> Any:
 
 
 class TestStrands(Contract):
-    driver = Driver
+    driver = Strands
 
 
 # What is the host's own
@@ -232,29 +209,6 @@ def test_the_program_of_the_page_prints_what_it_says(
     page.ran("Strands Agents", capsys)
 
 
-def test_what_a_bedrock_model_is_sent_at_the_end_lists_a_tool_that_does_nothing() -> None:
-    sent: list[Any] = []
-
-    class Bedrock(BedrockModel):
-        inner = ScriptedModel(roaming, [])
-
-        async def stream(self, messages: Any, tool_specs: Any = None, *_: Any, **__: Any) -> AsyncIterator[Any]:
-            sent.append((tool_specs, self.format_request(messages, tool_specs)))
-            async for event in self.inner.stream(messages, tool_specs):
-                yield event
-
-    agent = Agent(
-        Bedrock(region_name="us-east-1"),
-        tools=[tool(searching([]))],
-        hooks=[GuardrailsHooks(Policy([Budget(max_calls=1)]))],
-        callback_handler=None,
-    )
-    assert str(agent("go")).strip() == "I know nothing of it."
-    specs, request = sent[-1]
-    assert not specs
-    assert [one["toolSpec"]["name"] for one in request["toolConfig"]["tools"] if "toolSpec" in one] == ["noop"]
-
-
 def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     ran: list[str] = []
     policy = Policy([Budget(max_calls=9)])
@@ -266,9 +220,3 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]
     assert policy.session("t").ledger.progress == {"calls_used": 3, "calls_left": 6}
-
-
-def test_an_agent_without_middleware_is_refused() -> None:
-    guard = GuardrailsHooks(Policy.load("default"))
-    with pytest.raises(TypeError, match="nothing would guard its tools"):
-        guard._put(AgentInitializedEvent(agent=cast("Any", object())))

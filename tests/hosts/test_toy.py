@@ -5,14 +5,14 @@ A host of somebody else's, its adapter and its test: the worked example of `docs
 import asyncio
 import inspect
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 from guardrails import Policy, Session
 from guardrails.session.final_answer import FinalAnswer
 from tests.hosts.behaviours.loops import Loops
-from tests.hosts.driver import Asked, Ran, Script
+from tests.hosts.driver import Asked, Driver, Ran, Script, Way
 
 
 Made = tuple[str, str, Any]
@@ -86,20 +86,18 @@ class ToyHook:
         return (await self._session.acall(name, arguments, execute, id=id)).to_json()
 
 
-class Driver:
+class Toy(Driver):
     """
     The host with a scripted model, as the suite of behaviours drives it.
     """
 
     name = "toy"
-    cannot: Mapping[str, str] = {}
-    limits: Mapping[str, Any] = {}
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
         return guarded.session("thread-1", **options) if isinstance(guarded, Policy) else guarded
 
-    def run(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, **how: Any) -> Ran:
-        ran, ids = Ran(), count()
+    def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
+        ids = count()
 
         def model(results: list[str], choice: str) -> tuple[str, list[Made], Any]:
             names = tuple(tool.__name__ for tool in tools)
@@ -110,13 +108,9 @@ class Driver:
             return said.text, calls, usage
 
         agent = Agent(model, tools, ToyHook(adapter) if adapter is not None else None)
-        try:
-            ran.answer = asyncio.run(agent.run())
-        except Exception as error:
-            ran.error = error
+        ran.answer = asyncio.run(agent.run())
         ran.results = agent.results
-        return ran
 
 
 class TestToy(Loops):
-    driver = Driver
+    driver = Toy

@@ -5,23 +5,8 @@ The kit that adapters share: the part of a budget that an agent gets which a cal
 from typing import Any
 
 from guardrails import Budget, Policy
-from guardrails.core.values.errors import StoreError
 from guardrails.integrations.hosting import open_share
-from guardrails.stores.memory import MemoryStore
 from tests.tables import table
-
-
-class Failing(MemoryStore):
-    """
-    A store that fails while it *fails*.
-    """
-
-    fails = False
-
-    def update(self, keys: Any, step: Any) -> Any:
-        if self.fails:
-            raise StoreError("disk I/O error")
-        return super().update(keys, step)
 
 
 def test_an_agent_that_a_call_runs_has_a_part_of_what_is_left_and_gives_back_the_rest() -> None:
@@ -45,13 +30,4 @@ def test_an_agent_too_many_has_a_part_in_which_it_makes_no_call() -> None:
     first, second = (open_share(session)[0] for _ in range(2))
     below, _ = open_share(first)
     ends = [child.call("search", {}, lambda _, __: "one").code for child in (first, second, below)]
-    assert ends == [None, "budget.max_children", "budget.max_children"]
-
-
-def test_where_the_store_fails_there_is_no_part() -> None:
-    store = Failing()
-    session = Policy([Budget(max_calls=16)]).session("s", store=store)
-    store.fails = True
-    assert open_share(session)[0] is session
-    store.fails = False
-    assert open_share(session)[0] is not session
+    assert ends == [None, "budget.max_children", "budget.max_depth"]

@@ -11,6 +11,7 @@ import pytest
 
 from guardrails import Policy, Session
 from tests.hosts.driver import Asked, Call, Driver, Ran, Say, Script
+from tests.openai_api import problems
 
 
 def searching(ran: list[str], result: str = "nothing found") -> Callable[[str], str]:
@@ -122,4 +123,5 @@ class Behaviours:
         if ran.error is not None:
             raise ran.error
         assert ran.unanswered == []
+        assert problems(ran.sent) == [], "the API would refuse a request"
         return ran

@@ -2,6 +2,9 @@
 Whose budget it is: threads, runs, agents that share one, sub-agents; and what is counted of it.
 """
 
+import asyncio
+import traceback
+
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,7 @@ from tests.conftest import FakeClock
 from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Say
 from tests.replaying import replay
 
-from .base import Behaviours, in_turn, roaming, search, searching, statuses, stuck
+from .base import Behaviours, asearching, in_turn, roaming, search, searching, statuses, stuck
 
 
 class Breaking(MemoryStore):
@@ -43,6 +46,34 @@ class Breaking(MemoryStore):
         if self.broken:
             raise OSError("no space left on device")
         super().forget(name)
+
+
+class Waiting(MemoryStore):
+    """
+    A store that notes who asks it in a thread whose event loop runs.
+    """
+
+    blocks = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def update(self, *given: Any) -> Any:
+        self._note()
+        return super().update(*given)
+
+    def forget(self, key: str) -> None:
+        self._note()
+        super().forget(key)
+
+    def _note(self) -> None:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        frames = [one for one in traceback.extract_stack() if "/guardrails/integrations/" in one.filename]
+        self.asked += [f"{one.filename}:{one.lineno} {one.name}" for one in frames[-1:]]
 
 
 class Sessions(Behaviours):
@@ -202,3 +233,18 @@ class Sessions(Behaviours):
         assert ran == []
         assert done.answer == "I know nothing of it."
         assert len(done.asked) <= 8
+
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("ending", ["answered", "silent", "failed"])
+    def test_no_event_loop_waits_for_a_store(self, ending: str, stream: bool) -> None:
+        def script(asked: Asked) -> Say:
+            if asked.n and ending == "failed":
+                raise ConnectionError("the endpoint is gone")
+            if asked.off:
+                return Say("Done." if ending == "answered" else "")
+            return roaming(asked)
+
+        store, policy = Waiting(), Policy([Budget(max_calls=3, max_tokens=100_000)])
+        adapter = self.host.adapter(policy, store=store)
+        self.host.run(adapter, [asearching([])], script, thread="t", stream=stream)
+        assert store.asked == []

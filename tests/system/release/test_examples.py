@@ -38,7 +38,7 @@ def test_the_page_shows_what_every_program_prints() -> None:
     assert {path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("test_")} == set(PRINTED)
 
 
-# `tests/hosts/test_langchain_example.py` runs the other one, where its host is installed.
+# `tests/hosts/test_langchain.py` runs the other one, where its host is installed.
 @pytest.mark.parametrize("name", sorted(PRINTED.keys() - {"langchain_agent"}))
 def test_a_program_prints_what_the_page_says(name: str, tmp_path: Path) -> None:
     if name in NEEDS:

@@ -1,24 +1,25 @@
 """
-What the agent loop does over both wires, sync and async, streamed or not.
+The agent loop over both wires, sync and async, streamed or not: its limits, its choices, its tools, its conversation.
 """
 
 import asyncio
 import json
-import logging
-import threading
 
 from typing import Any
 
 import pytest
 
-from openai import omit
+from hypothesis import given
+from hypothesis import strategies as st
+from openai import APIStatusError, omit
 
-from guardrails import Budget, Duplicates, Policy, Registry, Tool, ToolFilter
-from guardrails.core.values.errors import LoopLimitExceeded
-from guardrails.integrations.openai.loop import LIMIT_CODE
+from guardrails import Budget, Policy, Registry, Tool, ToolFilter
+from guardrails.core.guards.budget import held
+from guardrails.integrations.openai.wires import PUT_BACK, ChatCompletions, RequestedCall, Responses, compacted, mend
 from guardrails.session.final_answer import SILENT_CODE
-from guardrails.testing.scripted_openai import Calls, Reply, Text, Usage, call, obeying
+from guardrails.testing.scripted_openai import Calls, Fail, Reply, Text, Usage, call, obeying
 from tests.integrations.conftest import WAYS
+from tests.openai_api import problems
 from tests.tables import table
 
 
@@ -108,19 +109,6 @@ def test_a_model_that_answers_nothing_is_asked_once_more_without_tools(way: Any,
     assert choices(server) == ["absent", "absent", "none"]
 
 
-def test_a4_a_response_that_spends_the_budget_has_none_of_its_calls_run(way: Any, serve: Any) -> None:
-    tool = Grep()
-
-    def spends(_body: Any, n: int) -> Calls:
-        return Calls(grep(n), grep(n + 10), usage=Usage(10_000 if len(tool.ran) < 4 else 300_000, 10))
-
-    with Policy([Budget(max_cost_usd=0.25)], prices=PRICES).session("cost") as session:
-        result = way(serve(obeying(spends, "out of money")), session, tools=tool.tools)
-    assert (result.ended, result.code, result.requests) == ("forced", "budget.max_cost_usd", 4)
-    assert len(tool.ran) == 4
-    assert [e["status"] for e in way.results(result.messages)[4:]] == ["limit_reached"] * 2
-
-
 def test_usage_is_charged_from_the_response_and_from_the_stream(way: Any, serve: Any) -> None:
     server = serve([Calls(grep(1), usage=Usage(1000, 50, cached=500)), Text("done", usage=Usage(2000, 100))])
     with Policy(prices=PRICES).session("usage") as session:
@@ -150,20 +138,6 @@ def test_c1_a_forced_choice_is_sent_once_in_the_wire_s_form_and_a_free_one_stays
     assert choices(server) == [sent, "absent" if choice in forced else sent]
 
 
-def test_c2_a_strategy_decides_turn_by_turn_below_the_none_of_an_exhausted_session(way: Any, serve: Any) -> None:
-    asked: list[tuple[int, int]] = []
-
-    def strategy(call_count: int, turn_count: int) -> Any:
-        asked.append((call_count, turn_count))
-        return way.named("grep") if turn_count < 2 else "required"
-
-    server = serve(obeying(lambda _body, n: Calls(grep(n), grep(n + 10)), "done"))
-    with Policy([Budget(max_turns=3)]).session("c2") as session:
-        way(server, session, tools=Grep().tools, tool_choice="auto", strategy=strategy)
-    assert choices(server) == [way.named("grep"), way.named("grep"), "required", "none"]
-    assert asked[:3] == [(0, 0), (2, 1), (4, 2)]
-
-
 # D1: the loop
 
 
@@ -177,23 +151,6 @@ def test_d1_parallel_calls_go_back_with_their_ids_and_text_is_joined(way: Any, s
     assert messages is result.messages
     assert way.sent(server.requests[1]) == messages[:-1]
     assert "".join(seen) == "Let me look.Two hits, in 1.c and 2.c."
-
-
-def test_d1_after_twenty_iterations_the_final_answer_is_forced(some: Any, serve: Any) -> None:
-    server = serve(obeying(greps, "that is all"))
-    with Policy().session("d1") as session:
-        result = some(server, session, tools=Grep().tools)
-    assert (result.iterations, result.ended, result.code, result.answer) == (20, "forced", LIMIT_CODE, "that is all")
-    assert choices(server) == ["absent"] * 20 + ["none"]
-
-
-def test_d1_on_request_the_limit_raises(way: Any, serve: Any) -> None:
-    messages, server = [way.user()], serve(greps)
-    options = {"tools": Grep().tools, "max_tool_iterations": 2, "on_limit": "raise"}
-    said = r"^max tool iterations \(2\) exceeded$"
-    with Policy().session("d1") as session, pytest.raises(LoopLimitExceeded, match=said):
-        way(server, session, messages=messages, **options)
-    assert len(way.outputs(messages)) == 2
 
 
 def test_parallel_calls_each_get_their_result_denied_ones_too(way: Any, serve: Any) -> None:
@@ -264,25 +221,7 @@ def test_an_interrupted_turn_still_answers_every_call(some: Any, serve: Any) -> 
         assert some(server, session, messages=[*messages, some.user("go on")], tools=[look]).answer == "done"
 
 
-def test_stream_options_of_the_caller_stand(serve: Any) -> None:
-    server = serve([Text("done")])
-    with Policy(prices=PRICES).session("usage") as session:
-        WAYS[1](server, session, stream_options={"include_usage": False})
-        assert session.ledger.cost_usd == 0
-    assert server.requests[0]["stream_options"] == {"include_usage": False}
-
-
 # D2: the tools
-
-
-def test_d2_the_registry_s_tools_are_listed_sorted_in_the_wire_s_form(way: Any, serve: Any) -> None:
-    made = Grep().tools
-    made.add(Tool(name="fs__read", parameters={"type": "object"}), lambda tool, arguments: tool)
-    server = serve([Text("done")])
-    with Policy().session("d2") as session:
-        way(server, session, tools=made)
-    assert server.requests[0]["tools"] == made.schemas("chat" if way.chat else "responses")
-    assert "strict" not in json.dumps(made.schemas("chat"))
 
 
 @table("guards", [[ToolFilter()], []])
@@ -311,83 +250,172 @@ def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
     assert said == ["learned", "tool_missing", "I am dance", "True", "tool_missing"]
 
 
-@table("guards", [[], [ToolFilter()], [ToolFilter(unknown="allow")]])
-def test_a_tool_that_nobody_offered_is_refused_and_never_run(some: Any, serve: Any, guards: list[Any]) -> None:
-    server = serve([Calls(call("greb", {}), call("delete_everything", {"path": "/"})), Text("done")])
-    with Policy(guards, tools=[Tool(name="delete_everything")]).session("made-up") as session:
-        near, far = some.results(some(server, session, tools=Grep().tools).messages)
-        assert session.call("delete_everything", {}, lambda *_: "ran").ok
-    assert {(e["status"], e["code"], e["error_type"]) for e in (near, far)} == {
-        ("denied", "tool_filter.unknown", "tool_missing")
-    }
-    assert near["next_action_hint"] == "Did you mean `grep`?"
-    assert far["next_action_hint"] == "The tools are: `grep`."
+# Limits
 
 
-def test_a6_a_repeated_call_is_blocked_and_given_the_earlier_result(some: Any, serve: Any) -> None:
-    server = serve([Calls(grep(1)), Calls(grep(1)), Text("done")])
-    with Policy([Duplicates(window=5)]).session("a6") as session:
-        blocked = some.results(some(server, session, tools=Grep().tools).messages)[1]
-    assert (blocked["status"], blocked["previous_result"]) == ("duplicate_call_blocked", SOURCES["1.c"])
+def look(n: int) -> str:
+    return f"hit {n}"
 
 
-def test_d12_a_call_beyond_its_timeout_is_an_error_and_the_loop_goes_on(way: Any, serve: Any) -> None:
-    made, released = Registry(), threading.Event()
-
-    @made.register(timeout=0.05)
-    def hang() -> bool:
-        return released.wait(30)
-
-    with Policy().session("d12") as session:
-        result = way(serve([Calls(call("hang", {})), Text("it takes too long")]), session, tools=made)
-    released.set()
-    [said] = way.results(result.messages)
-    assert (said["status"], said["error_type"], result.answer) == ("error", "timeout", "it takes too long")
+def loop(server: Any, session: Any, messages: Any = "go", **options: Any) -> Any:
+    return WAYS[0](server, session, messages=messages, tools=[look], **options)
 
 
-# D9, D11
+def stuck(_: Any, n: int) -> Reply:
+    return Calls(call("look", {"n": n}), call("look", {"n": -n - 1}))
 
 
-def test_d11_the_log_tells_the_loop(some: Any, serve: Any, caplog: pytest.LogCaptureFixture) -> None:
-    def look(n: int) -> str:
-        if n == 2:
-            raise FileNotFoundError("no such file")
-        return "ok"
-
-    caplog.set_level(logging.INFO, logger="guardrails")
-    script: list[Reply] = [Calls(*(call("look", {"n": n}) for n in turn)) for turn in ((1, 6), (2, 7))]
-    with Policy(prices=PRICES).session("log") as session:
-        some(serve([*script, Text("done")]), session, tools=[look], parallel=1)
-    said = [(r.message, vars(r)) for r in caplog.records if r.name == "guardrails"]
-    turn = ["executing tool calls", "executing tool", "executing tool"]
-    end = "tool loop complete, returning text response"
-    assert [message for message, _ in said] == [*turn, *turn[:2], "tool execution failed", turn[2], end]
-    assert [(f["iteration"], f["count"]) for m, f in said if m == "executing tool calls"] == [(1, 2), (2, 2)]
-    assert {f["tool"] for m, f in said if m == "executing tool"} == {"look"}
-    assert [(f["tool"], f["error"]) for m, f in said if m == "tool execution failed"] == [("look", "no such file")]
-    assert said[-1][1]["iterations"] == 2
-    assert {f["session"] for _, f in said} == {"log"}
+def told(result: Any) -> list[Any]:
+    return [each.get("limit_message") for each in WAYS[0].results(result.messages)]
 
 
-def test_d9_neither_what_goes_out_nor_arguments_have_control_characters(way: Any, serve: Any) -> None:
-    odd, clean = "a\x00b\x1b[31m\x7fc\n\r\t\u0085\xe9", "ab[31mc\n\r\t\u0085\xe9"
-    got: list[str] = []
+def more(result: Any) -> list[Any]:
+    """
+    The conversation with a further message of the user.
+    """
+    return [*result.messages, WAYS[0].user("go on")]
 
-    def look(path: str) -> Any:
-        got.append(path)
-        return {"text": path, "list": [path]}
 
-    messages = [{"role": "system", "content": odd}, {"role": "user", "content": odd}]
-    server = serve([Calls(call("look", {"path": odd})), Text(odd)])
-    with Policy().session("d9") as session:
-        told = {} if way.chat else {"instructions": odd}
-        result = way(server, session, tools=[look], messages=messages, **told)
-    assert (got, result.answer, messages[0]["content"]) == ([clean], clean, odd)
-    first, last = server.requests
-    assert first.get("instructions", clean) == clean
-    assert [one["content"] for one in way.sent(first)] == [clean, clean]
-    [read] = way.results(way.sent(last))
-    assert read["result"] == {"text": clean, "list": [clean]}
-    [asked] = [one for one in result.messages if one.get("tool_calls") or one.get("type") == "function_call"]
-    arguments = asked["tool_calls"][0]["function"]["arguments"] if way.chat else asked["arguments"]
-    assert json.loads(arguments) == {"path": clean}
+def test_the_last_result_tells_the_limit_of_a_loop_which_is_raised_also_while_it_runs(serve: Any) -> None:
+    with Policy().session("s") as session:
+        result = loop(serve(obeying(stuck, "done")), session, max_tool_iterations=2)
+        assert told(result) == [None, None, None, "Tool call limit reached (2). Stopping tool loop."]
+        assert (result.ended, result.code, result.iterations) == ("forced", "loop.max_tool_iterations", 2)
+
+    def raised(request: Any, n: int) -> Reply:
+        if n == 1:
+            session.extend(max_tool_iterations=1)
+        return stuck(request, n)
+
+    with Policy().session("t") as session:
+        result = loop(serve(obeying(raised, "done")), session, max_tool_iterations=2)
+        assert (result.iterations, told(result)[-1]) == (3, "Tool call limit reached (3). Stopping tool loop.")
+        session.extend(max_tool_iterations=2)
+        assert loop(serve(obeying(stuck, "done")), session, more(result), max_tool_iterations=2).iterations == 5
+
+
+# No tool fits after the first call; or no usual turn does: 0.3 for each.
+@table(("cost_usd", "price", "requests"), [(0.6, 1.0, 2), (0.0, 30_000.0, 4)])
+def test_a5_money_nearly_spent_ends_the_tools_in_the_loop(
+    serve: Any, cost_usd: float, price: float, requests: int
+) -> None:
+    server = serve(obeying(lambda _, n: Calls(call("look", {"n": n}), usage=Usage(10, 0)), "done"))
+    tools = [Tool(name="look", cost_usd=cost_usd)]
+    policy = Policy([Budget(max_cost_usd=1)], tools=tools, prices={"m": {"input_mtok": price}})
+    with policy.session("s") as session:
+        result = loop(server, session)
+        assert (result.ended, result.code, bool(session.exhausted)) == ("forced", "budget.max_cost_usd", True)
+    assert [body.get("tool_choice") for body in server.requests] == [None] * (requests - 1) + ["none"]
+
+
+@table(("go_on", "ran"), [({}, 0), ({"max_turns": 3}, 3)])
+def test_a_further_message_of_the_user_opens_what_the_policy_says(serve: Any, go_on: Any, ran: int) -> None:
+    with Policy([Budget(max_turns=1, go_on=go_on)]).session("s") as session:
+        result = loop(serve(obeying(stuck, "done")), session)
+        assert (result.iterations, result.code) == (1, "budget.max_turns")
+        # Nobody has said anything since the answer.
+        assert loop(serve(obeying(stuck, "done")), session, list(result.messages)).iterations == 0
+        assert loop(serve(obeying(stuck, "done")), session, more(result)).iterations == ran
+
+
+def test_a_request_that_fails_holds_nothing_afterwards(serve: Any) -> None:
+    with Policy([Budget(max_tokens=100_000)]).session("s") as session:
+        loop(serve([Text("done")]), session)
+        with pytest.raises(APIStatusError):
+            loop(serve([Fail(500)]), session)
+        assert session.ledger.read(lambda state, _: held(state)) == (0, 0)
+
+
+# Conversations
+
+FILES = ["a.c", "b.c", "c.c", "d.c"]
+
+
+def forgetful(body: Any, n: int) -> Reply:
+    """
+    A model that searches each file whose search its context does not show, and then answers.
+    """
+    shown = json.dumps(body.get("messages") or body["input"])
+    todo = [path for path in FILES if f"nothing in {path}" not in shown]
+    return Calls(call("search", {"path": todo[0]})) if todo else Text("nothing anywhere")
+
+
+def last_two(messages: list[Any]) -> list[Any]:
+    return messages[-2:]
+
+
+def test_a8_the_digest_keeps_a_model_with_a_cut_history_from_repeating(way: Any, serve: Any) -> None:
+    ran: list[str] = []
+
+    def look(path: str) -> str:
+        ran.append(path)
+        return f"nothing in {path}"
+
+    look.__name__ = "search"
+    messages = [{"role": "system", "content": "be brief"}, way.user()]
+    server = serve(forgetful)
+    with Policy().session("cut") as session:
+        result = way(server, session, messages=messages, tools=[look], compact=last_two)
+    assert (ran, result.answer, result.ended) == (FILES, "nothing anywhere", "answered")
+    assert [len(way.sent(body)) for body in server.requests] == [2, 3, 3, 3, 3]
+    digests = [
+        item["content"] for item in way.sent(server.requests[-1]) if str(item.get("content", "")).startswith(PUT_BACK)
+    ]
+    assert len(digests) == 1
+    assert "4 tool calls were made" in digests[0]
+    # The whole conversation is kept, without digests.
+    assert PUT_BACK not in json.dumps(messages)
+    assert len(way.outputs(messages)) == 4
+
+
+# Calls and their results stay together
+
+WIRES: list[Any] = [ChatCompletions, Responses]
+
+
+def turn(wire: Any, *ids: str) -> list[Any]:
+    calls = [RequestedCall(id_, "look", "{}") for id_ in ids]
+    if wire is Responses:
+        said: list[Any] = [{"type": "function_call", "call_id": i, "name": "look", "arguments": "{}"} for i in ids]
+    else:
+        made = [{"id": i, "type": "function", "function": {"name": "look", "arguments": "{}"}} for i in ids]
+        said = [{"role": "assistant", "tool_calls": made}]
+    return [*said, *(wire.result(requested, "ok") for requested in calls)]
+
+
+@table("wire", WIRES)
+def test_a_call_that_a_killed_process_left_is_answered_as_broken_off(wire: Any) -> None:
+    said = [{"role": "user", "content": "go"}, *turn(wire, "a", "b")]
+    messages = [*said[:-1]]
+    mend(wire, messages)
+    assert messages[:-1] == said[:-1]
+    mended = messages[-1]
+    assert wire.answers(mended) == "b"
+    assert json.loads(mended.get("content") or mended["output"])["error_type"] == "cancelled"
+    again = list(messages)
+    mend(wire, again)
+    assert again == messages
+
+
+def valid(wire: Any, messages: list[Any]) -> bool:
+    """
+    Whether the API would take them, as the rules of our tests judge it.
+    """
+    return not problems([{"model": "m", "input" if wire is Responses else "messages": messages}])
+
+
+@table("wire", WIRES)
+@given(data=st.data())
+def test_whatever_a_compaction_keeps_the_api_takes(wire: Any, data: st.DataObject) -> None:
+    messages: list[Any] = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "go"}]
+    for ids in data.draw(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), max_size=4)):
+        messages += turn(wire, *ids)
+        messages.append({"role": "user", "content": "on"})
+    assert valid(wire, messages)
+    kept = [message for message in messages if data.draw(st.booleans())]
+    sent = compacted(wire, messages, kept, lambda: "the digest")
+    if sent:
+        assert valid(wire, sent)
+    if len(kept) < len(messages):
+        [at] = [i for i, m in enumerate(sent) if m.get("content") == PUT_BACK + "the digest"]
+        assert at == (1 if sent[0].get("role") == "system" else 0)

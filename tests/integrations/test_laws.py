@@ -1,5 +1,5 @@
 """
-What holds of the agent loop whatever a model says, over both wires.
+What holds of the agent loop whatever a model says, and whatever a server changes in a good response, over both wires.
 """
 
 import json
@@ -7,17 +7,18 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from openai import DefaultHttpxClient, OpenAI
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
+from guardrails import Budget, Duplicates, MemorySink, Policy, ResponseFailed, ToolFilter, Truncate, Validation
 from guardrails.integrations.openai import run
-from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
-from tests.openai_api import problems, reasoning
+from guardrails.testing.scripted_openai import Calls, Raw, Reply, ScriptedOpenAI, Text, call
+from tests.openai_api import CHAT, RESPONSES, SSE, problems, reasoning
 from tests.tables import table
 
 
@@ -133,19 +134,94 @@ def ids(messages: list[Any]) -> tuple[list[Any], list[Any]]:
     return made, answered
 
 
-@example(script=[Calls(call("fly", '{"path": "a"}', id="call_0"), call("fly", '{"path": "a"}', id="call_0"))])
-@given(script=st.lists(replies, max_size=6))
-def test_the_two_ways_to_talk_come_to_the_same(script: list[Reply]) -> None:
-    outcomes = []
-    for wire in ("chat", "responses"):
-        with connected(script) as (client, _), policy().session("same") as session:
-            result = run(client, session, model="m", messages="go", tools=[look_up], wire=wire, max_tool_iterations=4)
-        outcomes.append((result.answer, result.ended, result.code, result.requests, result.iterations))
-    assert outcomes[1:] == outcomes[:-1]
+# Lies
 
 
-def look_up(path: str) -> str:
-    return f"nothing in {path}"
+REQUEST: Final = {"model": "m", "stream_options": {"include_usage": True}}
+GOOD: Final = (
+    Calls(call("look", {"path": "a"}, id="c1"), call("look", {"path": "b"}, id="c2"), items=(reasoning("hm"),)),
+    Calls(call("look", {"path": "a"}, id="c1"), text="Let me look."),
+    Text("It rains."),
+    Text(refusal="I cannot"),
+)
+VALUES: Final[list[Any]] = [
+    *(None, True, 0, 7, -1.5, 10**40, "", "x", "\ud83d", "\x00"),
+    *([], [7], [[]], {}, {"type": "x"}, {"id": 7}),
+]
+GONE: Final = object()
 
 
-look_up.__name__ = "look"
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """
+    Where something can be changed in *value*.
+    """
+    yield path
+    within = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, held in within:
+        yield from places(held, (*path, name))
+
+
+def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return {} if value is GONE else value
+    made = within = deepcopy(body)
+    for step in path[:-1]:
+        within = within[step]
+    if value is GONE:
+        del within[path[-1]]
+    elif isinstance(within[path[-1]], dict) and isinstance(value, dict):
+        within[path[-1]] |= value
+    else:
+        within[path[-1]] = value
+    return made
+
+
+def driven(wire: str, bodies: list[Reply], *, stream: bool) -> None:
+    """
+    Run the loop before a server that sends *bodies*, then good answers.
+    """
+    ran: list[str] = []
+
+    def look(path: str) -> str:
+        ran.append(path)
+        return f"nothing in {path}"
+
+    messages: list[Any] = [{"role": "user", "content": "go"}]
+    options: Any = {"model": "m", "messages": messages, "tools": [look], "wire": wire, "stream": stream}
+    with connected(bodies) as (client, _), Policy([Validation()]).session("law") as session:
+        failed = None
+        try:
+            assert run(client, session, **options).answer.strip()
+        except ResponseFailed as error:
+            failed = error
+        if failed is not None:
+            assert (failed.status, str(failed).isprintable()) == (200, True)
+            assert (ran, len(messages)) == ([], 1)
+        bodies.clear()
+        messages.append({"role": "user", "content": "and now?"})
+        json.dumps(messages, allow_nan=False, ensure_ascii=False).encode()
+        assert run(client, session, **options).answer == "done"
+
+
+@table("stream", [False, True])
+@table("wire", ["chat", "responses"])
+@given(data=st.data())
+def test_whatever_is_changed_in_a_response_it_is_an_answer_or_the_one_error(
+    wire: str, data: st.DataObject, *, stream: bool
+) -> None:
+    api: Any = CHAT if wire == "chat" else RESPONSES
+    reply = data.draw(st.sampled_from(GOOD))
+    if stream:
+        frames = api.frames(REQUEST, reply, 0)
+        at = data.draw(st.integers(0, len(frames) - 1))
+        head, _, said = frames[at].partition("data: ")
+        good = json.loads(said) if "[DONE]" not in said else {}
+    else:
+        frames, at, head, good = [""], 0, "", api.whole(REQUEST, reply, 0)
+    bad = good
+    for _ in range(data.draw(st.integers(1, 3))):
+        path = data.draw(st.sampled_from(list(places(bad))))
+        bad = changed(bad, path, data.draw(st.sampled_from([GONE, *VALUES])))
+    frames[at] = f"{head}data: {json.dumps(bad)}\n\n" if stream else json.dumps(bad)
+    sent = Raw("".join(frames), SSE) if stream else Raw("".join(frames))
+    driven(wire, [sent] * (2 if stream else 1), stream=stream)

@@ -1,0 +1,93 @@
+"""
+The scripted model behind the client of OpenAI, for hosts that have that client. No socket is opened.
+"""
+
+import json
+import uuid
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx2 as httpx
+
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient
+
+from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, Usage, call
+
+from .driver import Asked, Call, Ran, Script
+
+
+URL = "http://127.0.0.1/v1"
+
+
+class OpenAIModel:
+    """
+    Answers chat.completions as *script* says; *outputs* names the host's own tools for structured output. An exception of
+    the script is one of the client's.
+    """
+
+    def __init__(self, script: Script, ran: Ran | None = None, outputs: Sequence[str] = ()) -> None:
+        self._script, self._ran, self._outputs = script, Ran() if ran is None else ran, outputs
+        self._error: Exception | None = None
+        self._server = ScriptedOpenAI(self._reply)
+        self._ran.sent = self._server.requests
+        transport = httpx.MockTransport(self._handle)
+        self.http, self.ahttp = DefaultHttpxClient(transport=transport), DefaultAsyncHttpxClient(transport=transport)
+
+    @property
+    def client(self) -> AsyncOpenAI:
+        """
+        A client that asks it.
+        """
+        return AsyncOpenAI(base_url=URL, api_key="-", max_retries=0, http_client=self.ahttp)
+
+    def _handle(self, request: Any) -> Any:
+        answer = self._server.answer(request.url.path, request.read())
+        if self._error is not None:
+            raise self._error
+        return httpx.Response(answer.status, headers={"Content-Type": answer.content_type}, content=answer.data)
+
+    def _reply(self, body: Any, n: int) -> Reply:
+        tools, choice = {one["function"]["name"]: one["function"] for one in body.get("tools") or ()}, _choice(body)
+        # Where an output is forced, nothing else can be called.
+        offered = {name: tool for name, tool in tools.items() if not {name, choice} & {*self._outputs}}
+        asked = Asked(
+            n=len(self._ran.asked),
+            tools=tuple(offered),
+            choice=choice,
+            results=tuple(_results(body["messages"], self._outputs)),
+            schemas=offered,
+        )
+        self._ran.asked.append(asked)
+        self._error = None
+        try:
+            say = self._script(asked)
+        except Exception as error:  # the client raises it
+            self._error = error
+            raise
+        text, calls = say.text, list(say.calls)
+        if say.output is not None and self._outputs:
+            calls.append(Call(self._outputs[0], say.output))
+        elif say.output is not None:
+            text = json.dumps(say.output)
+        usage: Any = say.usage is not None and Usage(*say.usage)
+        made = [call(one.tool, one.arguments, id=one.id or f"c-{uuid.uuid4()}") for one in calls]
+        return Calls(*made, text=text, usage=usage) if made else Text(text, usage=usage)
+
+
+def _choice(body: Any) -> str | None:
+    choice = body.get("tool_choice")
+    return choice["function"]["name"] if isinstance(choice, Mapping) else choice
+
+
+def _results(messages: Sequence[Any], outputs: Sequence[str]) -> list[str]:
+    names = {made["id"]: made["function"]["name"] for one in messages for made in one.get("tool_calls") or ()}
+    results = [one for one in messages if one["role"] == "tool" and names.get(one["tool_call_id"]) not in outputs]
+    return [text_of(one["content"]) for one in results]
+
+
+def text_of(content: Any) -> str:
+    """
+    What a model reads of a result, which may come in parts.
+    """
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
