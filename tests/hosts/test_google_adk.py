@@ -30,7 +30,6 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.google_adk import GuardrailsPlugin
-from guardrails.session.steps import current_session
 from guardrails.testing.scripted_openai import Calls, call
 from tests.conftest import FakeClock
 from tests.system.clis.model import Model

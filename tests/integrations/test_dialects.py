@@ -16,7 +16,8 @@ from openai._models import construct_type
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 
-from guardrails import Policy, ResponseFailed
+from guardrails import Policy
+from guardrails.errors import ResponseFailed
 from guardrails.integrations.openai.wires import Body, ChatCompletions, Responses, in_one_line
 from guardrails.testing.scripted_openai import Calls, Text, Usage, call
 from tests.openai_api import CHAT, RESPONSES, reasoning

@@ -30,4 +30,4 @@ def test_an_agent_too_many_has_a_part_in_which_it_makes_no_call() -> None:
     first, second = (open_share(session)[0] for _ in range(2))
     below, _ = open_share(first)
     ends = [child.call("search", {}, lambda _, __: "one").code for child in (first, second, below)]
-    assert ends == [None, "budget.max_children", "budget.max_depth"]
+    assert ends == [None, "budget.max_children", "budget.max_children"]

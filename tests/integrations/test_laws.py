@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai import DefaultHttpxClient, OpenAI
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, ResponseFailed, ToolFilter, Truncate, Validation
+from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
+from guardrails.errors import ResponseFailed
 from guardrails.integrations.openai import run
 from guardrails.testing.scripted_openai import Calls, Raw, Reply, ScriptedOpenAI, Text, call
 from tests.openai_api import CHAT, RESPONSES, SSE, problems, reasoning

@@ -12,7 +12,8 @@ import pytest
 
 from openai import APIConnectionError, APIError, AsyncOpenAI, DefaultAsyncHttpxClient, RateLimitError
 
-from guardrails import Budget, MemorySink, Policy, Registry, ResponseFailed, Validation
+from guardrails import Budget, MemorySink, Policy, Registry, Validation
+from guardrails.errors import ResponseFailed
 from guardrails.integrations.openai import arun
 from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, Text, Usage, call
 from tests.openai_api import CHAT, RESPONSES, SSE, failed
