@@ -32,6 +32,11 @@ from guardrails.core.values.units import Glob
 from guardrails.core.values.usage import Price
 
 
+PARTS: Final = {
+    **{name: ("envelope", name) for name in ("fields", "summary", "truncate")},
+    "loop_score": ("loops", "score"), "retry_budget": ("retryable", "budget"), "envelope": ("envelope", "form"),
+}
+"""Settings that a file has as a part of another key: `envelope: {form: quiet, fields: [...]}`."""
 VERSION: Final = 1
 """Of the file format; a file names the one it is written in."""
 Numbers = tuple[str, ...] | None
@@ -127,10 +132,13 @@ def file_schema(own: Iterable[type[Guard]]) -> dict[str, Any]:
 
     Only `version` is required at the top level: any other key may come from a policy it extends.
     """
-    named: dict[str, Any] = {}
+    named: dict[str, Any] = {"Envelope": {"type": "object", "properties": {}, "additionalProperties": False}}
     json_schema(policy_type(kinds_of(own)), named)
-    dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
+    whole, dialect = named.pop("Policy"), "https://json-schema.org/draft/2020-12/schema"
+    for name, (key, part) in PARTS.items():
+        named[key.capitalize()]["properties"][part] = whole["properties"].pop(name)
+    whole["properties"]["envelope"] = {"anyOf": [{"enum": [*FORMS]}, {"$ref": "#/$defs/Envelope"}]}
+    return {"$schema": dialect, **whole, "required": ["version"], "$defs": named}
 
 
 @cache

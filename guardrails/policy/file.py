@@ -40,7 +40,7 @@ from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
 
-from .check import VERSION, Head, policy_type, unusable
+from .check import PARTS, VERSION, Head, policy_type, unusable
 from .reload import Contents, Stamp, is_name, stamp_of
 
 
@@ -488,15 +488,35 @@ class Document:
             self.mistakes += mistakes_at(fit(map_type(Head).types["extends"], plain(extends), ("extends",))[1], root)
         named = (*items(root, "extends"), extends)
         parents = [self._parent(one, chain) for one in named if one is not None and isinstance(one.value, str)]
-        own = {key: node for key, node in root.value.items() if key not in map_type(Head).types}
+        own = self._apart({key: node for key, node in root.value.items() if key not in map_type(Head).types})
         if "tools" in own and got(own["tools"]) == "nothing":
             # All of its rules are comments.
             del own["tools"]
         for rule in items(root, "tools"):
             older = [(inner(rule, old), f"`{old}` is now `repeats: {now}`") for old, now in REPEATS.items()]
             self._hints += [Mistake(node.named, hint) for node, hint in older if node and node.value is True]
-        self._anchor(root, chain[-1].parent)
-        return reduce(self._merged, (*parents, replace(root, value=own)))
+        whole = replace(root, value=own)
+        self._anchor(whole, chain[-1].parent)
+        return reduce(self._merged, (*parents, whole))
+
+    def _apart(self, own: dict[str, Node]) -> dict[str, Node]:
+        """
+        Returns the settings of a file, those that are parts of another key by their own names.
+        """
+        for key in dict.fromkeys(key for key, _ in PARTS.values()):
+            node, parts = own.get(key), {part: name for name, (at, part) in PARTS.items() if at == key}
+            if node is None or not isinstance(node.value, dict):
+                continue
+            rest = {at: one for at, one in node.value.items() if at not in parts}
+            own = {at: one for at, one in own.items() if at != key}
+            # A key that has nothing but parts stands for them alone.
+            own |= {key: replace(node, value=rest)} if key != "envelope" and (rest or not node.value) else {}
+            for at, one in node.value.items():
+                if at not in parts and key == "envelope":
+                    self.mistakes.append(Mistake(one.named, f"unknown key {quoted(at)}{suggestion(at, [*parts])}"))
+                elif at in parts and own.setdefault(parts[at], one) is not one:
+                    self.mistakes.append(Mistake(one.named, f"`{parts[at]}` is given twice"))
+        return own
 
     def _parent(self, item: Node, chain: tuple[Path, ...]) -> Node:
         written = str(item.value)

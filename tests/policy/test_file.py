@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
+from guardrails.policy.check import PARTS
 from guardrails.policy.file import Document, find, plain, shipped
 from guardrails.policy.reload import is_name
 from tests.tables import table
@@ -112,7 +113,8 @@ def test_the_json_schema_is_that_of_a_file() -> None:
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert (schema["required"], schema["description"][:10]) == (["version"], "A policy: ")
     assert budget["max_tool_calls"] == budget["max_calls"]
-    assert {cls.name for cls in GUARDS} <= schema["properties"].keys()
+    assert {cls.name for cls in GUARDS} <= {*schema["properties"], *PARTS}
+    assert len(schema["properties"]) <= 25
     assert all("description" in schema["properties"][key] for key in ("version", "extends"))
     right: list[Any] = [yaml.safe_load((FILES / "example.yaml").read_text(encoding="utf-8"))]
     right += [{"version": 1, "extends": ["strict"], "budget": {"max_tool_calls": 3}}]
@@ -307,3 +309,20 @@ def test_what_is_no_file_of_a_disk_is_not_opened(tmp_path: Path, there: str) -> 
         (tmp_path / "link").symlink_to("/proc/self/environ")
     [mistake] = mistakes_of(written(tmp_path, top=f"extends: {there}"))
     assert "no policy file" in mistake
+
+
+def test_a_key_has_parts_that_may_also_stand_by_themselves(tmp_path: Path) -> None:
+    parts = "envelope: {form: quiet, fields: [progress], truncate: {max_bytes: 1KiB}}\nretryable: {budget: {burst: 3}}"
+    alone = "envelope: quiet\nfields: [progress]\ntruncate: {max_bytes: 1KiB}\nretry_budget: {burst: 3}"
+    assert merged(written(tmp_path, parts=parts)) == merged(written(tmp_path, alone=alone))
+    both = written(
+        tmp_path, both="extends: ./parts.yaml\nenvelope: {form: merged, summary: {}}\nretryable: {max_retries: 1}"
+    )
+    assert merged(both) | {
+        "retryable": {"max_retries": 1},
+        "retry_budget": {"burst": 3},
+        "envelope": "merged",
+    } == merged(both)
+    assert mistakes_of(written(tmp_path, twice="truncate: {}\nenvelope: {truncate: {}, frm: quiet}")) == [
+        *("twice.yaml:3:12: `truncate` is given twice", "twice.yaml:3:26: unknown key `frm`, did you mean `form`?"),
+    ]
