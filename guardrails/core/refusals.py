@@ -33,6 +33,7 @@ _MERGED: Final = {
     "budget.max_children": "budget.max_depth",
     "duplicates.evidence": "duplicates.stable",
     "endpoint.failed": "endpoint.refused endpoint.unreachable",
+    "loop.no_answer": "loop.no_tools loop.repeated_call",
     "loop.request_limit": "loop.hand_overs loop.max_turns loop.recursion_limit",
     "loops.identical": "loops.reread",
     "loops.same_error": "loops.unrepaired",

@@ -22,6 +22,7 @@ from pydantic import PrivateAttr
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.session.final_answer import SILENT_CODE
 from guardrails.session.ledger import SHARE
 
 from . import hosting as kit
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound=Any)
 REPEATED: Final = 4
 """So often the host itself has answered the same call; once more, and it ends the run by an exception."""
-REPEATED_CODE: Final = "loop.repeated_call"
-OFFERED_NONE: Final = "loop.no_tools"
 """Why a final answer is asked for if a model calls tools that it was not offered."""
 
 
@@ -267,7 +266,7 @@ async def _asked(
         nonlocal before, calls
         text, calls = _read(answer, by_text=by_text)
         if calls and not by_text and not tools:
-            loop.final.force(OFFERED_NONE)
+            loop.final.force(SILENT_CODE)
         now = model.get_token_usage_summary()
         used, before = now.delta_since(before), now
         return text, len(calls), {"model": model.model, "usage": used if used.total_tokens else None}
@@ -308,7 +307,7 @@ def _note(run: _Run, calls: list[Any], tools: Any) -> None:
             run.odd[key] = run.loop.session.call(name, arguments, kit.missing).to_json()
         run.same[name, arguments] += 1
         if run.same[name, arguments] >= REPEATED:
-            run.loop.final.force(REPEATED_CODE)
+            run.loop.final.force(SILENT_CODE)
 
 
 # Tools

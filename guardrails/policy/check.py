@@ -34,7 +34,9 @@ from guardrails.core.values.usage import Price
 
 PARTS: Final = {
     **{name: ("envelope", name) for name in ("fields", "summary", "truncate")},
-    "loop_score": ("loops", "score"), "retry_budget": ("retryable", "budget"), "envelope": ("envelope", "form"),
+    "loop_score": ("loops", "score"),
+    "retry_budget": ("retryable", "budget"),
+    "envelope": ("envelope", "form"),
 }
 """Settings that a file has as a part of another key: `envelope: {form: quiet, fields: [...]}`."""
 VERSION: Final = 1
