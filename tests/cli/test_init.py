@@ -13,7 +13,6 @@ from typer.testing import CliRunner, Result
 
 from guardrails import JsonLines, Policy, Success
 from guardrails.cli import app
-from tests.tables import table
 
 
 SAME = [{"rows": 11}, {"rows": 11}, {"rows": 12}]
@@ -101,16 +100,6 @@ def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> Non
     assert Policy.load(path).chain.mode == "observe"
 
 
-def test_a_limit_of_the_session_has_room_above_the_longest_one(tmp_path: Path) -> None:
-    calls = [call(n, "edit", {"n": n}, arguments={"n": n}) for n in range(1_500)]
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
-    assert judged(Path("default"), seen)["wrong"]
-    assert guardrails("init", seen, "-o", path).exit_code == 0
-    assert "max_calls: 4500" in path.read_text()
-    assert Policy.load(path).chain.mode == "enforce"
-    assert refused_wrongly(path, seen) == []
-
-
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -135,10 +124,3 @@ def test_whatever_was_recorded_the_policy_is_valid_and_refuses_nothing_wrongly(
     assert done.exit_code == 0, done.output
     assert guardrails("policy", "check", path).exit_code == 0, path.read_text()
     assert refused_wrongly(path, seen) == []
-
-
-@table("tool, proposed", [("sendMail", True), ("send_mail", True), ("order_status", False), ("status_of_order", False)])
-def test_the_first_word_of_a_name_proposes_that_a_tool_acts_once(tmp_path: Path, tool: str, proposed: bool) -> None:
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", [call(0, tool, "text")])
-    assert guardrails("init", seen, "-o", path, "--force").exit_code == 0
-    assert ("idempotent: false" in path.read_text()) == proposed

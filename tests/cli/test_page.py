@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-import stat
 
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.cli.files import PAGE, page, write_page
+from guardrails.cli.files import PAGE, page
 from tests.pages import EVIL, document, in_browser
 from tests.tables import table
 
@@ -75,15 +74,6 @@ def test_a_page_is_small_and_may_load_nothing_and_run_its_own_script_only() -> N
     assert set(re.findall(r"https?://[^\"'` ]*", text)) == {"http://www.w3.org/2000/svg"}
     assert not re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|fetch\(|import\(|url\(", text)
     assert len(PAGE.read_text().splitlines()) <= 350
-
-
-def test_a_page_is_its_owner_s_unless_the_file_was_there(tmp_path: Path) -> None:
-    new, old = tmp_path / "new.html", tmp_path / "old.html"
-    old.touch()
-    old.chmod(0o644)
-    for path in (new, old):
-        write_page(path, "profile", [])
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (new, old)] == [0o600, 0o644]
 
 
 @pytest.mark.system

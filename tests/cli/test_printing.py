@@ -10,7 +10,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-import typer
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,10 +28,6 @@ def test_what_is_printed_holds_no_control_characters(text: str) -> None:
     assert all(c.isprintable() or c in "\n\t" for c in printing.printable(text))
 
 
-def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:
-    assert printing.printable("a\x1b[2Jb\x00\x9b") == "a\\x1b[2Jb\\x00\\x9b"
-
-
 @table("columns, widest", [("30", 30), ("400", 100)])
 def test_a_sentence_is_wrapped_and_its_further_lines_stand_to_the_right(
     columns: str, widest: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -43,13 +38,6 @@ def test_a_sentence_is_wrapped_and_its_further_lines_stand_to_the_right(
     assert max(map(len, [first, *others])) <= widest
     assert first.startswith("  word")
     assert all(line.startswith("    word") for line in others)
-
-
-def test_a_failure_is_said_on_stderr_and_ends_with_its_code(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as ended:
-        printing.fail("no such thing", 1)
-    assert ended.value.exit_code == 1
-    assert capsys.readouterr() == ("", "no such thing\n")
 
 
 @given(
@@ -65,14 +53,6 @@ def test_whatever_is_in_the_cells_a_table_fits_and_nothing_is_lost(columns: int,
     assert max(map(len, shown.getvalue().splitlines()), default=0) <= columns
     joined = "".join(shown.getvalue().split())
     assert all(cell.strip()[:1] in joined for row in rows[1:] for cell in row)
-
-
-def test_without_a_terminal_a_row_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    printing.table([*ROWS, ["x" * 300, *ROWS[1][1:]]], figures=True)
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["tool", "search", "x" * 300]
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:

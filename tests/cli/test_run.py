@@ -232,12 +232,6 @@ def test_kept_conversations_are_listed_and_are_their_owners_alone(files: Path) -
     assert all(os.stat(file).st_mode & 0o077 == 0 for file in [folder, *folder.iterdir()])  # noqa: PTH116
 
 
-def test_what_a_model_says_does_not_steer_the_terminal(files: Path) -> None:
-    escapes = Calls(call("look_up", '{"city": "\\u001b[2J"}'), text="\x1b]0;x\x07")
-    with ScriptedOpenAI([escapes, Text("\x1b[31mred")]) as server:
-        assert "\x1b" not in run("task", *options(server, files)).output
-
-
 # Killed and interrupted
 
 

@@ -19,7 +19,6 @@ from guardrails.agent.conversations import Conversations
 from guardrails.cli import app
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import VERSION
-from tests.stores.servers import in_redis, needed, shared
 
 
 KEPT = Path(__file__).parents[1] / "golden/0.2.0"
@@ -127,16 +126,6 @@ def test_arguments_that_wait_for_a_person_are_not_shown_and_no_name_steers_the_t
     assert "\x1b" not in run("show", str(path), "odd").stdout
 
 
-def test_a_key_that_is_not_there_is_told(path: Path) -> None:
-    for command in (("show",), ("forget", "--yes")):
-        said = run(command[0], str(path), "trip-3", *command[1:])
-        assert said.exit_code == 2
-        assert f"`{path}` keeps no `trip-3`" in said.stderr
-        assert "guardrails store ls" in said.stderr
-    assert run("show", str(path), "nothing like it").exit_code == 2
-    assert len(listed(path)) == 4
-
-
 def test_nothing_is_dropped_unless_that_is_said(path: Path) -> None:
     for command in (("forget", str(path), "trip-1"), ("prune", str(path), "--idle", "1h")):
         said = run(*command)
@@ -152,20 +141,6 @@ def test_what_is_forgotten_starts_afresh_and_the_others_stay(path: Path) -> None
     assert sorted(listed(path)) == ["/user/u1", "trip-1"]
     assert run("forget", str(path), "trip-1", "trip-9", "--yes").exit_code == 2
     assert sorted(listed(path)) == ["/user/u1", "trip-1"]
-
-
-def test_the_children_of_what_is_forgotten_go_too_so_that_their_names_are_free(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    policy = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=9)]})
-    with SqliteStore(path) as store:
-        for name in ("trip", "trip-2"):
-            with policy.session(name, store=store, scopes={"user": "u"}).child("pay") as child:
-                assert child.call("pay", {}, lambda *_: "ok").ok
-    said = json.loads(run("forget", str(path), "trip", "/user/u", "--yes", "--json").stdout)
-    assert said == {"forgotten": 3, "keys": ["trip", "/user/u", "trip/pay"]}
-    assert sorted(listed(path)) == ["trip-2", "trip-2/pay"]
-    with SqliteStore(path) as store, policy.session("trip", store=store, scopes={"user": "u"}).child("pay") as child:
-        assert child.call("pay", {}, lambda *_: "ok").ok
 
 
 def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
@@ -209,23 +184,3 @@ def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_
     assert run("prune", str(path), "--idle", "9d", "--yes").stdout == "field    value\ndropped  1\n"
     assert run("prune", str(path), "--idle", "9d", "--scopes", "--yes").stdout == "field    value\ndropped  1\n"
     assert listed(path) == ["young"]
-
-
-@needed
-def test_a_store_in_a_server_is_listed_shown_pruned_and_forgotten_by_its_url() -> None:
-    with in_redis() as store:
-        session = Policy([Budget(max_calls=2)], scopes={"user": [Budget(max_calls=5)]}).session(
-            "trip-1", store=store, scopes={"user": "u1"}
-        )
-        session.call("search", {}, lambda *_: "found")
-        shared().ask("ACL", "SETUSER", "person", "on", ">hidden", "~*", "+@all")
-        place = (store.place.replace("//", "//person:hidden@"), "--namespace", store.namespace)
-        shown = [
-            run("ls", *place, "--json"),
-            run("show", place[0], "trip-1", *place[1:]),
-            run("forget", place[0], "trip-1", "--yes", *place[1:]),
-            run("prune", place[0], "--idle", "1d", "--yes", *place[1:]),
-        ]
-        assert [one.exit_code for one in shown] == [0, 0, 0, 0]
-        assert "hidden" not in "".join(one.output for one in shown)
-        assert [one.key for one in store.entries()] == ["/user/u1"]

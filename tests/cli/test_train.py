@@ -3,9 +3,6 @@
 """
 
 import json
-import signal
-import subprocess
-import sys
 
 from pathlib import Path
 
@@ -92,29 +89,6 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
         assert result.exit_code == 0
         assert said in " ".join(result.stdout.split())
         assert read_model(path).evidence
-
-
-@pytest.mark.system
-def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
-    trained: tuple[Result, Path], log: Path, tmp_path: Path
-) -> None:
-    _, served = trained
-    path = tmp_path / "retry.json"
-    path.write_bytes(b"the old model")
-    command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path)]
-    killed = 0
-    for wait in (0.5, 1.0, 1.5, 2.0):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            try:
-                process.wait(wait)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        killed += process.returncode == -signal.SIGKILL
-        assert path.read_bytes() in (b"the old model", served.read_bytes())
-    assert killed
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert path.read_bytes() == served.read_bytes()
 
 
 def test_a11_profiles_are_printed_as_sentences(trained: tuple[Result, Path]) -> None:

@@ -11,7 +11,6 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from tests.pages import document
-from tests.tables import table
 
 
 FILES = Path(__file__).parents[1] / "offline" / "transcripts" / "files"
@@ -20,16 +19,6 @@ CALLS = {"langsmith.jsonl": 5, "openinference.jsonl": 3, "openinference_otlp.jso
 
 def run(*arguments: str | Path) -> Result:
     return CliRunner(env={"COLUMNS": "100"}).invoke(app, [*map(str, arguments)])
-
-
-@table("file", CALLS)
-def test_replay_and_report_count_the_calls_of_each_format(file: str) -> None:
-    replayed = run("replay", "default", FILES / file, "--json")
-    assert replayed.exit_code == 0, replayed.output
-    assert json.loads(replayed.stdout)["total"]["calls"] == CALLS[file]
-    reported = run("report", FILES / file, "--json")
-    assert reported.exit_code == 0, reported.output
-    assert json.loads(reported.stdout)["calls"] == CALLS[file]
 
 
 def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails.hooks.options import Options
-from tests.hooks.driven import POLICY, Claude, Codex, Gemini, reason, refused
+from tests.hooks.driven import Claude, Codex, Gemini, reason, refused
 from tests.tables import table
 
 
@@ -76,15 +76,6 @@ def test_a_command_of_codex_in_another_folder_is_another_call(tmp_path: Path) ->
     assert [*begun, *ended] == [{}] * 6
     twins = [driven.tell("PreToolUse", **event, cwd=places[0], tool_use_id=f"call_{n}") for n in range(3, 5)]
     assert [refused(one) for one in twins] == [False, True]
-
-
-@CLIENTS
-def test_a_hook_refuses_every_call_under_a_policy_that_stops_them(client: Any, tmp_path: Path) -> None:
-    driven = client(tmp_path, f"{POLICY}stop: the key leaked\n")
-    said = driven.before(arguments={"command": "make test"})
-    assert refused(said)
-    assert "the key leaked" in str(said)
-    assert [record["stop"] for record in driven.records() if "stop" in record] == ["the key leaked"]
 
 
 def test_observed_calls_are_decided_recorded_and_never_answered(tmp_path: Path) -> None:
@@ -207,23 +198,6 @@ def test_identical_calls_in_parallel_are_two(client: Any, tmp_path: Path) -> Non
     assert {r["seq"] for r in records if r["event"] == "settle"} == {r["seq"] for r in records if r["event"] == "call"}
 
 
-def test_arguments_that_another_hook_has_changed_find_their_call(tmp_path: Path) -> None:
-    driven = Gemini(tmp_path)
-    assert driven.before(arguments={"command": "a"}) == {}
-    assert driven.after(tool_input={"command": "b"}) == {}
-    assert [record["event"] for record in driven.records()] == ["call", "settle"]
-
-
-@pytest.mark.parametrize("odd", [7, 1.5, True, {}, ["x"], "", None])
-def test_an_id_that_is_no_text_is_as_good_as_none(tmp_path: Path, odd: Any) -> None:
-    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 3}\n")
-    said = []
-    for number in range(5):
-        said.append(driven.before(arguments={"command": f"make {number}"}, tool_use_id=odd))
-        driven.after()
-    assert [refused(one) for one in said] == [False] * 3 + [True] * 2
-
-
 @table(
     "text, failed",
     [
@@ -242,13 +216,6 @@ def test_an_exit_code_of_gemini_counts_behind_the_output_and_if_it_is_not_0(
     answer = driven.after(f"<untrusted_context>\n{text}\n</untrusted_context>")
     assert [r["status"] for r in driven.records() if r["event"] == "settle"] == ["error" if failed else "ok"]
     assert ("additionalContext" in json.dumps(answer)) is failed
-
-
-def test_a_failure_that_claude_tells_is_one(tmp_path: Path) -> None:
-    driven = Claude(tmp_path)
-    driven.before()
-    said = driven.tell("PostToolUseFailure", **driven.last, error="Exit code 3\nbad")
-    assert "exec_nonzero" in said["hookSpecificOutput"]["additionalContext"]
 
 
 # Sub-agents and workspaces

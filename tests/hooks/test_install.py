@@ -3,8 +3,6 @@ The commands `guardrails hook install`, `uninstall` and `status`, in a home of t
 """
 
 import json
-import os
-import subprocess
 import sys
 
 from pathlib import Path
@@ -137,15 +135,6 @@ def test_a_wrong_use_is_2_and_changes_nothing(
     told = capsys.readouterr().err
     assert told.startswith(f"guardrails hook {words.split(maxsplit=1)[0]}: ")
     assert said in told
-
-
-@pytest.mark.system
-@table("unbuffered", ["", "1"])
-def test_a_wrong_use_is_told_by_the_process_that_ends_at_once(unbuffered: str) -> None:
-    command, environment = [sys.executable, "-m", "guardrails", "hook", "install"], {**os.environ}
-    environment["PYTHONUNBUFFERED"] = unbuffered
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (ran.returncode, "name a client" in ran.stderr) == (2, True)
 
 
 def test_an_interpreter_without_the_library_is_refused(

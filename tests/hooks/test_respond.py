@@ -180,12 +180,6 @@ def test_the_settings_that_are_kept_are_read_without_the_file_format(tmp_path: P
     assert reason(made.before(arguments={"command": "ls"}))["code"] == "budget.max_calls"
 
 
-def test_records_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
-    made = Claude(tmp_path)
-    (tmp_path / "records.jsonl").mkdir()
-    assert [made.ran() for _ in range(3)] == [True, True, False]
-
-
 def test_a_client_is_known_by_what_it_tells() -> None:
     for path in Path(__file__).with_name("events").glob("*.jsonl"):
         for line in path.read_bytes().splitlines():

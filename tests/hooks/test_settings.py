@@ -146,13 +146,6 @@ def test_mode_and_links_of_ones_own_settings_are_kept(tmp_path: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o664
 
 
-def test_a_link_to_what_is_not_there_yet_leads_to_new_settings(tmp_path: Path) -> None:
-    link = tmp_path / "settings.json"
-    link.symlink_to(tmp_path / "dotfiles" / "claude.json")
-    install(link, WANTED)
-    assert entries(read(tmp_path / "dotfiles" / "claude.json")) == WANTED
-
-
 @table("linked", [".claude", ".claude/settings.json"])
 def test_a_link_of_a_project_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: str) -> None:
     elsewhere, work = tmp_path / "elsewhere", tmp_path / linked.replace("/", "-")
