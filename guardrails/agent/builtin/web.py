@@ -124,7 +124,7 @@ class Web(ToolSet):
         try:
             with client, client.stream("GET", url) as answer:
                 return _read(answer)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
             bad = " (its certificate is not valid)" if "CERTIFICATE" in str(error) else ""
             raise failure_of(error, f"the page could not be read{bad}") from None
 
