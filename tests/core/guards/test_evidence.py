@@ -166,7 +166,7 @@ GONE, WRONG, SOLD = (
     ([("search_x", {"q": f"cheap hotel in rome centre {'please ' * n}"}, SOLD) for n in range(8)], "reworded", "....nnnR"),
     ([("search_x", {"q": "hotels in rome", "page": n}, SOLD) for n in range(7)], "reworded", "....nnn"),
     ([("get_job", {}, {"status": "running"})] * 5, "wait", "...nn"), ([("save", {"a": 1}, "a whole text")] * 4, "identical", "..nn"),
-    ([("get_x", {"a": 1}, GONE)] * 3, "unrepaired", ".RR"),
+    ([("get_x", {"a": 1}, GONE)] * 3, "same_error", ".RR"),
 ])  # fmt: skip
 def test_a12_each_pattern_is_told_and_refused_from_its_count_on(
     calls: Any, pattern: str, seen: str, clock: Any
