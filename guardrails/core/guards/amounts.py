@@ -72,7 +72,7 @@ def settings_of(amounts: Mapping[str, int]) -> dict[str, Any]:
     """
     Returns the *amounts* that a child holds, as settings of its `Budget`.
     """
-    made: dict[str, Any] = {"final_answer_reserve_usd": 0.0, "per": None}
+    made: dict[str, Any] = {"final_answer_reserve_usd": 0.0, "per": None, "at_limit": None}
     for limit in TABLE:
         own = amounts.get(limit.name)
         # No time at all is no setting.

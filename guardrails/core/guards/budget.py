@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Name
 from guardrails.core.refusals import counted, end, ended, usd
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.values.periods import UTC, Calendar, Period
-from guardrails.core.values.schema import Ge, Gt, Le
+from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
-from guardrails.core.values.units import Duration
+from guardrails.core.values.units import Duration, Glob, matcher
 
+from .approve import Approve
 from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, overrides, respelt
 from .denials import Denials
 
@@ -29,6 +30,7 @@ PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
 MODEL, CHILDREN = "model", "children"
 BEFORE, WARNED = "before", "warned"
+GRANT: Final = "grant"
 """What is in a purse."""
 RESPONSES: Final = ("responses", "response_cost", "response_tokens")
 """What it remembers of model responses, for their average: numbers that add up, as a scope holds them."""
@@ -145,8 +147,15 @@ class Limits:
         """
         Returns the five of them, in the order of `TABLE`, as they were raised, beside what earlier periods used; `NEVER` stands for none.
         """
-        raised, own, before = state.limits, self.own, zip(TABLE, self.before(state, now_ms), strict=True)
-        return [raised.get(each.name, own[each.name]) + past if each.name in own else NEVER for each, past in before]
+        before = zip(TABLE, self.before(state, now_ms), strict=True)
+        return [self.raised(state, limit) + past if limit.name in self.own else NEVER for limit, past in before]
+
+    def raised(self, state: SessionState, limit: Limit) -> int:
+        """
+        Returns a limit that is set, as it was raised, by `extend` or as often as a person said yes.
+        """
+        own, granted = self.own[limit.name], (state.own.get(GRANT) or {}).get("granted", 0)
+        return state.limits.get(limit.name, own) + own * int(granted)
 
     def before(self, state: SessionState, now_ms: int) -> Sequence[int]:
         """
@@ -166,8 +175,8 @@ class Limits:
         fifth, and of calls and turns ten or more.
         """
         made, before = [], self.before(state, now_ms)
-        for limit, own in self.caps:
-            most = state.limits.get(limit.name, own)
+        for limit, _ in self.caps:
+            most = self.raised(state, limit)
             left = most - limit.used(state, now_ms)
             if self.period is not None:
                 left += before[TABLE.index(limit)]
@@ -247,6 +256,51 @@ class Purse(Guard):
         elif not values.get("asked"):
             made.pop(MODEL, None)
         return made or None
+
+
+class AtLimit(TypedDict):
+    """
+    The tools that may still be called once a limit is used up, and how often; a refused call counts too.
+    """
+
+    allow: Annotated[tuple[Glob, ...], MinLen(1)]
+    calls: Annotated[int, Ge(1)]
+
+
+@guard
+class Grant(Guard):
+    """
+    What is beyond a used-up limit of *budget*: the calls that its `at_limit` allows, or the question to a person and the answer.
+
+    It remembers `used`, calls beyond it; `asked`, the number of the call that waits for a person; `ended`, that a person said no;
+    `granted`, how often one said yes; `responses` since.
+    """
+
+    name: ClassVar[str] = GRANT
+    events: ClassVar[tuple[str, ...]] = ("refusal", "charge", "unpark", "withdraw", "extend")
+
+    budget: Any = None
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        return self._more(state, mine, facts, "used", asked=facts.seq)
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        made, values = dict(mine or {}), event.values
+        if event.name in ("refusal", "charge"):
+            return self._more(state, mine, facts, "used" if event.name == "refusal" else "responses")
+        if event.name == "extend":
+            return {name: made[name] for name in ("granted",) if made.get(name)} or None
+        if made.get("asked") != values["seq"]:
+            return mine
+        if event.name == "unpark":
+            return {"granted": made.get("granted", 0) + 1} if values["approved"] else made | {"asked": 0, "ended": 1}
+        return made | {"asked": 0}
+
+    def _more(self, state: SessionState, mine: Any, facts: Facts, name: str, **more: int) -> Any:
+        made = mine or {}
+        if self.budget.cause(state, state.own.get(BUDGET), facts) is None:
+            return mine
+        return made | ({} if made.get("asked") else more) | {name: made.get(name, 0) + 1}
 
 
 @guard
@@ -348,6 +402,9 @@ class Budget(Guard):
     """The limits but `max_elapsed` hold for each `day`, `week` or `month` of the calendar, and what was ended goes on in the next; none: for good."""
     zone: str = UTC
     """The time zone of the calendar, such as `Europe/Berlin`."""
+    at_limit: Literal["ask"] | Annotated[AtLimit, Keys()] | None = None
+    """Before a used-up limit ends the session, `ask` lets the next call wait for a person, whose yes gives as much again, and
+    `{allow: [write_file], calls: 2}` lets a few calls of some tools run."""
     warn_at: Annotated[float, Gt(0), Le(1)] | None = None
     """The share of a limit, such as `0.8`, from which on the model is told once, and the operator by `on_warning`."""
 
@@ -363,7 +420,10 @@ class Budget(Guard):
     def companions(self) -> tuple[Guard, ...]:
         closes = self._bound.priced and self.on_unpriced == "deny" and self.mode == "enforce"
         # Once it is over, a host stops a model that only repeats what is refused.
-        return Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode)
+        made = Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode)
+        if self.at_limit is None:
+            return made
+        return *made, Approve(mode=self.mode), Grant(budget=self, mode=self.mode)
 
     def applies(self, tool: Tool) -> bool:
         return bool(self._bound.own)
@@ -385,7 +445,7 @@ class Budget(Guard):
         return (*(() if own is None else (own,)), *made)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        cause = self.spent(state, mine, facts)
+        cause = self.cause(state, mine, facts)
         before = self._bound.before(state, facts.now_ms)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
             _, turns, *_ = self._bound.of(state, facts.now_ms)
@@ -394,16 +454,55 @@ class Budget(Guard):
                 if state.turns >= turns
                 else self._reserved(state, TURNS, facts)
             )
+        if cause is not None and cause.status == "limit_reached" and self.at_limit is not None:
+            return self._beyond(call, state, facts, cause)
         if cause is None and (state.reserved or state.pending):
             cause = self._reserved(state, CALLS, facts)
         if cause is None and (facts.cost or facts.tokens):
             cause = self._fits(state, "call", (facts.cost, facts.tokens), facts.now_ms)
         return cause
 
+    def _beyond(self, call: ToolCall, state: SessionState, facts: Facts, cause: Denial) -> Verdict:
+        """
+        Returns what becomes of a call once a limit is used up, as `at_limit` says.
+        """
+        left = self._left_beyond(state)
+        if not left:
+            return cause
+        if not isinstance(self.at_limit, Mapping):
+            reason = f"{cause.message.removesuffix(' Stopping tool loop.')} Yes gives as much again"
+            return Approve(tools=("*",), reason=reason).check(call, state, state.own.get("approve"), facts)
+        if matcher(tuple(self.at_limit["allow"]))(call.tool):
+            return None
+        return replace(cause, hint=self._only(left - 1) if left > 1 else cause.hint, ends_session=False)
+
+    def _left_beyond(self, state: SessionState) -> int:
+        """
+        Returns how many calls may come beyond a used-up limit; while a person is asked, or has said no, none.
+        """
+        if self.at_limit is None:
+            return 0
+        mine = state.own.get(GRANT) or {}
+        if isinstance(self.at_limit, Mapping):
+            return max(0, int(self.at_limit["calls"]) - int(mine.get("used", 0)))
+        return not (mine.get("asked") or mine.get("ended") or mine.get("responses", 0) > 1)
+
+    def _only(self, left: int) -> str:
+        names = ", ".join(f"`{name}`" for name in (self.at_limit or {})["allow"])  # type: ignore[index]
+        return f"Only {names} may still be called ({counted(left, 'call')}); then write the final answer."
+
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        cause = self.cause(state, mine, facts)
+        return cause if cause is None or self.at_limit is None or not self._left_beyond(state) else None
+
+    def cause(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        """
+        Returns the limit that is used up, or that a model request would pass.
+        """
         bound, now = self._bound, facts.now_ms
         before = bound.before(state, now)
-        calls, turns, cost, tokens, time = bound.of(state, now) if state.limits or bound.period else bound.most
+        plain = not (state.limits or bound.period or GRANT in state.own)
+        calls, turns, cost, tokens, time = bound.most if plain else bound.of(state, now)
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
             return self._ended(CALLS, calls, state.calls, before)
         if facts.turn_over and state.turns >= turns:
@@ -420,7 +519,7 @@ class Budget(Guard):
         return self._fits(state, "model request", _average(mine) if guessed else declared, now, guessed=guessed)
 
     def hears(self, hook: str) -> bool:
-        needed = {"admit": self.per, "settle": self.warn_at, "shape": self.warn_at}
+        needed = {"admit": self.per, "settle": self.warn_at, "shape": self.warn_at or self.at_limit}
         return needed[hook] is not None if hook in needed else overrides(self, hook)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
@@ -448,11 +547,13 @@ class Budget(Guard):
         place, text, _ = (mine or {}).get(WARNED, ("", "", []))
         if text and place == f"{facts.holder}#{facts.seq}":
             facts.hints = (*facts.hints, (WARNING, text))
+        left = self._left_beyond(state) if isinstance(self.at_limit, Mapping) else 0
+        if left and self.cause(state, mine, facts) is not None:
+            facts.hints = (*facts.hints, (WARNING, self._only(left)))
         return envelope
 
     def _most(self, limit: Limit, state: SessionState) -> int:
-        own: dict[str, int] = self._bound.own
-        return state.limits.get(limit.name, own[limit.name])
+        return int(self._bound.raised(state, limit))
 
     def _in_period(self, state: SessionState, mine: Any, facts: Facts, cost: int = 0, tokens: int = 0) -> Any:
         """
@@ -528,13 +629,14 @@ class Budget(Guard):
     def _ended(self, limit: Limit, most: int, used: int, before: Sequence[int]) -> Denial:
         past = before[TABLE.index(limit)]
         denial = _ended(limit, most - past, used - past, self._bound.period)
-        return denial if limit is TIME else self._lasting(denial)
+        return denial if limit is TIME and self.at_limit is None else self._lasting(denial)
 
     def _lasting(self, denial: Denial) -> Denial:
         """
         Returns *denial* as one that ends the session for good, unless the next period begins anew.
         """
-        return denial if self.per is None else replace(denial, ends_session=False)
+        lasts = self.per is None and self.at_limit != "ask"
+        return denial if lasts else replace(denial, ends_session=False)
 
     def _reserved(self, state: SessionState, limit: Limit, facts: Facts) -> Denial | None:
         """
