@@ -22,7 +22,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.refusals import (
     UNCERTAIN,
-    Found,
+    Verdicts,
     failure,
     finish,
     in_flight,
@@ -194,12 +194,12 @@ class Moment(Place):
         for scope in self.scopes:
             scope.plan = scope.chain.plan(plan.tool.name)
 
-    def answer(self, made: Decision, found: Found | None = None) -> Decision:
+    def answer(self, made: Decision, verdicts: Verdicts | None = None) -> Decision:
         """
-        Returns the decision *made* with what else is recorded of it: what guards *found*, and its place.
+        Returns the decision *made* with what else is recorded of it: the *verdicts* of guards, and its place.
         """
-        if found is not None:
-            made.observed, made.errors = tuple(found.observed), tuple(found.errors)
+        if verdicts is not None:
+            made.observed, made.errors = tuple(verdicts.observed), tuple(verdicts.errors)
         if self.expired:
             made.expired = self.expired
         made.marks = self.marks()
@@ -240,29 +240,29 @@ def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, s
     facts = Facts(now, plan.tool, plan.cost, plan.tokens, state.present.number)
     if facts.turn == 0 and stop is None and not goes_on(state, call.sig):
         begin_implied_turn(at, facts)
-    found = _verdicts(at, call, facts) if stop is None else Found([stop])
-    if found is not None and found.questions:
+    verdicts = _verdicts(at, call, facts) if stop is None else Verdicts([stop])
+    if verdicts is not None and verdicts.questions:
         claims_now = False
-        if call.sig is None and not found.denials:
+        if call.sig is None and not verdicts.denials:
             # Nothing could ever be the same call.
-            found.denials.append(unbound(call.tool))
+            verdicts.denials.append(unbound(call.tool))
     else:
         claims_now = claims
-    if found is None or not found.denials:
+    if verdicts is None or not verdicts.denials:
         facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if claims_now else 0)
-        found = _count(at, call, facts, found)
-    if found is not None and found.denials:
-        return _refuse(at, call, plan, found, claims=claims)
-    return _open(at, call, plan, facts, found, claims=claims_now)
+        verdicts = _count(at, call, facts, verdicts)
+    if verdicts is not None and verdicts.denials:
+        return _refuse(at, call, plan, verdicts, claims=claims)
+    return _open(at, call, plan, facts, verdicts, claims=claims_now)
 
 
-def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
+def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Verdicts | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
     """
-    state, sig, found = at.state, call.sig, None
+    state, sig, verdicts = at.state, call.sig, None
     if state.exhausted is not None:
-        found = Found([over(at.chain, state.exhausted)])
+        verdicts = Verdicts([over(at.chain, state.exhausted)])
     fresh = not (state.pending or call.problems)
     if sig in state.latest:
         last, fresh = state.last(sig), False
@@ -278,20 +278,20 @@ def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Found | None:
                 verdict = check(call, its, mine(key), facts)
                 if verdict is None:
                     continue
-                found = found or Found()
-                found.hear(verdict, place, enforced=enforced)
+                verdicts = verdicts or Verdicts()
+                verdicts.note(verdict, place, enforced=enforced)
             except Exception as error:  # a guard that fails is decided by `on_error`
-                found = found or Found()
-                found.fail(error, name, place, deny=own.deny_on_error and enforced)
-    if sig in state.uncertain and not (found is not None and found.questions):
-        found = found or Found()
+                verdicts = verdicts or Verdicts()
+                verdicts.fail(error, name, place, deny=own.deny_on_error and enforced)
+    if sig in state.uncertain and not (verdicts is not None and verdicts.questions):
+        verdicts = verdicts or Verdicts()
         one = state.uncertain[sig]
         denial = at.chain.worded(late(call.tool) if one.came else uncertain(call.tool, one.reason))
-        (found.denials if at.chain.mode == "enforce" else found.observed).insert(0, denial)
-    return found
+        (verdicts.denials if at.chain.mode == "enforce" else verdicts.observed).insert(0, denial)
+    return verdicts
 
 
-def _count(at: Moment, call: ToolCall, facts: Facts, found: Found | None) -> Found | None:
+def _count(at: Moment, call: ToolCall, facts: Facts, verdicts: Verdicts | None) -> Verdicts | None:
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
@@ -302,15 +302,15 @@ def _count(at: Moment, call: ToolCall, facts: Facts, found: Found | None) -> Fou
         facts.now_ms, facts.holder = place.now_ms, place.holder
         hooks = own.family_admits if its.reserved or its.family is not None else own.admits
         for name, enforced, error in remember(hooks, its, facts, call):
-            found = found or Found()
-            found.fail(error, name, place, deny=own.deny_on_error and enforced)
-    if found is not None and found.denials:
+            verdicts = verdicts or Verdicts()
+            verdicts.fail(error, name, place, deny=own.deny_on_error and enforced)
+    if verdicts is not None and verdicts.denials:
         for place, remembered in zip((at, *at.scopes), before, strict=True):
             place.state.own = remembered
-    return found
+    return verdicts
 
 
-def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | None, *, claims: bool) -> Decision:
+def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, verdicts: Verdicts | None, *, claims: bool) -> Decision:
     """
     Open the admission of a call that every guard has counted.
     """
@@ -322,19 +322,19 @@ def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | N
     )
     if failed is not None:
         made.retry_source = "explore" if failed.explored else "policy" if failed.advised else "agent"
-    if found is not None:
-        made.nudges = pending.hints = tuple(found.nudges)
-        if found.questions:
-            park(pending, Question.about(call, found.questions[0], now))
+    if verdicts is not None:
+        made.nudges = pending.hints = tuple(verdicts.nudges)
+        if verdicts.questions:
+            park(pending, Question.about(call, verdicts.questions[0], now))
             made.park_n = state.n = state.n + 1
-            made.refuse(found.questions[0], left_out=chain.left_out)
+            made.refuse(verdicts.questions[0], left_out=chain.left_out)
     for scope in at.scopes:
         hold_in(scope.state, pending)
     if made.envelope is None:
         pending.limit = _used_up(at, facts, whole=state.present.is_whole)
     if at.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
         made.left_ms = time_left((at, *at.scopes))
-    return at.answer(made, found)
+    return at.answer(made, verdicts)
 
 
 def _used_up(at: Moment, facts: Facts, *, whole: bool) -> Limit | None:
@@ -358,15 +358,15 @@ def _used_up(at: Moment, facts: Facts, *, whole: bool) -> Limit | None:
     return None
 
 
-def _refuse(at: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: bool) -> Decision:
+def _refuse(at: Moment, call: ToolCall, plan: Plan, verdicts: Verdicts, *, claims: bool) -> Decision:
     chain, state, turn = at.chain, at.state, at.state.present
-    found.in_order()
-    first = found.denials[0]
+    verdicts.in_order()
+    first = verdicts.denials[0]
     turn.decided += 1
     state.n += 1
     facts = Facts(state.now_ms, plan.tool, turn=turn.number)
     values = {"sig": call.sig, "code": first.code, "strike": first.strike, "tool": call.tool}
-    found.errors += [failure(error, name) for name, _, error in tell(state, plan.on, "refusal", values, facts)]
+    verdicts.errors += [failure(error, name) for name, _, error in tell(state, plan.on, "refusal", values, facts)]
     if first.strike:
         note_refused(state, call.sig)
     if first.code == UNCERTAIN and not first.running and call.sig is not None:
@@ -381,8 +381,8 @@ def _refuse(at: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: boo
         facts.turn_over = True
         cause = first_cause(at, chain.spenders, facts)
     made = Decision(call, state.n, state.now_ms, turn.number, at.engine.id, state.run, claims)
-    made.refuse(*found.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
-    return at.answer(made, found)
+    made.refuse(*verdicts.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
+    return at.answer(made, verdicts)
 
 
 # The same call again
@@ -426,7 +426,7 @@ def _again(at: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims: boo
     state, own = at.state, at.engine.id
     waited = twin.stage in ("approved", "suspended")
     if (claims and twin.stage == "running") or (twin.question is not None and not twin.question.binds(call)):
-        return _refuse(at, call, plan, Found([at.chain.worded(in_flight(call.tool))]), claims=claims)
+        return _refuse(at, call, plan, Verdicts([at.chain.worded(in_flight(call.tool))]), claims=claims)
     left_ms = time_left((at, *at.scopes))
     if twin.stage == "parked" or not (claims or waited):
         at.scopes = ()

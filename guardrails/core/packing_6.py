@@ -79,9 +79,9 @@ def state_of(packed: bytes) -> SessionState:
 
 
 def _entry(tool: str, *row: int) -> Entry:
-    seq, sig, digest, at_ms, wait, status, error, rest, turn, beside = row
+    seq, sig, digest, at_ms, wait, status, error, rest, turn, overlaps = row
     made = Entry(seq, tool, sig if rest & 1 else None, at_ms, rest & 2 == 2, turn)
-    made.status, made.result_hash, made.beside = _STATUSES[status & 3], digest, beside
+    made.status, made.result_hash, made.overlaps = _STATUSES[status & 3], digest, overlaps
     made.came = next((came for came, bit in enumerate(_CAME) if status >> 2 & bit), 0)
     made.lasting = status >> 2 & 32 == 32
     if kind := error % _LOOKED_AT:

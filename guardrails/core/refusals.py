@@ -58,7 +58,7 @@ UNKNOWN: Final = "interrupted: nobody knows whether it happened"
 
 
 @dataclass
-class Found:
+class Verdicts:
     """
     The answers of guards to a call: those of its session's chain, and of scopes.
     """
@@ -72,7 +72,7 @@ class Found:
     errors: list[tuple[str, str]] = field(default_factory=list)
     """(guard, what it raised)"""
 
-    def hear(self, verdict: object, place: "Place", *, enforced: bool) -> None:
+    def note(self, verdict: object, place: "Place", *, enforced: bool) -> None:
         """
         Note the *verdict* of a guard of *place*; one that is not *enforced* only observes. Raises TypeError if it is no verdict.
         """

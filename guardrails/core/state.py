@@ -106,7 +106,7 @@ class Entry:
     """From when on."""
     explored: bool = False
     """It did so only to learn from what comes of it."""
-    beside: int = 0
+    overlaps: int = 0
     """Calls that were admitted while it ran; `MANY` stands for that many or more."""
     steady: int = 0
     """32 bits of the news in its result, or of the family of its failure; 0: not taken."""
@@ -667,7 +667,7 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
 
 def _end(state: SessionState, entry: Entry) -> None:
     if entry.seq != state.seq:
-        entry.beside = min(state.seq - entry.seq, MANY)
+        entry.overlaps = min(state.seq - entry.seq, MANY)
 
 
 def note_uncertain(state: SessionState, pending: Pending) -> None:

@@ -253,12 +253,12 @@ class TracedSession(Session):
 
     def __init__(self, *policy: Any, telemetry: Telemetry, **options: Any) -> None:
         super().__init__(*policy, **options)
-        heard = self.calls.on_decision
+        listener = self.calls.on_decision
 
         def decided(decision: Decision) -> None:
             telemetry.enter(decision)
-            if heard is not None:
-                heard(decision)
+            if listener is not None:
+                listener(decision)
 
         self.calls.on_decision = decided
 

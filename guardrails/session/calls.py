@@ -238,10 +238,10 @@ class Calls:
         """
         self._tell("on_decision", decision)
 
-    def _tell(self, hook: str, *told: object) -> None:
+    def _tell(self, hook: str, *values: object) -> None:
         try:
-            if (heard := getattr(self, hook)) is not None:
-                heard(*told)
+            if (listener := getattr(self, hook)) is not None:
+                listener(*values)
         except Exception as error:  # a host's hook never decides over a call
             warn_once(hook, f"`{hook}` raised: %r", error)
 
@@ -378,20 +378,20 @@ class Calls:
             same = [one for one in state.pending.values() if one.id == which]
             # Without its arguments, which no state keeps.
             bare = [ToolCall(one.tool, None, one.id, None, one.sig, sketch=one.entry.sketch or None) for one in same]
-            found = [Decision.again(call, one, ledger.id, state.run) for call, one in zip(bare, same, strict=True)]
+            matches = [Decision.again(call, one, ledger.id, state.run) for call, one in zip(bare, same, strict=True)]
             for sig, one in state.uncertain.items() if ends else ():
                 if one.id == which and not one.came:
                     call = ToolCall(one.tool, None, one.id, None, sig)
-                    found.append(Decision(call, one.n, one.at_ms, 0, ledger.id, state.run, claimed=True, seq=one.seq))
-            return found
+                    matches.append(Decision(call, one.n, one.at_ms, 0, ledger.id, state.run, claimed=True, seq=one.seq))
+            return matches
 
         decisions = ledger.read(look)
         if arguments is not None:
             decisions = [full for one in decisions if (full := self._with(arguments, one)) is not None]
         if len(decisions) != 1:
             such = "" if arguments is None else " with these arguments"
-            found = f"{len(decisions) or 'no'} open calls have the id `{which!s:.64}`{such} in `{ledger.id}`"
-            raise SessionError(f"{found}: `decide` it first, or say which by the `arguments`")
+            matches = f"{len(decisions) or 'no'} open calls have the id `{which!s:.64}`{such} in `{ledger.id}`"
+            raise SessionError(f"{matches}: `decide` it first, or say which by the `arguments`")
         return decisions[0]
 
     def _with(self, arguments: Any, decision: Decision) -> Decision | None:

@@ -536,9 +536,9 @@ class Budget(Guard):
         named = [name for name in named if name in [limit.name for limit, _ in near]]
         if all(limit.name in named for limit, _ in near):
             return mine if not mine or WARNED not in mine else {**mine, WARNED: ["", "", named]}
-        said = [f"{limit.shown(left, named=True)} of {limit.shown(most[limit])}" for limit, left in near]
+        amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most[limit])}" for limit, left in near]
         period = self._bound.period or ""
-        text = f"{' and '.join(said)}{period} are left: do what matters most first."
+        text = f"{' and '.join(amounts)}{period} are left: do what matters most first."
         return {**(mine or {}), WARNED: [f"{facts.holder}#{facts.seq}", text, [limit.name for limit, _ in near]]}
 
     def shape(

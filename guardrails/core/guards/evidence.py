@@ -188,7 +188,7 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
 
 
 def _over_before(entry: Entry, last: Entry) -> bool:
-    over = entry.status in OVER and entry.beside < MANY and entry.seq + entry.beside < last.seq
+    over = entry.status in OVER and entry.overlaps < MANY and entry.seq + entry.overlaps < last.seq
     return over and not (entry.turn and entry.turn == last.turn)
 
 
