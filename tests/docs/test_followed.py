@@ -78,10 +78,10 @@ def test_the_example_of_a_replay_prints_what_the_text_says(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     (lines,), (shown,) = (blocks(DOCS / "replay.md", kind) for kind in ("json", "console"))
     Path("calls.jsonl").write_text(lines.text)
-    command, _, said = shown.text.partition("\n")
-    assert CliRunner(env={"COLUMNS": "100"}).invoke(app, command.split()[2:]).stdout.startswith(said)
-    told = [json.loads(line) for line in Path("decisions.jsonl").read_text().splitlines()]
-    assert [line["decision"] for line in told] == ["allow", "deny", "deny"]
+    command, _, output = shown.text.partition("\n")
+    assert CliRunner(env={"COLUMNS": "100"}).invoke(app, command.split()[2:]).stdout.startswith(output)
+    decisions = [json.loads(line) for line in Path("decisions.jsonl").read_text().splitlines()]
+    assert [line["decision"] for line in decisions] == ["allow", "deny", "deny"]
 
 
 def test_the_commands_that_look_at_a_store_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

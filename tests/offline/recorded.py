@@ -33,25 +33,25 @@ def planted(step: str) -> RecordedCall:
     """
     Returns the call that *step* tells.
     """
-    asked, sign, said = next(step.partition(sign) for sign in step if sign in "=!?")
-    tool, _, argument = asked.partition(" ")
+    call_text, sign, result = next(step.partition(sign) for sign in step if sign in "=!?")
+    tool, _, argument = call_text.partition(" ")
     call = RecordedCall("s", tool, {"of": argument} if argument else {}, "data")
-    call.result, call.has_result = None if sign == "?" else SAID.get(said, said), sign != "?"
+    call.result, call.has_result = None if sign == "?" else SAID.get(result, result), sign != "?"
     call.is_error = None if sign == "?" else sign == "!"
     if call.is_error:
-        kind: Any = said.partition(" ")[0]
+        kind: Any = result.partition(" ")[0]
         call.error_type = kind if kind in ERROR_TYPES else "other"
     return call
 
 
 def recorded(
-    *told: str | dict[str, Any], every_ms: int = 1_000, timed: bool = True, **common: Any
+    *steps: str | dict[str, Any], every_ms: int = 1_000, timed: bool = True, **common: Any
 ) -> list[RecordedCall]:
     """
     The calls of one session, *every_ms* apart and at once done. A mapping has the text as its `call`, and other fields.
     """
     calls = []
-    for index, one in enumerate(told):
+    for index, one in enumerate(steps):
         fields = {"call": one} if isinstance(one, str) else dict(one)
         call = planted(fields.pop("call"))
         call.call_index, call.ts_ms = index, T0_MS + every_ms * index if timed else None

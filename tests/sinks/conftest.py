@@ -41,9 +41,9 @@ def python(script: str, *arguments: object) -> subprocess.Popen[bytes]:
 
 def run(script: str, *arguments: object) -> tuple[str, str]:
     process = python(script, *arguments)
-    said, complained = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, complained.decode()
-    return said.decode(), complained.decode()
+    output, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, errors.decode()
+    return output.decode(), errors.decode()
 
 
 def numbers(path: Path, key: str = "n") -> list[Any]:

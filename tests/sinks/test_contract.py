@@ -42,8 +42,8 @@ def test_a_record_may_be_made_late_and_one_that_cannot_be_made_has_failed(
     assert sink.flush()
     assert records() == [{"n": 1}, {"n": 2}]
     assert (sink.written, sink.dropped, sink.failed) == (2, 0, 2)
-    (said,) = caplog.messages
-    assert "hunter2" not in said
+    (message,) = caplog.messages
+    assert "hunter2" not in message
 
 
 @pytest.mark.usefixtures("quick_switches")

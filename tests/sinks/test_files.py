@@ -124,10 +124,10 @@ print(sink.written, sink.dropped, sink.failed)
 
 @pytest.mark.system
 def test_a_disk_that_fills_up_takes_none_of_a_batch_and_all_of_it_once_there_is_room(path: Path) -> None:
-    said, complained = run(FILE_SIZE_LIMIT, path)
+    output, errors = run(FILE_SIZE_LIMIT, path)
     assert numbers(path) == list(range(20))
-    assert said.split() == ["20", "0", "0"]
-    assert complained.count("File too large") == 1
+    assert output.split() == ["20", "0", "0"]
+    assert errors.count("File too large") == 1
 
 
 SATURATED = """
@@ -164,13 +164,13 @@ threading.Event().wait()
 def test_a_kill_under_load_takes_no_more_lines_than_are_said(
     threads: int, kind: str, after: int, most: int, path: Path
 ) -> None:
-    told = path.with_name("told")
-    told.write_bytes(bytes(8 * threads))
+    counts = path.with_name("counts")
+    counts.write_bytes(bytes(8 * threads))
 
     def put() -> tuple[int, ...]:
-        return struct.unpack(f"<{threads}q", told.read_bytes())
+        return struct.unpack(f"<{threads}q", counts.read_bytes())
 
-    child = python(SATURATED, path, told, threads, kind)
+    child = python(SATURATED, path, counts, threads, kind)
     assert child.stdout is not None
     child.stdout.readline()
     until = time.monotonic() + PATIENCE_S

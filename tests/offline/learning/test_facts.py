@@ -125,7 +125,7 @@ def test_a11_a_profile_says_when_a_failure_resolves_and_how_often() -> None:
 
 
 @table(
-    "waits, said",
+    "waits, sentence",
     [
         ({0: Count(1, 1)}, "was retried 1 time: too few to say"),
         ({5_000: Count(21, 0.4)}, "has hardly ever resolved on retry (0 of 21 retries worked, 95 % interval 0 to"),
@@ -134,8 +134,8 @@ def test_a11_a_profile_says_when_a_failure_resolves_and_how_often() -> None:
         ({0: Count(50, 45)}, "resolves on retry 90 % of the time at once (45 of 50 retries then; 45 of 50 after any"),
     ],
 )
-def test_a_sentence_claims_no_more_than_was_seen(waits: Waits, said: str) -> None:
-    assert f"`timeout` of `search_hotels` {said}" in one(waits).sentence()
+def test_a_sentence_claims_no_more_than_was_seen(waits: Waits, sentence: str) -> None:
+    assert f"`timeout` of `search_hotels` {sentence}" in one(waits).sentence()
 
 
 def test_a11_how_often_refused_arguments_are_corrected_is_told_without_retries() -> None:

@@ -45,23 +45,23 @@ def test_a10_records_train_a_model_that_changes_what_the_envelope_says(model: Pa
     (tmp_path / "policy.yaml").write_text("version: 1\nretryable: {model: retry.json, max_wait: 60s}\n")
     policy = Policy.load(tmp_path / "policy.yaml")
 
-    def said(tool: str, error: Exception) -> Any:
+    def failed(tool: str, error: Exception) -> Any:
         def fail(*_: Any) -> None:
             raise error
 
         return policy.session(f"s{clock.now}", clock=clock).call(tool, {"q": 1}, fail)
 
-    before, legacy = said("search_hotels", TimeoutError("no answer")), said("legacy", Failing(500))
+    before, legacy = failed("search_hotels", TimeoutError("no answer")), failed("legacy", Failing(500))
     assert (before.retryable, legacy.retryable) == (True, True)
     # The policy goes on: no restart.
     (tmp_path / "retry.json").write_bytes(model.read_bytes())
     clock.advance(60)
-    after, legacy = said("search_hotels", TimeoutError("no answer")), said("legacy", Failing(500))
+    after, legacy = failed("search_hotels", TimeoutError("no answer")), failed("legacy", Failing(500))
     assert (after.retryable, legacy.retryable, legacy.next_action) == (True, False, "give_up")
     assert after.retry_after_ms in (5_000, 10_000, 15_000, 30_000)
     assert after.retry_success_probability > before.retry_success_probability
     # What was never seen is judged by its kind.
-    assert said("new_tool", TimeoutError("no answer")).retryable is True
+    assert failed("new_tool", TimeoutError("no answer")).retryable is True
     profiles = {profile["tool"]: profile for profile in read_model(model).body["profiles"]}
     assert profiles["legacy"]["successes"] == 0
     assert profiles["search_hotels"]["wait_ms"] in (5_000, 10_000, 15_000, 30_000)

@@ -30,9 +30,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_example_gives_what_is_shown() -> None:
     [shown] = blocks("console")
-    command, told = shown.split("\n", 1)
+    command, output = shown.split("\n", 1)
     tested = CliRunner().invoke(app, command.removeprefix("$ guardrails ").split())
-    assert (tested.exit_code, tested.stdout, tested.stderr) == (1, told, "")
+    assert (tested.exit_code, tested.stdout, tested.stderr) == (1, output, "")
 
 
 def test_every_kind_of_step_and_every_key_is_told_of() -> None:

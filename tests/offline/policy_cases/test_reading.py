@@ -93,19 +93,19 @@ cases:
 
 
 @table(
-    "text, told",
-    [(text, told) for text, *told in MISTAKES["files"]]
+    "text, expected",
+    [(text, expected) for text, *expected in MISTAKES["files"]]
     + [(b"\xff\xfe", ["bad.yaml:1:1: not UTF-8: byte 0xff, save the file as UTF-8"])],
 )
-def test_all_mistakes_are_told_at_once_in_order_with_their_places(text: str | bytes, told: list[str]) -> None:
+def test_all_mistakes_are_told_at_once_in_order_with_their_places(text: str | bytes, expected: list[str]) -> None:
     found = mistakes(text)
-    assert len(found) == len(told)
-    assert [one.split(" (")[0][:70] for one in found] == [one.split(" (")[0][:70] for one in told]
+    assert len(found) == len(expected)
+    assert [one.split(" (")[0][:70] for one in found] == [one.split(" (")[0][:70] for one in expected]
 
 
-@table("step, told", [(step, told) for step, *told in MISTAKES["steps"]])
-def test_keys_that_do_not_belong_together_are_told(step: str, told: list[str]) -> None:
-    assert mistakes(f"{HEAD}  - {{{step}}}\n") == told
+@table("step, expected", [(step, expected) for step, *expected in MISTAKES["steps"]])
+def test_keys_that_do_not_belong_together_are_told(step: str, expected: list[str]) -> None:
+    assert mistakes(f"{HEAD}  - {{{step}}}\n") == expected
 
 
 def test_a_time_is_counted_from_the_step_before() -> None:

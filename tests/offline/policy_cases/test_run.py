@@ -29,7 +29,7 @@ def run(policy: Policy, steps: str, tools: str = "[]", name: str = "a case") -> 
 def test_a_case_is_lived_through(story: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(json.dumps({"version": 1, **story["policy"]}))
     result = run(Policy.load(tmp_path / "p.yaml"), story["steps"], story.get("tools", "[]"))
-    assert [f"{failure.line}: {failure}" for failure in result.failures] == story.get("told", [])
+    assert [f"{failure.line}: {failure}" for failure in result.failures] == story.get("failures", [])
 
 
 @guard
@@ -52,12 +52,12 @@ def test_nudges_and_guards_that_fail_are_told() -> None:
   - {call: broken, expect: deny, code: call.error}
   - {call: broken}
 """
-    told = [
+    failures = [
         "expected allow; decided nudge watch.search",
         "expected nudge x.y; decided nudge watch.search",
         "expected allow; decided deny call.error, guard `watch` failed (RuntimeError: no luck)",
     ]
-    assert [str(failure).partition(": ")[2] for failure in run(Policy([Watch()]), steps).failures] == told
+    assert [str(failure).partition(": ")[2] for failure in run(Policy([Watch()]), steps).failures] == failures
     assert run(Policy([Watch()], on_error="allow"), "  - {call: broken}").passed
     assert run(Policy([Watch()], mode="observe"), "  - {call: search, observed: watch.search}").passed
 
@@ -113,10 +113,10 @@ def test_a_report_has_a_line_a_failed_case_and_the_same_as_data() -> None:
         '<text>:7: <not> & "fine"\a: call `b`: expected deny x.y; decided allow (and 1 more)',
         "3 cases, 2 passed, 1 failed",
     ]
-    said: Any = to_dict(suites)
-    assert [said[key] for key in ("ok", "cases", "passed", "failed")] == [False, 3, 2, 1]
+    data: Any = to_dict(suites)
+    assert [data[key] for key in ("ok", "cases", "passed", "failed")] == [False, 3, 2, 1]
     assert to_dict(suites[:1])["ok"] is True
-    case = said["suites"][1]["cases"][1]
+    case = data["suites"][1]["cases"][1]
     assert (case["line"], case["failed_steps"]) == (3, 2)
     first = {"line": 7, "step": "call `b`", "expected": "deny x.y", "decided": "allow", "repetition": None}
     assert case["failures"][0] == first

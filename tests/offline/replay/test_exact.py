@@ -150,10 +150,10 @@ def test_what_code_declared_of_a_tool_is_in_the_records(
 
     with JsonLines(path) as sink:
         session = policy.session("s", tools=[Tool(name="mine", **declared)], records=sink, clock=clock)
-        said = [session.call("mine", {"n": 1}, run).code for _ in range(2)]
+        codes = [session.call("mine", {"n": 1}, run).code for _ in range(2)]
         assert session.call("theirs", {"n": 1}, run).code == "tool_filter.unknown"
-    assert said[0] is None
-    assert code is None or said[1] == code
+    assert codes[0] is None
+    assert code is None or codes[1] == code
     found = exact(path, policy=Policy(policy.chain.guards))
     assert (found.same, found.first, found.calls) == (True, [], 3)
 
@@ -171,8 +171,8 @@ def test_calls_that_were_suspended_and_released_are_decided_alike_and_have_no_re
         session.complete(session.decide("stops", {}, id="stops", claim=True), "done")
         session.call("last", {}, ok)
     assert exact(path, policy=policy).same
-    told = [(c.tool, c.has_result) for c in calls_of(inputs([path]), Report())]
-    assert told == [("stops", True), ("drops", False), ("last", True)]
+    calls = [(c.tool, c.has_result) for c in calls_of(inputs([path]), Report())]
+    assert calls == [("stops", True), ("drops", False), ("last", True)]
 
 
 def test_processes_that_share_a_session_and_have_a_file_each_are_decided_alike(tmp_path: Path, clock: Any) -> None:

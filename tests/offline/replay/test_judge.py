@@ -43,9 +43,9 @@ def test_reasons_name_the_sources() -> None:
         *recorded("a=1", source="two", turn=1, tokens_in=1),
         *recorded("a=1", source="two", session_id="other"),
     ]
-    said = judged(policy, calls).not_judged
-    assert said["rate"] == "no times in sessions of one"
-    assert said["denials"] == "no word on which response made a call in sessions of any source"
+    reasons = judged(policy, calls).not_judged
+    assert reasons["rate"] == "no times in sessions of one"
+    assert reasons["denials"] == "no word on which response made a call in sessions of any source"
     many = [call for n in range(8) for call in recorded("a=1", source=f"s{n}", timed=n > 6)]
     assert judged(policy, many).not_judged["rate"].endswith(" of s0, s1, s2, s3, s4, s5 and 1 more sources")
 
@@ -109,7 +109,7 @@ SAID = ("a=1", "a=2", "a=1 in 3s", "a=1 in 4s", "b=1", "b=2", "a!x", "b!y", "a?"
 
 @given(story=st.lists(st.sampled_from(SAID), max_size=40), policy=st.sampled_from(POLICIES))
 def test_the_parts_add_up_to_all_that_is_refused(story: list[str], policy: Policy) -> None:
-    found = judged(policy, recorded(*({"call": said, "turn": n // 2 + 1} for n, said in enumerate(story))))
+    found = judged(policy, recorded(*({"call": step, "turn": n // 2 + 1} for n, step in enumerate(story))))
     total = found.total
     refused = [row for row in found.rows if row.decision == "deny"]
     assert len(refused) == total.refused

@@ -117,8 +117,8 @@ def test_a_session_that_was_recorded_is_judged_as_it_was_decided(story: list[tup
     bare = [{key: each for key, each in one.items() if key not in ("arguments", "result")} for one in sink.records]
     calls = calls_in("\n".join(json.dumps(one, default=str) for one in bare).encode(), "own", Report())
     rows = Judge(own).judge(calls) if calls else []
-    told = [(call.tool, row.code) for call, row in zip(calls, rows, strict=True)]
-    assert told == [(one["tool"], one["code"]) for one in bare if one["event"] == "call"]
+    judged = [(call.tool, row.code) for call, row in zip(calls, rows, strict=True)]
+    assert judged == [(one["tool"], one["code"]) for one in bare if one["event"] == "call"]
 
 
 def ok(*_: Any) -> str:

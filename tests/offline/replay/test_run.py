@@ -86,8 +86,8 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_nam
     Path(files[0]).write_text(line("s", "a", "1").replace("false", "null"))
     (judgement,) = judge_files([EVIDENCE], folder)
     assert judgement.total.calls == 701
-    told = [f"`{files[1]}`: cannot be read: Is a directory", f"`{files[0]}`: 1 of 1 call has no result"]
-    assert judgement.report.notices == told, "what was not read comes first"
+    notices = [f"`{files[1]}`: cannot be read: Is a directory", f"`{files[0]}`: 1 of 1 call has no result"]
+    assert judgement.report.notices == notices, "what was not read comes first"
     for each in folder:
         each.found = False
     with pytest.raises(IsADirectoryError):

@@ -49,16 +49,16 @@ def test_strict_stops_nearly_all_repeats_of_weak_models_and_errs_on_coding_agent
 def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement]) -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     table = readme.partition("| policy | refused though")[2].partition("\n\n")[0]
-    told = {name: next(line for line in table.splitlines() if line.startswith(f"| `{name}`")) for name in judged}
+    rows = {name: next(line for line in table.splitlines() if line.startswith(f"| `{name}`")) for name in judged}
     for name, judgement in judged.items():
         # Which calls a share is of is told elsewhere.
         figures = [re.sub(r" \(\d+ of \d+\)", "", cell) for cell in row(judgement)[1:]]
-        assert [cell.strip() for cell in told[name].split("|")[2:6]] == figures
+        assert [cell.strip() for cell in rows[name].split("|")[2:6]] == figures
 
 
 def test_the_page_of_the_shipped_policies_tells_what_is_judged(judged: dict[str, Judgement]) -> None:
     guide = (Path(__file__).parents[3] / "docs" / "measurements.md").read_text(encoding="utf-8")
-    told = {line.split("|")[1].strip(): line.split("|")[2:5] for line in guide.splitlines() if line.startswith("| ")}
+    rows = {line.split("|")[1].strip(): line.split("|")[2:5] for line in guide.splitlines() if line.startswith("| ")}
     sides = [judged[name] for name in ("default", "strict", "observe")]
     weak, coding = ([together(side, sources) for side in sides] for sources in (WEAK, CODING))
     later = [f"{(t.stopped_later or t.observed_later):,} of {t.pointless_later:,}" for t in weak]
@@ -69,4 +69,4 @@ def test_the_page_of_the_shipped_policies_tells_what_is_judged(judged: dict[str,
         "refused though they had worked, in 1,000 coding calls": rates,
         "of these as repeats": wrong,
     }.items():
-        assert [figure in cell for figure, cell in zip(figures, told[row_name], strict=True)] == [True] * 3
+        assert [figure in cell for figure, cell in zip(figures, rows[row_name], strict=True)] == [True] * 3

@@ -22,8 +22,8 @@ from tests.tables import table
 calls = partial(recorded, every_ms=60_000)
 
 
-def tally_of(*told: Any, policy: Policy | None = None, **common: Any) -> Tally:
-    return count(policy or Policy([]), calls(*told, **common)).tallies["a"]
+def tally_of(*steps: Any, policy: Policy | None = None, **common: Any) -> Tally:
+    return count(policy or Policy([]), calls(*steps, **common)).tallies["a"]
 
 
 def denied(code: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def denied(code: str) -> dict[str, Any]:
 
 
 @table(
-    "told, figures",
+    "steps, figures",
     [
         (["a=1"], {"calls": 1, "repeats": 0, "wasted": 0}),
         (["a=1", "a=1"], {"repeats": 1, "pointless_second": 1, "pointless_later": 0, "wasted": 1}),
@@ -61,8 +61,8 @@ def denied(code: str) -> dict[str, Any]:
         ([denied("budget.max_calls"), "a=1", denied("x"), "a=1"], {"repeats": 1, "pointless_second": 1}),
     ],
 )
-def test_a13_a_tool_has_these_figures(told: list[Any], figures: dict[str, Any]) -> None:
-    tally = tally_of(*told)
+def test_a13_a_tool_has_these_figures(steps: list[Any], figures: dict[str, Any]) -> None:
+    tally = tally_of(*steps)
     assert {name: getattr(tally, name) for name in figures} == figures
 
 
@@ -79,8 +79,8 @@ def test_sessions_and_lives_of_one_name_are_kept_apart() -> None:
 
 
 @given(st.lists(st.sampled_from(["a=1", "a=2", "b=1", "a!timeout", "b x!validation", "b y=1", "a?"]), max_size=40))
-def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(told: list[str]) -> None:
-    one, two = (calls(*told, session_id=session) for session in ("s", "t"))
+def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(steps: list[str]) -> None:
+    one, two = (calls(*steps, session_id=session) for session in ("s", "t"))
     apart = count(Policy([]), [*one, *two])
     mixed = count(Policy([]), [call for call in chain.from_iterable(zip_longest(one, two)) if call is not None])
     figures = [[tally.to_dict() for tally in each.tallies.values()] for each in (apart, mixed)]

@@ -62,10 +62,10 @@ def test_what_was_refused_is_told_where_it_was(
     says: str, guard: Guard, true: list[str], false: list[str], tmp_path: Path
 ) -> None:
     schema = {"type": "object", "properties": {"of": {"enum": ["right", "x", "y"]}}}
-    for steps, said in ((true, True), (false, False)):
+    for steps, expected in ((true, True), (false, False)):
         policy = Policy([Budget(max_calls=10_000), guard], tools=[Tool(name="checked", parameters=schema)])
         played(tmp_path / "r.jsonl", policy, [steps])
-        assert (says in printed(tmp_path / "r.jsonl")) is said
+        assert (says in printed(tmp_path / "r.jsonl")) is expected
 
 
 def test_tools_stand_by_what_they_waste_then_by_the_share_then_by_name() -> None:
@@ -74,20 +74,20 @@ def test_tools_stand_by_what_they_waste_then_by_the_share_then_by_name() -> None
     assert [tally.tool for tally in ranked(tools)] == ["a", "b", "large", "few", "none"]
 
 
-def told(**figures: Any) -> list[str]:
+def sentences(**figures: Any) -> list[str]:
     return [str(reason) for reason in reasons(Tally("a", **figures))]
 
 
 def test_a13_the_most_frequent_cause_is_told_first() -> None:
     errors = Counter(not_found=30, timeout=50, other=20)
-    said = told(calls=200, wasted=140, errors=errors, idle=40, results=100, unsignalled=100)
+    reasons = sentences(calls=200, wasted=140, errors=errors, idle=40, results=100, unsignalled=100)
     causes = ["50 failed with timeout", "40 repeated a result", "30 failed with not_found", "20 failed with other"]
-    assert [one.partition(":")[0] for one in said] == causes
+    assert [one.partition(":")[0] for one in reasons] == causes
 
 
 @table("kind", sorted({*get_args(ErrorType), REFUSED} - NEWS))
 def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
-    (said,) = told(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Count(5, 5))
+    (sentence,) = sentences(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Count(5, 5))
     what = "refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
-    assert said.startswith(f"5 {what}: ")
-    assert "Not your tool? " in said
+    assert sentence.startswith(f"5 {what}: ")
+    assert "Not your tool? " in sentence

@@ -20,7 +20,7 @@ NAMES: Final = {case["file"]: case["format"] for case in CASES if "file" in case
 PLAIN: Final = RecordedCall("given", "", None)
 
 
-def told(call: RecordedCall) -> dict[str, Any]:
+def fields_of(call: RecordedCall) -> dict[str, Any]:
     """
     The fields of *call* that are not as they are by default.
     """
@@ -39,7 +39,7 @@ def merged(value: Any, change: Any) -> Any:
 @table("case", [case for case in CASES if "calls" in case])
 def test_a_transcript_gives_its_calls(read: Any, case: dict[str, Any]) -> None:
     calls, report = read(case.get("file") or "\n".join(map(json.dumps, case["lines"])))
-    assert [told(call) for call in calls] == case["calls"]
+    assert [fields_of(call) for call in calls] == case["calls"]
     assert (report.notices, report.broken) == (case.get("notices", []), [])
 
 

@@ -48,8 +48,8 @@ def recorded(tmp_path: Path, clock: Any) -> list[str]:
 def test_own_records_are_calls_joined_with_their_results(read: Any, recorded: list[str]) -> None:
     calls, report = read("\n".join(recorded))
     one = [c for c in calls if c.session_id == "s-1"]
-    told = [(c.call_index, c.id, c.tool, c.turn, c.has_result, c.error_type, c.tokens_in, c.cost_usd) for c in one]
-    assert told == [
+    rows = [(c.call_index, c.id, c.tool, c.turn, c.has_result, c.error_type, c.tokens_in, c.cost_usd) for c in one]
+    assert rows == [
         (0, "c1", "search", 1, True, None, 100, 0.01),
         (1, "c2", "search", 1, False, None, None, None),
         (2, "c3", "search", 1, True, None, None, None),
@@ -97,8 +97,8 @@ def test_two_lives_of_one_name_are_two_sessions_however_their_lines_are_mixed(
     calls, report = read("\n".join(line for pair in zip(*lives, strict=True) for line in pair))
     assert report.notices == []
     for life, run in enumerate(dict.fromkeys(call.run for call in calls)):
-        told = [(call.call_index, call.tokens_in, call.result) for call in calls if call.run == run]
-        assert told == [(0, 10 + life, f"of {life}"), (1, None, f"of {life}")]
+        found = [(call.call_index, call.tokens_in, call.result) for call in calls if call.run == run]
+        assert found == [(0, 10 + life, f"of {life}"), (1, None, f"of {life}")]
 
 
 @table("line", ["{", "[]", '{"n": 1}', '{"event": "call", "session_id": 1, "n": 2}', "\0\0"])

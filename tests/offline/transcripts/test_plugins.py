@@ -76,7 +76,7 @@ def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Ins
 
 
 @table(
-    "code, name, told",
+    "code, name, message",
     [
         ("import nothing_of_that_name", "COPILOT", "`their_copilot:COPILOT`) failed: ModuleNotFoundError"),
         ("COPILOT = None", "PILOT", "`their_copilot:PILOT`) failed: AttributeError"),
@@ -85,12 +85,12 @@ def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Ins
     ],
 )
 def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
-    install: Install, code: str, name: str, told: str
+    install: Install, code: str, name: str, message: str
 ) -> None:
     install(code, name)
     done = run("report", FILE)
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output
     assert done.output.rstrip().endswith("correct it or uninstall its package")
 
 

@@ -45,8 +45,8 @@ def test_a_killed_workers_calls_count_for_the_next_one(tmp_path: Path) -> None:
 
     def after_another() -> tuple[Any, ...]:
         process = worker()
-        _, said = process.communicate(timeout=60)
-        assert process.returncode == 0, said
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
         return item()
 
     def item() -> tuple[Any, ...]:

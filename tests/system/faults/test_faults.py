@@ -79,9 +79,9 @@ class World:
             reader.join()
 
     def start(self, number: int) -> "subprocess.Popen[bytes]":
-        told = {"place": self.place(number), "timeout": self.timeout, "process": number}
-        told["name"] = f"{SEED} {number}.{len(self.readers)}"
-        command = [sys.executable, "-m", "tests.system.faults.worker", json.dumps(told)]
+        settings = {"place": self.place(number), "timeout": self.timeout, "process": number}
+        settings["name"] = f"{SEED} {number}.{len(self.readers)}"
+        command = [sys.executable, "-m", "tests.system.faults.worker", json.dumps(settings)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
         self.readers.append(threading.Thread(target=self.read, args=(process.stdout,)))
         self.readers[-1].start()

@@ -48,11 +48,11 @@ def work(worker: int, seed: str, store: Any, over: threading.Event) -> None:
         name = f"c{worker % 4}-{tenant}" if chosen.random() < 0.15 else f"s{worker}-{tenant}"
         session = terms.session(name, store=store, scopes=scopes)
         call_id, tool = f"{seed} {worker} {number}", chosen.choice(["look", "look", "pay", "pay", "fail"])
-        told = json.dumps({"id": call_id, "session": name, "scopes": scopes, "tool": tool}).encode() + b"\n"
+        line = json.dumps({"id": call_id, "session": name, "scopes": scopes, "tool": tool}).encode() + b"\n"
 
-        def execute(tool: str, _: Any, told: bytes = told) -> Any:
+        def execute(tool: str, _: Any, line: bytes = line) -> Any:
             # One write: what was written before a kill is there, as a whole.
-            os.write(1, told)
+            os.write(1, line)
             if chosen.random() < 0.1:
                 time.sleep(chosen.random() * 0.004)
             if tool == "fail":
@@ -71,17 +71,17 @@ def main() -> None:
     Work until nobody listens.
     """
     logging.disable()
-    told = json.loads(sys.argv[1])
-    kind: Any = RedisStore if told["place"].startswith("redis:") else SqliteStore
+    settings = json.loads(sys.argv[1])
+    kind: Any = RedisStore if settings["place"].startswith("redis:") else SqliteStore
     over, store = threading.Event(), None
     while store is None:
         try:
-            store = kind(told["place"], timeout=told["timeout"])
+            store = kind(settings["place"], timeout=settings["timeout"])
         except StoreError:
             # Locked, or down, right now.
             time.sleep(0.05)
-    workers = range(told["process"] * THREADS, (told["process"] + 1) * THREADS)
-    threads = [threading.Thread(target=work, args=(worker, told["name"], store, over)) for worker in workers]
+    workers = range(settings["process"] * THREADS, (settings["process"] + 1) * THREADS)
+    threads = [threading.Thread(target=work, args=(worker, settings["name"], store, over)) for worker in workers]
     for thread in threads:
         thread.start()
     os.write(1, b'"begun"\n')

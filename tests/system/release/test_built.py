@@ -134,9 +134,9 @@ def test_mypy_finds_the_types_of_the_installed_wheel(python: Path, tmp_path: Pat
     (tmp_path / "consumer.py").write_text(CONSUMER)
     (tmp_path / "calls.py").write_text(RIGHT + WRONG)
     options = ["--strict", "--implicit-reexport", "--ignore-missing-imports", f"--python-executable={python}"]
-    said = ran(sys.executable, "-m", "mypy", *options, "consumer.py", "calls.py", cwd=tmp_path, code=1)
-    assert "consumer.py" not in said
-    lines = {int(line) for line in re.findall(r"^calls\.py:(\d+): error: ", said, re.MULTILINE)}
+    output = ran(sys.executable, "-m", "mypy", *options, "consumer.py", "calls.py", cwd=tmp_path, code=1)
+    assert "consumer.py" not in output
+    lines = {int(line) for line in re.findall(r"^calls\.py:(\d+): error: ", output, re.MULTILINE)}
     last = RIGHT.count("\n")
     assert lines == {*range(last + 1, last + 1 + WRONG.count("\n"))}, (
         "calls that are right pass, and wrong ones fail each"
