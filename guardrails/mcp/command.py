@@ -71,7 +71,7 @@ def main(argv: list[str]) -> int:
             return _pins(argv)
         options = options_of(argv)
         return int(import_module(".proxy", __package__).serve(options))
-    except (GuardrailsError, ImportError, OSError) as error:
+    except (GuardrailsError, OSError) as error:
         sys.stderr.write(f"guardrails mcp: {os_message(error) if isinstance(error, OSError) else error}\n")
         return 2
 

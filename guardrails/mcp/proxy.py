@@ -469,10 +469,13 @@ class Gate:
 
 def verifier_in(file: str) -> Any:
     """
-    Returns the `verifier` of a Python *file*. Raises PolicyError if it has none, ImportError if it cannot be run.
+    Returns the `verifier` of a Python *file*. Raises PolicyError if it has none, or cannot be run.
     """
-    verifier = getattr(run_file(file, "tokens"), "verifier", None)
-    if verifier is None:
+    try:
+        verifier = getattr(run_file(file, "tokens"), "verifier", None)
+    except ImportError as error:
+        raise PolicyError([str(error)]) from error
+    if not hasattr(verifier, "verify_token"):
         raise PolicyError([f"`{file}` has no `verifier`"])
     return verifier
 

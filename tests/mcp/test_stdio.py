@@ -3,12 +3,14 @@ The command `guardrails mcp` before a server process, and before a server over H
 """
 
 import json
+import os
 import signal
 import subprocess
 
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from guardrails import __version__
 from tests.tables import table
 
 from .far import Far, served
-from .process import PROXY, SERVER, Process, tap, words
+from .process import ENVIRONMENT, PROXY, SERVER, Process, tap, words
 from .server import TOOLS
 
 
@@ -131,8 +133,8 @@ def test_a_wrong_command_line_or_policy_is_told_and_no_server_started(
         if text in argv:
             path.write_text(text)
             argv = [str(path) if one == text else one for one in argv]
-    none = subprocess.DEVNULL
-    done = subprocess.run((*PROXY, *argv), cwd=tmp_path, stdin=none, capture_output=True, text=True, check=False)
+    given: Any = {"env": {**os.environ, **ENVIRONMENT}, "stdin": subprocess.DEVNULL, "capture_output": True}
+    done = subprocess.run((*PROXY, *argv), cwd=tmp_path, text=True, check=False, **given)
     assert done.returncode == code
     assert said in done.stderr
     assert ("usage" in done.stdout) is (code == 0)
