@@ -124,14 +124,16 @@ class RuleSettings:
         """
         Returns what it says in CEL, each with its setting. Raises MissingExtra without the package.
         """
-        said = {("when",): self.when, ("limit", "sum"): self.limit.sum if self.limit else None}
-        if not any(said.values()):
+        texts = {("when",): self.when, ("limit", "sum"): self.limit.sum if self.limit else None}
+        if not any(texts.values()):
             return []
         from guardrails.core.values import cel
 
         kinds: list[cel.Kind] = ["true or false", "a number"]
         return [
-            (place, cel.Expression(text, kind)) for (place, text), kind in zip(said.items(), kinds, strict=True) if text
+            (place, cel.Expression(text, kind))
+            for (place, text), kind in zip(texts.items(), kinds, strict=True)
+            if text
         ]
 
 
@@ -146,14 +148,14 @@ class Law:
         self.judge = _JUDGES[self.action]
         self.names = matcher(_tuple(rule.tools))
         self.watches = self.names if limit else matcher(_tuple(rule.after or rule.after_not or ()))
-        said = dict(rule.expressions())
-        self.when, self.sum = said.get(("when",)), said.get(("limit", "sum"))
+        expressions = dict(rule.expressions())
+        self.when, self.sum = expressions.get(("when",)), expressions.get(("limit", "sum"))
         self.most = int(Decimal(str(limit.max)) * MICRO) if limit else 0
         self.period = Period(limit.per, limit.zone) if limit else Period(rule.within)
         counted = (rule.tools, rule.when, limit.sum, limit.per, limit.zone) if limit else (rule.after, rule.same)
         self.key = f"{self.action}:{xxh3_64_hexdigest(repr((*counted, rule.within, rule.after_not)).encode())}"
         """Of what it remembers: it stays if only its limit changes."""
-        if faults := [f"`{one.text}`: {fault.said}" for one in said.values() for fault in one.faults]:
+        if faults := [f"`{one.text}`: {fault.text}" for one in expressions.values() for fault in one.faults]:
             raise PolicyError(faults)
 
     def about(self, call: ToolCall, doubles: frozenset[str]) -> bool:
@@ -179,13 +181,13 @@ class Law:
         """
         if self.rule.same is None:
             return ""
-        found = call.arguments
+        value = call.arguments
         for name in self.rule.same.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else None
-        text = str(found)
+            value = value.get(name) if isinstance(value, Mapping) else None
+        text = str(value)
         return text if len(text) <= VALUE_SHOWN else xxh3_64_hexdigest(text.encode(errors="surrogatepass"))
 
-    def kept(self, trace: Trace, now_ms: int) -> Trace:
+    def trace_at(self, trace: Trace, now_ms: int) -> Trace:
         """
         Returns *trace* without what is too old to count.
         """
@@ -200,7 +202,7 @@ class Law:
         """
         Returns *trace* with a call that was admitted, as *place*.
         """
-        total, oldest, over, open_ = self.kept(trace, now_ms)
+        total, oldest, over, open_ = self.trace_at(trace, now_ms)
         oldest = oldest if oldest < now_ms else now_ms
         made = [total, oldest, over, {**open_, place: [now_ms, amount, value]}]
         return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=True)
@@ -316,7 +318,7 @@ class Rules(Guard):
         return ()
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        found: Verdict = None
+        answer: Verdict = None
         _, judging, _, doubles = self._of(facts.tool)
         for law in judging:
             if law.when is not None and not law.about(call, doubles):
@@ -327,9 +329,9 @@ class Rules(Guard):
                 continue
             if isinstance(verdict, Denial) and verdict.parks is None:
                 return verdict
-            if found is None or (isinstance(found, Nudge) and isinstance(verdict, Denial)):
-                found = verdict
-        return found
+            if answer is None or (isinstance(answer, Nudge) and isinstance(verdict, Denial)):
+                answer = verdict
+        return answer
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         _, _, watching, doubles = self._of(facts.tool)
@@ -365,8 +367,8 @@ class Rules(Guard):
         return self._bound  # type: ignore[no-any-return]
 
     def _of(self, tool: Tool) -> OfTool:
-        found = None if self._bound is None else self._bound.tools.get(tool.name)
-        return found if found is not None and found.tool is tool else self._laws.of(tool)
+        bound = None if self._bound is None else self._bound.tools.get(tool.name)
+        return bound if bound is not None and bound.tool is tool else self._laws.of(tool)
 
 
 class _Laws:
@@ -420,7 +422,7 @@ def _nudge(law: Law, call: ToolCall, *_: Any) -> Nudge:
 
 def _limit(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
     limit, asked = law.rule.limit, law.amount(call, doubles)
-    total, _, _, open_ = law.kept(trace, facts.now_ms)
+    total, _, _, open_ = law.trace_at(trace, facts.now_ms)
     used = total + sum([one[1] for one in open_.values()]) if open_ else total
     if limit is None or used + asked <= law.most:
         return None
@@ -436,7 +438,7 @@ def _limit(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles
 
 
 def _after(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-    if law.value(call) in law.kept(trace, facts.now_ms)[2]:
+    if law.value(call) in law.trace_at(trace, facts.now_ms)[2]:
         return None
     names, same = _names(law.rule.after), f" with the same `{law.rule.same}`" * bool(law.rule.same)
     message = f"`{call.tool}` comes after a call of {names}{same} that worked{law.period}. There was none."
@@ -445,7 +447,7 @@ def _after(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any
 
 
 def _after_not(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-    (_, _, over, open_), value = law.kept(trace, facts.now_ms), law.value(call)
+    (_, _, over, open_), value = law.trace_at(trace, facts.now_ms), law.value(call)
     if not {value, ANY}.intersection(over) and all(one[2] != value for one in open_.values()):
         return None
     names, same = _names(law.rule.after_not), f" with this `{law.rule.same}`" * bool(law.rule.same)

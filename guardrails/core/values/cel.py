@@ -34,7 +34,7 @@ class CelFault(NamedTuple):
 
     line: int
     column: int
-    said: str
+    text: str
 
 
 class Expression:
@@ -72,9 +72,9 @@ class Expression:
         if self.faults or not isinstance(known, Mapping) or not known:
             return
         bare = _TEXT.sub(lambda text: " " * len(text[0]), self.text)
-        for found in _ARGUMENT.finditer(bare) if schema.get("additionalProperties", False) is False else ():
-            if found[1] not in known:
-                yield _fault(bare, found.start(1), f"no argument `{found[1]}`{suggestion(found[1], list(known))}")
+        for match in _ARGUMENT.finditer(bare) if schema.get("additionalProperties", False) is False else ():
+            if match[1] not in known:
+                yield _fault(bare, match.start(1), f"no argument `{match[1]}`{suggestion(match[1], list(known))}")
         env = _library().NewEnv(variables=_variables() | {f"args.{name}": _type(one) for name, one in known.items()})
         text = _HAS.sub(lambda has: "true".ljust(len(has[0])), self.text)
         yield from self._faults(env, text)
@@ -83,26 +83,26 @@ class Expression:
         try:
             kind = env.compile(text).return_type().name()
         except RuntimeError as error:
-            found = _ERROR.findall(str(error))
-            named = (one for one in found if not _NUMBERS.search(one[2]))
-            return [CelFault(int(line), int(column), _suggested(said, text)) for line, column, said in named]
+            errors = _ERROR.findall(str(error))
+            named = (one for one in errors if not _NUMBERS.search(one[2]))
+            return [CelFault(int(line), int(column), _suggested(words, text)) for line, column, words in named]
         fits = {"true or false": ("BOOL", "DYN"), "a number": ("INT", "UINT", "DOUBLE", "DYN")}[self.kind]
         return [] if kind in fits else [CelFault(1, 1, f"`{text}` is not {self.kind}, but {kind.lower()}")]
 
 
-def _fault(text: str, at: int, said: str) -> CelFault:
-    return CelFault(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), said)
+def _fault(text: str, at: int, words: str) -> CelFault:
+    return CelFault(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), words)
 
 
-def _suggested(said: str, text: str) -> str:
+def _suggested(error_text: str, text: str) -> str:
     bare = _TEXT.sub("", text)
     words = [f"`{sign}` for `{word}`" for word, sign in _WORDS.items() if re.search(rf"\b{word}\b", bare)]
     if words:
-        return f"{said}: CEL writes {', '.join(words)}"
-    unknown = re.match(r"undeclared reference to '(\w+)'", said)
+        return f"{error_text}: CEL writes {', '.join(words)}"
+    unknown = re.match(r"undeclared reference to '(\w+)'", error_text)
     if unknown and re.search(rf"(?<![.\w]){unknown[1]}(?!\s*\()", bare):
         return f"no `{unknown[1]}` here: an argument is `args.{unknown[1]}`, the tool's name `tool`"
-    return said
+    return error_text
 
 
 @cache

@@ -18,6 +18,7 @@ from benchmarks.loops import table as timed
 from guardrails import Duplicates, Loops, Policy, Tool
 from guardrails.core.chain import Rule
 from guardrails.core.guards.evidence import BURST_MS, SHARE
+from guardrails.core.guards.loops import CODES
 from guardrails.core.state import LEAP_MS
 from tests.core.guards.calls import gives
 from tests.core.guards.worlds import harm
@@ -177,7 +178,7 @@ def test_a12_each_pattern_is_told_and_refused_from_its_count_on(
         clock.advance(5)
         decision = one.decide(tool, arguments)
         codes = {code for code, _ in decision.nudges} | {denial.code for denial in decision.denials}
-        assert codes <= {f"loops.{pattern}"}
+        assert codes <= {f"loops.{CODES.get(pattern, pattern)}"}
         signs += "R" if not decision.allowed else "n" if codes else "."
         if decision.allowed:
             one.complete(decision, value)
