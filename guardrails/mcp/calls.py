@@ -268,9 +268,7 @@ class GuardedCalls:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def _call(
-        self, name: str, arguments: Any, listing: Listing, send: Callable[..., Any], options: dict[str, Any]
-    ) -> Any:
+    async def _call(self, name: str, arguments: Any, listing: Listing, send: Callable[..., Any], options: Any) -> Any:
         """
         The result of `send(arguments, options)`, with *options* that tell the server the session, if that lets the call run.
         """
@@ -388,9 +386,7 @@ def outcome_of(result: Mapping[str, Any]) -> Any:
 
     Images and other bytes are the number and the hash of them: no model reads base64 as text.
     """
-    given: Any = result.get("content")
-    blocks = given if isinstance(given, list) else []
-    shown = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in blocks]
+    shown = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in _blocks(result)]
     return read_mcp({**result, "content": shown})
 
 
@@ -405,14 +401,9 @@ def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict
     """
     given, text = {**(result or {})}, envelope.to_json()
     given.pop("structuredContent", None)
-    blocks = [block for block in given.get("content") or () if not is_text(block)]
-    content = [{"type": "text", "text": f"{_line(envelope)}\n{text}"}, *blocks]
-    return {
-        **given,
-        "content": content,
-        "isError": True,
-        "_meta": {**mapping(given.get("_meta")), ENVELOPE: json.loads(text)},
-    }
+    lines = {"type": "text", "text": f"{_line(envelope)}\n{text}"}
+    given["content"] = [lines, *(block for block in _blocks(given) if not is_text(block))]
+    return {**given, "isError": True, "_meta": {**mapping(given.get("_meta")), ENVELOPE: json.loads(text)}}
 
 
 def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Any = None) -> Mapping[str, Any]:
@@ -426,7 +417,7 @@ def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: 
     whole = shaped or envelope.cut is not None or envelope.form == "nested"
     if not whole and not notes:
         return result
-    content, structured = list(result.get("content") or ()), result.get("structuredContent")
+    content, structured = [*_blocks(result)], result.get("structuredContent")
     if structured is not None and (shaped or envelope.cut is not None):
         wrapped = {"result": envelope.value} if wrapped_value(structured) is not structured else envelope.value
         other = wrapped if shaped else cut(structured, envelope.render().size)
@@ -445,6 +436,11 @@ def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: 
     if structured is not None:
         made["structuredContent"] = noted if fits else structured
     return {**made, "_meta": {**mapping(result.get("_meta")), ENVELOPE: notes}} if notes else made
+
+
+def _blocks(result: Mapping[str, Any]) -> list[Any]:
+    content: Any = result.get("content")
+    return content if isinstance(content, list) else []
 
 
 def is_text(block: Any) -> bool:
