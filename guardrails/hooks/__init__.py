@@ -31,8 +31,8 @@ def main(argv: "list[str]") -> int:
         from .options import Options
         from .respond import respond
 
-        trace = os.environ.get("TRACEPARENT", "")
-        answer = respond(sys.stdin.buffer.read(), Options.of(argv), project=_project(), trace=trace)
+        data, trace = sys.stdin.buffer.read(), os.environ.get("TRACEPARENT", "")
+        answer = respond(data, Options.of(argv), project=_project(), trace=trace)
     except Exception as error:  # an installation that is broken: another exit code would block every call
         sys.stderr.write(f"{FAILED}{type(error).__name__}: {error}\n")
         answer = b"{}"

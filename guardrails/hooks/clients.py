@@ -2,6 +2,8 @@
 The clients: how each tells its events, and how it is answered.
 """
 
+import json
+import os
 import re
 
 from collections.abc import Iterable, Mapping
@@ -33,52 +35,23 @@ _EXIT: Final = r"""(?mx)^(?:Exit\ Code:\ (?!0$)-?\d{1,10}|Signal:\ (?!0$)\w{1,20
 _SHELL: Final = "run_shell_command"
 
 
-# The tools that the clients bring along: those that only look and that the policy `default` does not know by name, and those that take paths and
-# commands. A policy's `tools:` rules stand above these declarations, key by key. A tool that is not here changes something.
-
-_AGENT_S: Final = 86_400.0
-"""How long a sub-agent, and above it a command, may run before nobody expects that their end is told."""
-_COMMANDS: Final = {"commands": ("command",), "timeout": 7_200.0}
-_LOOKS: Final = {"read_only": True}
-_WORKS: Final = {"read_only": False}
-_TOOLS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
-    "claude": {
-        "Bash PowerShell": {**_COMMANDS, "labels": ("description",)},
-        "Read": {**_LOOKS, "paths": ("file_path",)},
-        "NotebookRead": {**_LOOKS, "paths": ("notebook_path",)},
-        "LS Glob Grep": {**_LOOKS, "paths": ("path",)},
-        "LSP ListMcpResourcesTool ReadMcpResourceTool ToolSearch TaskGet TaskList": _LOOKS,
-        "Write Edit MultiEdit": {**_WORKS, "paths": ("file_path",)},
-        "NotebookEdit": {**_WORKS, "paths": ("notebook_path",)},
-        "Agent Task": {"labels": ("description",), "timeout": _AGENT_S},
-    },
-    "codex": {
-        "Bash local_shell": _COMMANDS,
-        # As its rollouts call them.
-        "exec_command": {**_COMMANDS, "commands": ("cmd",), "labels": ("justification",)},
-        "shell shell_command": {**_COMMANDS, "labels": ("justification",)},
-        "apply_patch": _WORKS,
-        "view_image": {**_LOOKS, "paths": ("path",)},
-        "wait wait_agent multi_agent_v1wait multi_agent_v1wait_agent": {"repeats": "allow", "timeout": _AGENT_S},
-    },
-    "gemini": {
-        "run_shell_command": {**_COMMANDS, "paths": ("dir_path", "directory"), "labels": ("description",)},
-        "read_file": {**_LOOKS, "paths": ("file_path", "absolute_path", "path")},
-        "read_many_files": {**_LOOKS, "paths": ("include", "paths")},
-        "list_directory glob grep_search search_file_content": {**_LOOKS, "paths": ("dir_path", "path")},
-        "google_web_search web_fetch get_internal_docs read_mcp_resource list_mcp_resources": _LOOKS,
-        "write_file": {**_WORKS, "paths": ("file_path",)},
-        "replace": {**_WORKS, "paths": ("file_path",), "labels": ("instruction",)},
-        "invoke_agent": {"timeout": _AGENT_S},
-    },
-}
-"""Labels are arguments that only tell a person the purpose of a call, in other words each time."""
-
-
 @cache
 def _tools(client: "Client") -> Mapping[str, Tool]:
-    declared = _TOOLS[client.name].items()
-    return {name: Tool(name=name, **settings) for names, settings in declared for name in names.split()}
+    """
+    The tools that a *client* brings along: those that only look and that the policy `default` does not know by name, and those that take paths and
+    commands. A policy's `tools:` rules stand above these declarations, key by key. A tool that is not here changes something. Labels are arguments
+    that only tell a person the purpose of a call, in other words each time. The tools of Codex are named as its rollouts call them, too. A sub-agent,
+    and above it a command, may run for a day before nobody expects that their end is told.
+    """
+    with open(os.path.join(os.path.dirname(__file__), "tools.json"), encoding="utf-8") as file:
+        declared = json.load(file)[client.name]
+    return {
+        name: Tool(name=name, **_of_json(settings)) for names, settings in declared.items() for name in names.split()
+    }
+
+
+def _of_json(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
 
 
 class Event:

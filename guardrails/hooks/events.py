@@ -7,25 +7,21 @@ Answers an event of a client: one logic for all clients, one event at a time, in
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope import Envelope
 from guardrails.core.guards.denials import Denials, refused_turns
-from guardrails.core.state import SessionState
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.session.ledger import SHARE
-from guardrails.session.session import key_hash
+from guardrails.session.session import Session, key_hash
 
 from .clients import CLIENTS, Answer, Client, Event, specific
 from .results import reason_of, tail
 
-
-if TYPE_CHECKING:
-    from guardrails.core.state import Pending
-    from guardrails.session.session import Session
 
 CLAUDE: Final = CLIENTS["claude"]
 EVENTS: Final = tuple(CLAUDE.kinds)
@@ -41,7 +37,7 @@ EARLIER_MS: Final = 60_000
 
 
 def answer(
-    session: "Session",
+    session: Session,
     event: Mapping[str, Any] | Event,
     *,
     client: Client = CLAUDE,
@@ -77,7 +73,7 @@ def answer(
         return {}
 
 
-def _aside(session: "Session", own: "Session", event: Event) -> Answer:
+def _aside(session: Session, own: Session, event: Event) -> Answer:
     """
     The answer to an event that is no call's.
     """
@@ -105,7 +101,7 @@ def _aside(session: "Session", own: "Session", event: Event) -> Answer:
 # Calls
 
 
-def _before(own: "Session", event: Event, client: Client, *, asks: bool, stops: bool) -> Answer:
+def _before(own: Session, event: Event, client: Client, *, asks: bool, stops: bool) -> Answer:
     decision = _decided(own, event)
     if decision.envelope is None:
         return {}
@@ -119,7 +115,7 @@ def _before(own: "Session", event: Event, client: Client, *, asks: bool, stops: 
     return refusal
 
 
-def _decided(own: "Session", event: Event) -> Decision:
+def _decided(own: Session, event: Event) -> Decision:
     decision = own.decide(event.tool, event.arguments, id=event.call_id, claim=True)
     if decision.code == "call.in_flight" and event.call_id is not None:
         # The same hook asked twice is no second executor.
@@ -128,7 +124,7 @@ def _decided(own: "Session", event: Event) -> Decision:
     return decision
 
 
-def _goes_on(own: "Session") -> bool:
+def _goes_on(own: Session) -> bool:
     """
     Returns whether the model has read that the session is over, and calls tools in a later turn. Where nobody tells of turns, nobody knows.
     """
@@ -141,7 +137,7 @@ def _goes_on(own: "Session") -> bool:
     return own.ledger.read(lambda state, _: state.present.number > 0 and refused_turns(state) > read)
 
 
-def _completed(session: "Session", own: "Session", event: Event, client: Client) -> Envelope | None:
+def _completed(session: Session, own: Session, event: Event, client: Client) -> Envelope | None:
     """
     Returns the answer to the end of a call. Returns None if nobody decided it.
     """
@@ -164,7 +160,7 @@ def _completed(session: "Session", own: "Session", event: Event, client: Client)
     return None
 
 
-def _id_of(own: "Session", event: Event) -> str | None:
+def _id_of(own: Session, event: Event) -> str | None:
     """
     Returns the id of the call whose end is told without one: the oldest open call that is the same. Else it is the only
     call of its tool, whose arguments other hooks have changed.
@@ -174,7 +170,7 @@ def _id_of(own: "Session", event: Event) -> str | None:
     return same[0].id if same else others[0].id if len(others) == 1 else None
 
 
-def open_calls(own: "Session") -> "list[Pending]":
+def open_calls(own: Session) -> list[Pending]:
     """
     The calls that run, oldest first.
     """
@@ -184,7 +180,7 @@ def open_calls(own: "Session") -> "list[Pending]":
 # Sub-agents
 
 
-def share_of(session: "Session", agent: str | None) -> "Session":
+def share_of(session: Session, agent: str | None) -> Session:
     """
     The session of *agent*: *session* itself, or the share of the sub-agent, which has a context of its own. A sub-agent
     for which nothing is left uses the share of its parent.
@@ -197,7 +193,7 @@ def share_of(session: "Session", agent: str | None) -> "Session":
     return session
 
 
-def end_shares(session: "Session", agent: str | None = None) -> None:
+def end_shares(session: Session, agent: str | None = None) -> None:
     """
     Give back what sub-agents hold and did not use: *agent*, or all that nobody ended.
     """
@@ -211,7 +207,7 @@ def end_shares(session: "Session", agent: str | None = None) -> None:
 # What a client does not tell
 
 
-def hidden_agent(session: "Session", event: Event, client: Client) -> str | None:
+def hidden_agent(session: Session, event: Event, client: Client) -> str | None:
     """
     The sub-agent whose event this is, of a client that does not say so: that of the latest call that runs one.
     """
@@ -220,7 +216,7 @@ def hidden_agent(session: "Session", event: Event, client: Client) -> str | None
     return next((one.id for one in reversed(open_calls(session)) if one.tool in client.hiding), event.agent)
 
 
-def charge(own: "Session", event: Event, client: Client) -> None:
+def charge(own: Session, event: Event, client: Client) -> None:
     """
     Charge the responses of the model that were not charged yet, each once.
     """
@@ -237,7 +233,7 @@ def charge(own: "Session", event: Event, client: Client) -> None:
             own.charge(model=one.model, usage=one.usage, key=one.key)
 
 
-def close_lost(own: "Session", event: Event) -> None:
+def close_lost(own: Session, event: Event) -> None:
     """
     End the calls that are over, though nobody will tell how: a person said no, they were interrupted, or the client tells no failures. They
     would be refused for running if they are made again.

@@ -44,7 +44,7 @@ from guardrails.stores.places import write_whole
 
 from . import FAILED
 from .clients import CLIENTS
-from .options import Options
+from .options import Options, Settings
 
 
 TIMEOUT_S: Final = 30
@@ -58,7 +58,6 @@ START: Final = ["-I", "-m", "guardrails", "hook"]
 """The words behind the interpreter in a command of ours. With `-I` nothing is imported from the folder in which it is started."""
 BACKUP: Final = ".before-guardrails"
 """The end of the name of the copy: the file as it was before our entries came."""
-Settings = dict[str, Any]
 
 
 # The commands

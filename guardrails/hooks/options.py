@@ -86,7 +86,7 @@ class Options(NamedTuple):
         """
         The file of the states, absolute, or the URL of their server.
         """
-        return self.store or default_store()
+        return self.store or os.path.join(state_folder(), "hooks.db")
 
     @property
     def records_path(self) -> str | None:
@@ -100,14 +100,7 @@ class Options(NamedTuple):
         """
         The file of the states, also where a server keeps them: what this machine keeps by itself is beside it.
         """
-        return default_store() if is_url(self.store_path) else self.store_path
-
-
-def default_store() -> str:
-    """
-    `guardrails/hooks.db` in the folder where this user's programs keep their state.
-    """
-    return os.path.join(state_folder(), "hooks.db")
+        return Options().store_path if is_url(self.store_path) else self.store_path
 
 
 # The policy. Each event is a process, so that the settings of a policy that was found to be valid are kept beside the states of sessions: they
@@ -131,7 +124,10 @@ class Rules(NamedTuple):
         Returns the settings as they are kept, or read anew if a file has changed. If they cannot be used, the last ones hold that could.
         """
         place = f"{options.state_file}.policy-{digest(options.policy.encode())[:12]}.json"
-        kept = _kept(place)
+        kept: Settings = {}
+        with suppress(OSError, ValueError), open(place, "rb") as file:
+            kept = json.load(file)
+        kept = kept if kept.get("version") == __version__ else {}
         files = kept.get("files", {})
         if not options.wrong and files and all(tuple(stamp) == stamp_of(path) for path, stamp in files.items()):
             return cls(options, kept["settings"], tuple(files))
@@ -171,15 +167,6 @@ def _read(options: Options) -> Settings:
     document = Document(options.policy)
     Policy(**document.arguments())
     return {"version": __version__, "files": document.contents()[0], "settings": plain(document.root)}
-
-
-def _kept(place: str) -> Settings:
-    with suppress(OSError, ValueError):
-        with open(place, "rb") as file:
-            kept: Settings = json.load(file)
-        if kept["version"] == __version__:
-            return kept
-    return {}
 
 
 def _placed(settings: Settings, project: str, cwd: str) -> Settings:

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Any
 
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.policy.policy import Policy
+from guardrails.session.session import Session
 from guardrails.stores.places import is_url, store_at
 
 from .clients import CLIENTS, Answer, Client, Event, client_of
@@ -23,14 +24,6 @@ from .events import answer, charge, close_lost, hidden_agent, share_of
 from .options import Options, Rules
 
 
-if TYPE_CHECKING:
-    from guardrails.session.session import Session
-
-FLUSH_S: Final = 0.5
-"""How long an answer waits for its records; a disk that is full, or gone, is no reason to wait."""
-REASON_CHARS: Final = 500
-KEPT: Final = "30d"
-"""How long the state of a session stays that nothing is told of."""
 # Its connection stays open as long as the process: to close one makes SQLite tidy up its file.
 _store = cache(store_at)
 
@@ -58,7 +51,7 @@ def respond(
     except Exception as error:  # what no client says, and whatever a store raises
         log.error("a hook failed: %r", error)
         refuses = rules is not None and (rules.settings or {}).get("on_error", "deny") == "deny"
-        why = str(error)[:REASON_CHARS] if isinstance(error, (GuardrailsError, OSError)) else type(error).__name__
+        why = str(error)[:500] if isinstance(error, (GuardrailsError, OSError)) else type(error).__name__
         reason = f"guardrails could not judge this call, so it was not made: {why}. Tell the user."
         made = client.refuse(reason) if refuses and (event is None or event.kind == "before") else {}
     return b"{}" if options.observe else json.dumps(made).encode()
@@ -82,31 +75,14 @@ def _message(text: str) -> Answer:
 def _told(client: Client, event: Event, rules: Rules, project: str, trace: str, clock: Callable[[], float]) -> Answer:
     if not event.session:
         raise ValueError("the event does not say of which session it is")
-    project = project or event.cwd or os.getcwd()
-    made = _answered(client, event, rules.policy(project, event.cwd or project), rules.options, trace, clock)
-    if not made and rules.wrong:
-        return _message(f"the policy cannot be used, and the last one that could holds on: {rules.wrong}")
-    if not made and event.kind == "started" and rules.is_within(project):
-        return _message(f"the policy is inside of the workspace, where the agent may change it: {rules.options.policy}")
-    return made
-
-
-def _answered(
-    client: Client, event: Event, policy: Policy, options: Options, trace: str, clock: Callable[[], float]
-) -> Answer:
-    telemetry = None
+    project, options, telemetry = project or event.cwd or os.getcwd(), rules.options, None
     if "opentelemetry.trace" in sys.modules:
         from guardrails.otel import of_process
 
         telemetry = of_process()
-    session = policy.session(
-        session_name(event.session),
-        store=_store(options.store_path),
-        records=options.records_path,
-        scopes=_scopes(policy, options),
-        clock=clock,
-        telemetry=telemetry,
-    )
+    policy, name = rules.policy(project, event.cwd or project), session_name(event.session)
+    given: dict[str, Any] = {"store": _store(options.store_path), "records": options.records_path, "clock": clock}
+    session = policy.session(name, scopes=_scopes(policy, options), telemetry=telemetry, **given)
     try:
         with nullcontext() if telemetry is None else telemetry.within({"traceparent": trace}):
             _declare(session, event, client)
@@ -114,13 +90,19 @@ def _answered(
                 _catch_up(session, event, client, options)
             except Exception as error:  # whatever a store raises: what it notices is no duty
                 log.error("store failed: %s", error, extra={"session": session.id})
-            return answer(session, event, client=client, asks=True)
+            made = answer(session, event, client=client, asks=True)
     finally:
         if session.ledger.sink is not None:
-            session.ledger.sink.flush(FLUSH_S)
+            # A disk that is full, or gone, is no reason to wait.
+            session.ledger.sink.flush(0.5)
+    if not made and rules.wrong:
+        return _message(f"the policy cannot be used, and the last one that could holds on: {rules.wrong}")
+    if not made and event.kind == "started" and rules.is_within(project):
+        return _message(f"the policy is inside of the workspace, where the agent may change it: {options.policy}")
+    return made
 
 
-def _catch_up(session: "Session", event: Event, client: Client, options: Options) -> None:
+def _catch_up(session: Session, event: Event, client: Client, options: Options) -> None:
     """
     Learn what the client did not tell.
     """
@@ -130,12 +112,12 @@ def _catch_up(session: "Session", event: Event, client: Client, options: Options
         _declare(own, event, client)
     charge(own, event, client)
     close_lost(own, event)
-    # A server is shared by many machines: its owner prunes it.
+    # The state of a session that nothing is told of is dropped. A server is shared by many machines: its owner prunes it.
     if event.kind == "started" and not is_url(options.store_path):
-        _store(options.store_path).prune(KEPT)
+        _store(options.store_path).prune("30d")
 
 
-def _declare(session: "Session", event: Event, client: Client) -> None:
+def _declare(session: Session, event: Event, client: Client) -> None:
     tool = client.tool_of(event.tool) if event.tool else None
     known = session.ledger.chain.known
     # Where a policy lists the tools there are, a client makes none known.
