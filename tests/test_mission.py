@@ -605,30 +605,11 @@ def test_d11_the_loop_logs_its_steps(model: Any, caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.DEBUG, logger="guardrails"):
         model(Policy([]).session("s"), calls=1)
         Policy([]).session("t").call("t", {}, raises(ValueError("broken")))
-    messages = [record.getMessage() for record in caplog.records]
-    for event in (
-        "executing tool calls",
-        "executing tool",
-        "tool execution failed",
-        "tool loop complete, returning text response",
-    ):
-        assert any(message.startswith(event) for message in messages), event
-
-
-def test_d11_a_refused_call_and_a_registry_log_too(caplog: pytest.LogCaptureFixture) -> None:
-    registry = Registry()
-    registry.register(lambda: raises(ValueError("broken"))("", {}), name="bad")
-    with caplog.at_level(logging.INFO, logger="guardrails"):
-        Policy([Budget(max_calls=0)]).session("s").call("t", {}, returns("never"))
-        for tool in ("bad", "gone"):
-            Policy([]).session("s").call(tool, {}, registry.execute)
-    assert [(record.getMessage(), vars(record)["tool"]) for record in caplog.records] == [
-        ("tool execution failed", "t"),
-        ("executing tool", "bad"),
-        ("tool execution failed", "bad"),
-        ("executing tool", "gone"),
-        ("tool execution failed", "gone"),
-    ]
+    events = {record.getMessage(): vars(record) for record in caplog.records}
+    assert (events["executing tool calls"]["iteration"], events["executing tool calls"]["count"]) == (1, 1)
+    assert events["tool loop complete, returning text response"]["iterations"] == 1
+    assert events["executing tool"]["tool"] == events["tool execution failed"]["tool"] == "t"
+    assert "broken" in events["tool execution failed"]["error"]
 
 
 @pytest.mark.system
