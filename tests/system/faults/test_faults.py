@@ -61,6 +61,7 @@ class World:
         self.folder = folder
         self.chosen = random.Random(SEED)
         self.ran: list[dict[str, Any]] = []
+        self.befell = Counter[str]()
         self.begun = threading.Semaphore(0)
         self.faults: dict[str, Fault] = {"kill -9": self.killed, "pause": self.paused}
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -117,7 +118,9 @@ class World:
         assert all(self.begun.acquire(timeout=PATIENCE_S) for _ in range(PROCESSES))
         coming, over = self.chosen.sample(sorted(self.faults), len(self.faults)), time.monotonic() + SECONDS
         while coming or time.monotonic() < over:
-            with self.faults[coming.pop() if coming else self.chosen.choice(sorted(self.faults))]():
+            name = coming.pop() if coming else self.chosen.choice(sorted(self.faults))
+            self.befell[name] += 1
+            with self.faults[name]():
                 time.sleep(self.chosen.uniform(0.05, 0.8))
             time.sleep(self.chosen.uniform(0.0, 0.2))
         for process in self.processes:
@@ -220,6 +223,7 @@ def test_no_limit_is_passed_and_no_call_forgotten_whatever_fails(kind: type[Worl
     world = kind(tmp_path)
     try:
         world.run()
+        print(len(world.ran), "calls ran;", dict(world.befell))
         assert max(Counter(call["id"] for call in world.ran).values()) == 1, "a call ran twice"
         store = world.open()
         calls, cost = Counter[str](), Counter[str]()
