@@ -67,8 +67,8 @@ class GuardrailsMiddleware(Middleware):
         request = None if host is None else host.request_context
         run = run_of(request and request.meta, get_access_token(), request=request and request.request)
         params = asked.model_dump(by_alias=True, exclude_none=True)
-        told = (FastMCPError, NotFoundError, DisabledError)
-        made = await self._guarding.serve(params, run, listed, send, told=told)
+        failures = (FastMCPError, NotFoundError, DisabledError)
+        made = await self._guarding.serve(params, run, listed, send, told=failures)
         if given is not None and made is wire:
             return given
         result = CallToolResult.model_validate(made, by_name=False)
@@ -96,9 +96,9 @@ class GuardedClient(GuardedCalls):
         given: Any = None
         wire: Any = None
 
-        async def send(fitted: Any, told: dict[str, Any]) -> Any:
+        async def send(fitted: Any, options: dict[str, Any]) -> Any:
             nonlocal given, wire
-            given = await self._client.call_tool(name, fitted, raise_on_error=False, **told)
+            given = await self._client.call_tool(name, fitted, raise_on_error=False, **options)
             wire = _on_wire(given)
             return wire
 
@@ -109,7 +109,7 @@ class GuardedClient(GuardedCalls):
             raise ToolError(first.text if isinstance(first, TextContent) else f"Tool '{name}' returned an error")
         if given is not None and answer is wire:
             return given
-        shown = {key: said for key, said in (made.structured_content or {}).items() if key != NOTES}
+        shown = {key: value for key, value in (made.structured_content or {}).items() if key != NOTES}
         whole = given is not None and not made.is_error and shown == (given.structured_content or {})
         data = given.data if given is not None and whole else None if made.is_error else wrapped_value(shown)
         return ClientResult(made.content, made.structured_content, made.meta, data, made.is_error)

@@ -91,7 +91,7 @@ class HostLoop:
     ) -> None:
         self.session, self.final = session, FinalAnswer(session)
         self.final.first = first
-        self._user, self._left, self._agents = user, requests, set[object]()
+        self._user, self.left, self._agents = user, requests, set[object]()
         self._request: Requested | None = None
 
     @property
@@ -195,8 +195,8 @@ class HostLoop:
         """
         self.final.first = agent not in self._agents
         self._agents.add(agent)
-        self._left = None if self._left is None else self._left - 1
-        self.final.force(LAST_CODE if self._left == 0 else None)
+        self.left = None if self.left is None else self.left - 1
+        self.final.force(LAST_CODE if self.left == 0 else None)
 
     def failed(self) -> None:
         """

@@ -81,9 +81,9 @@ class GuardedClient(GuardedCalls):
         given: Any = None
         wire: Any = None
 
-        async def send(fitted: Any, told: dict[str, Any]) -> Any:
+        async def send(fitted: Any, options: dict[str, Any]) -> Any:
             nonlocal given, wire
-            given = await self._client.call_tool(name, fitted if fitted or arguments is not None else None, **told)
+            given = await self._client.call_tool(name, fitted if fitted or arguments is not None else None, **options)
             wire = _wire(given)
             return wire
 
@@ -112,7 +112,7 @@ async def _tools(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> li
     """
     The tools that the server lists, asked by a request of our own in the place of *ctx*.
     """
-    meta = {name: said for name, said in (ctx.params or {}).items() if name == "_meta"}
+    meta = {name: value for name, value in (ctx.params or {}).items() if name == "_meta"}
 
     async def page(cursor: str | None) -> ListToolsResult:
         params = meta if cursor is None else {**meta, "cursor": cursor}
@@ -122,15 +122,15 @@ async def _tools(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> li
 
 
 async def _pages(page: Callable[[str | None], Awaitable[ListToolsResult]]) -> list[Listed]:
-    found: list[Listed] = []
+    tools: list[Listed] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         listed = await page(cursor)
-        found += _on_wire(listed)
+        tools += _on_wire(listed)
         cursor = listed.next_cursor
         if cursor is None:
             break
-    return found
+    return tools
 
 
 def _on_wire(listed: ListToolsResult) -> list[Listed]:

@@ -135,8 +135,10 @@ async def _guarded_tools(agent: Any, context: Any) -> list[Any]:
     """
     The tools of an *agent*, which the host asks for at each of its turns.
     """
-    tools = await _all_tools(agent, context)
-    if _running.get() is not None:
+    tools, loop = await _all_tools(agent, context), _running.get()
+    if loop is not None:
+        # Where a call may be the end of the run, the last request is as good as any.
+        loop.left = loop.left if agent.tool_use_behavior == _ASKS_ON else None
         for server in agent.mcp_servers:
             if not kit.guarded(server):
                 server.call_tool = _raising(server.call_tool)
@@ -323,8 +325,7 @@ async def _called(loop: HostLoop, tool: host.FunctionTool, context: Any, text: s
     hints = None if tool.mcp_annotations is None else tool.mcp_annotations.model_dump(by_alias=True)
     known = kit.host_tool(tool.qualified_name, tool.params_json_schema, tool.description, hints)
     outcome, key = (lambda native: kit.lines(_parts(native)) or native), context.tool_call_id
-    call = kit.guarded_call(loop, known.name, known, text or "{}", invoke, outcome, id=key)
-    envelope, native = await call
+    envelope, native = await kit.guarded_call(loop, known.name, known, text or "{}", invoke, outcome, id=key)
     if raised is not None and words is None:
         # Its author wants it raised.
         raise raised

@@ -162,9 +162,9 @@ class GuardrailsHooks(hooks.HookProvider):
             sent = context
             if loop.off:
                 # The output is all that can be called.
-                kept = [spec for spec in context.tool_specs if spec["name"] in outputs]
-                forced = {"tool": {"name": kept[0]["name"]}} if kept else None
-                sent = context.replace(tool_specs=kept, tool_choice=forced)
+                ends = [spec for spec in context.tool_specs if spec["name"] in outputs]
+                forced = {"tool": {"name": ends[0]["name"]}} if ends else None
+                sent = context.replace(tool_specs=ends, tool_choice=forced)
             elif forces and choice is None:
                 sent = context.replace(tool_choice=None)
             async with aclosing(proceed(sent)) as events:

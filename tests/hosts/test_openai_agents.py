@@ -261,8 +261,8 @@ def test_tools_of_an_mcp_server_are_guarded_and_its_errors_are_ours() -> None:
     assert told[2]["error_message"] == "there is no such row"
 
 
-def test_the_last_turn_of_the_host_is_followed_by_an_answer() -> None:
-    made = agent(roaming, searching([]))
-    result = runner().run_sync(made, "go", max_turns=3)
-    assert result.final_output == "I know nothing of it."
-    assert result.context_wrapper.usage.requests == 3
+def test_the_last_turn_of_the_host_is_one_for_an_answer_unless_a_tool_may_end_the_run() -> None:
+    result = runner().run_sync(agent(roaming, searching([])), "go", max_turns=3)
+    assert (result.final_output, result.context_wrapper.usage.requests) == ("I know nothing of it.", 3)
+    ends = agent(roaming, searching([]), tool_use_behavior="stop_on_first_tool")
+    assert runner().run_sync(ends, "go", max_turns=1).final_output == "nothing found"

@@ -176,15 +176,15 @@ def reason_of(error: Any) -> tuple[str, str | None]:
     Returns a server's reason for an *error*, in one line, and its code.
     """
     code = part(error, "code")
-    said = error if isinstance(error, str) else part(error, "message") or json.dumps(error, default=str)
-    return line_of(redact(str(said), _REASON_CHARS)), line_of(str(code or ""))[:_CODE_CHARS] or None
+    text = error if isinstance(error, str) else part(error, "message") or json.dumps(error, default=str)
+    return line_of(redact(str(text), _REASON_CHARS)), line_of(str(code or ""))[:_CODE_CHARS] or None
 
 
-def line_of(said: str) -> str:
+def line_of(text: str) -> str:
     """
-    *said* in one line, without control characters: it must not steer a terminal.
+    *text* in one line, without control characters: it must not steer a terminal.
     """
-    return "".join(char for char in " ".join(said.split()) if char.isprintable())
+    return "".join(char for char in " ".join(text.split()) if char.isprintable())
 
 
 def check_sendable(messages: Sequence[Message]) -> None:
@@ -686,8 +686,8 @@ def is_cut(error: BaseException) -> bool:
     return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
 
 
-def _without_key(said: str, key: Any) -> str:
+def _without_key(text: str, key: Any) -> str:
     """
-    *said* without the client's *key*, which a server may say again; a short one is a placeholder, as `none`.
+    *text* without the client's *key*, which a server may say again; a short one is a placeholder, as `none`.
     """
-    return said.replace(key, REDACTED) if isinstance(key, str) and len(key) >= _KEY_CHARS else said
+    return text.replace(key, REDACTED) if isinstance(key, str) and len(key) >= _KEY_CHARS else text
