@@ -72,7 +72,6 @@ def test_nine_mistakes_of_one_file_are_reported_at_once() -> None:
     with pytest.raises(PolicyError) as caught:
         Policy.load(FILES / "nine.yaml")
     assert f"{caught.value}\n".replace(f"{FILES}{os.sep}", "") == (FILES / "nine.txt").read_text(encoding="utf-8")
-    assert len(caught.value.mistakes) == 9
 
 
 @table(("line", "expected"), MISTAKES["lines"])

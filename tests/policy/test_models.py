@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from guardrails import Policy, Retryable
 from guardrails.core.retries.model import MAX_BYTES
 from guardrails.core.retries.serving import RETRIES
 from guardrails.policy.models import CHECK_MS, ModelFiles, cold_model, read_model
@@ -60,18 +59,3 @@ def test_a_file_that_is_no_good_leaves_what_was_loaded_and_is_told_of_once(
     path.write_bytes(text(training={"days": [1, 2]}))
     files.refresh(10**9)
     assert names(files) == [read_model(path).name] != before
-
-
-def test_a_model_is_relative_to_the_policy_file_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "base").mkdir()
-    (tmp_path / "base" / "base.yaml").write_text("version: 1\nretryable: {model: ../models/base.json}\n")
-    (tmp_path / "own.yaml").write_text(
-        "version: 1\nextends: base/base.yaml\ntools:\n  - match: pay\n    retryable: {model: pay.json}\n"
-    )
-    policy = Policy.load(tmp_path / "own.yaml")
-    assert policy.model_files is not None
-    found = [Path(path) for path in policy.model_files.loaded]
-    assert found == [tmp_path / "base" / "../models/base.json", tmp_path / "pay.json"]
-    chain = policy.chain
-    own = next(guard for guard in chain.plan("pay").guards if isinstance(guard, Retryable))
-    assert own.model == str(tmp_path / "pay.json")

@@ -155,8 +155,6 @@ def test_a_chain_is_a_list_in_the_librarys_order_with_own_guards_before_the_last
         "trip\n1. Validation()\n2. Budget(max_calls=20)\n3. Duplicates()\n4. Seal(word='x')\n5. Truncate()"
     )
     assert (len(policy.chain.guards), str(Policy().chain), repr(Policy().chain)) == (5, "(no guards)", "Chain()")
-    policy = Policy([Budget(max_calls=3), Truncate()], tools=[search], mode="observe", name="trip")
-    assert repr(policy) == "Policy('trip', Chain(Budget(max_calls=3), Truncate(); mode=observe; tools: 1))"
 
 
 def test_every_mistake_of_guards_rules_tools_and_settings_is_told_at_once() -> None:

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.policy.file import Mistake, Node, Position, Source, parse, plain, resolve
+from guardrails.policy.file import Mistake, Position, Source, parse, plain, resolve
 from tests.tables import table
 
 
@@ -76,16 +76,6 @@ def test_what_a_policy_has_no_use_for_is_a_mistake(text: str, expected: str) -> 
 )
 def test_what_cannot_be_read_is_one_clear_mistake(text: str | bytes, expected: str) -> None:
     assert (parse(text, "t")[1], mistakes_of(text)) == (None, [expected])
-
-
-def test_every_key_and_value_knows_its_line_and_column() -> None:
-    def places(node: Node) -> Any:
-        if isinstance(node.value, dict):
-            return {key: (below.named[1:], places(below)) for key, below in node.value.items()}
-        return [places(item) for item in node.value] if isinstance(node.value, list) else node.position[1:]
-
-    root: Any = parse("a: 1\nb:\n  - x\n  - {c: 'd'}\n", "t")[1]
-    assert places(root) == {"a": ((1, 1), (1, 4)), "b": ((2, 1), [(3, 5), {"c": ((4, 6), (4, 9))}])}
 
 
 @table(
