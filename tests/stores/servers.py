@@ -157,7 +157,7 @@ class Postgres(Program):
             self.user = "postgres" if "postgres" in {one.pw_name for one in pwd.getpwall()} else "nobody"
             shutil.chown(folder, self.user)
         options: Any = {"user": self.user} if self.user else {}
-        made = [POSTGRES / "initdb", "-D", folder / "data", "-U", "test", "-A", "trust", "--no-sync"]
+        made = [str(POSTGRES / "initdb"), "-D", str(folder / "data"), "-U", "test", "-A", "trust", "--no-sync"]
         subprocess.run(made, check=True, capture_output=True, cwd="/", **options)
         super().__init__(folder=folder)
 
