@@ -20,22 +20,8 @@ from tests.pages import EVIL, document, in_browser
 from tests.tables import table
 
 
-FAILURE: Final[dict[str, Any]] = {
-    "tool": EVIL,
-    "error": "timeout",
-    "retries": 40.0,
-    "successes": 30.0,
-    "rate": 0.74,
-    "low": 0.6,
-    "high": 0.86,
-    "wait_ms": 5_000,
-    "wait_rate": 0.9,
-    "at_wait": [20.0, 18.0],
-    "repaired": [0, 0],
-    "corrected": [8, 2],
-    "sentence": EVIL,
-    "curve": [[0, 0.1], [5_000, 0.8], [60_000, 0.85]],
-}
+LEARNED: Final = json.loads((Path(__file__).with_name("files") / "failure.json").read_text())
+FAILURE: Final[dict[str, Any]] = {"tool": EVIL, "sentence": EVIL, **LEARNED}
 
 
 @pytest.fixture(scope="module")

@@ -16,22 +16,9 @@ from tests.tables import table
 
 
 POLICIES = Path(__file__).parents[2] / "policies"
-MISTAKEN = """\
-version: 1
-budget:
-  max_cals: 20
-  max_elapsed: soon
-duplicates: {rule: never}
-"""
-OWN = """\
-version: 1
-extends: default
-mode: observe
-stop: the key leaked
-prices: {small: {input_mtok: 0.5, output_mtok: 2}}
-tools:
-  - {match: [search_*, find_*], cost_usd: 0.01, budget: {max_calls: 3}}
-"""
+FILES = Path(__file__).with_name("files")
+MISTAKEN = (FILES / "mistaken.yaml").read_text()
+OWN = (FILES / "own.yaml").read_text()
 
 
 def guardrails(*arguments: str) -> Result:

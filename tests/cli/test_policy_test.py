@@ -16,24 +16,9 @@ from tests.tables import table
 
 
 POLICY = "version: 1\nbudget: {max_calls: 2}\n"
-CASES = """\
-version: 1
-policy: team
-cases:
-  - name: two calls run
-    steps: [{call: a}, {call: b}]
-  - name: the third is refused
-    steps: [{call: a}, {call: b}, {call: c, expect: deny, code: budget.max_calls}]
-"""
-WRONG = """\
-version: 1
-policy: other
-cases:
-  - name: the second is refused
-    steps:
-      - {call: a}
-      - {call: "b\\e[2J", expect: deny, code: duplicates.window}
-"""
+FILES = Path(__file__).with_name("files")
+CASES = (FILES / "team.cases.yaml").read_text()
+WRONG = (FILES / "wrong.yaml").read_text()
 
 
 def guardrails(*arguments: str) -> Result:

@@ -27,19 +27,7 @@ from tests.openai_api import problems
 pytestmark = pytest.mark.system
 
 
-TOOLS = '''
-import os
-import time
-
-def look_up(city: str) -> str:
-    """Look up a city."""
-    with open({log!r}, "a") as file:
-        file.write(city + "\\n")
-    if city == "slow":
-        os.write(1, b"running\\n")
-        time.sleep(60)
-    return "rain in " + city
-'''
+TOOLS = (Path(__file__).with_name("files") / "tools.py.txt").read_text()
 POLICY = "version: 1\nextends: default\nbudget: {max_calls: 2}\n"
 
 

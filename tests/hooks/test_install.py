@@ -110,21 +110,7 @@ def test_the_text_to_put_in_by_hand_is_shown_for_a_file_with_comments(
 
 
 @table(
-    "words, said",
-    [
-        ("install", "name a client"),
-        ("install cursor", "name a client"),
-        ("install claude --x", "unknown option"),
-        ("install claude --project --local", "name a client"),
-        ("install claude --policy", "unknown option"),
-        ("install claude --policy nothing_like_it", "nothing_like_it"),
-        ("install claude --policy ./nothing.yaml", "nothing.yaml"),
-        ("install claude --policy ../wrong.yaml", "no_such_key"),
-        ("install codex --local", "kept out of git"),
-        ("uninstall", "name a client"),
-        ("uninstall claude --policy strict", "unknown client or option"),
-        ("status x", "unknown client or option"),
-    ],
+    "words, said", [line.split(" => ") for line in Path(__file__).with_name("wrong_uses.txt").read_text().splitlines()]
 )
 def test_a_wrong_use_is_2_and_changes_nothing(
     words: str, said: str, home: Path, capsys: pytest.CaptureFixture[str]

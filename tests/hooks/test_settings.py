@@ -58,26 +58,12 @@ def test_our_entries_are_taken_out_again_and_all_else_stays(settings: Any, hooks
     assert without(there) == settings
 
 
-@table(
-    ("command", "ours"),
-    [
-        ("/usr/bin/python3 -I -m guardrails hook --client=claude", True),
-        ("'/a b/bin/python3' -I -m guardrails hook --client codex --observe", True),
-        ('"C:/Program Files/python.exe" -I -m guardrails hook', True),
-        ("", False),
-        ("guardrails hook", False),
-        ("echo python3 -I -m guardrails hook", False),
-        ("python3 -I -m guardrails hook --client claude | tee log", False),
-        ("python3 -I -m guardrails hook; echo done", False),
-        ("python3 -I -m guardrails hook --their-own-option", False),
-        ("python3 -I -m guardrails hook install claude", False),
-        ("python3 -I -m guardrails_of_theirs hook", False),
-        ("'unclosed", False),
-        (None, False),
-    ],
-)
-def test_a_plain_command_of_the_hook_is_ours_and_all_else_is_theirs(command: Any, ours: bool) -> None:
-    assert bool(words_of({"command": command})) is ours
+COMMANDS: Final = [line.split(": ", 1) for line in Path(__file__).with_name("commands.txt").read_text().splitlines()]
+
+
+@table("whose, command", [*COMMANDS, ("theirs", ""), ("theirs", None)])
+def test_a_plain_command_of_the_hook_is_ours_and_all_else_is_theirs(whose: str, command: Any) -> None:
+    assert bool(words_of({"command": command})) is (whose == "ours")
 
 
 def test_options_are_read_again_from_the_words_that_say_them() -> None:
