@@ -3,9 +3,6 @@ An agent with the library's own tools (D10), those of a file and of MCP servers 
 """
 
 import json
-import os
-import signal
-import subprocess
 import sys
 
 from contextlib import suppress
@@ -18,7 +15,6 @@ from guardrails import Policy
 from guardrails.agent.conversations import Conversations
 from guardrails.core.values.types import STATUSES
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
-from tests.children import child
 from tests.openai_api import problems
 from tests.tables import table
 
@@ -71,49 +67,34 @@ def policy(folder: Path, more: str, extends: str = "default") -> Path:
     return file(folder, "policy.yaml", f"version: 1\nextends: {extends}\n{more}\n")
 
 
-def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Path, run: Run) -> None:
-    script = steps(
-        call("list_directory", {"path": "."}),
+def test_d10_d6_an_agent_works_with_its_tools_and_none_leaves_the_workspace(workspace: Path, run: Run) -> None:
+    here, secret = Path.cwd(), file(workspace.parent, "secret.txt", "secret")
+    works = [
         call("write_file", {"path": "notes/a.txt", "content": "one\ntwo\n"}),
         call("edit_file", {"path": "notes/a.txt", "old_text": "two", "new_text": "three"}),
-        call("exec_shell", {"command": "wc -l < notes/a.txt; echo key=$OPENAI_API_KEY"}),
+        call("exec_shell", {"command": "pwd; wc -l < notes/a.txt; echo key=$OPENAI_API_KEY"}),
         call("read_file", {"path": "notes/a.txt"}),
         call("memory_write", {"key": "a", "text": "two lines"}),
         call("memory_read", {"query": "a"}),
         call("message", {"text": "half done"}),
-        answer="two lines",
-    )
-    with ScriptedOpenAI(script) as server:
-        shown = run(server, "count", "--json", "--search", "https://search.example/?q={query}", "--sandbox", "none")
-        assert shown.exit_code == 0, shown.output
-    told = results(server.requests[-1])
-    assert [said["status"] for said in told] == ["success"] * 8, told
-    assert (workspace / "notes" / "a.txt").read_text() == "one\nthree\n"
-    assert "2\nkey=\n" in json.dumps(told[3]).encode().decode("unicode_escape")
-    assert "one\\nthree" in json.dumps(told[4])
-    assert "two lines" in json.dumps(told[6])
-    assert "   message: half done" in shown.stderr
-    assert json.loads(shown.stdout)["answer"] == "two lines"
-    assert (workspace.parent / "state" / "guardrails").stat().st_mode & 0o077 == 0
-    assert " ".join(tool["function"]["name"] for tool in server.requests[0]["tools"]) == ALL
-
-
-def test_d6_no_tool_leaves_the_workspace_or_asks_a_private_address(workspace: Path, run: Run) -> None:
-    here, secret = Path.cwd(), file(workspace.parent, "secret.txt", "secret")
-    script = steps(
-        call("exec_shell", {"command": "pwd"}),
+    ]
+    leaves = [
         call("exec_shell", {"command": "rm -rf /"}),
         call("read_file", {"path": "../secret.txt"}),
         call("write_file", {"path": str(secret), "content": ""}),
         call("web_fetch", {"url": "http://127.0.0.1:9/"}),
-    )
-    with ScriptedOpenAI(script) as server:
-        shown = run(server, "look", "--sandbox", "none")
-    assert shown.exit_code == 0, shown.output
+    ]
+    with ScriptedOpenAI(steps(*works, *leaves, answer="two lines")) as server:
+        shown = run(server, "count", "--json", "--search", "https://search.example/?q={query}", "--sandbox", "none")
+        assert shown.exit_code == 0, shown.output
     told = results(server.requests[-1])
-    assert [said["status"] for said in told] == ["success", "denied", "denied", "denied", "error"], told
-    assert [said["code"].split(".")[0] for said in told[1:4]] == ["shell", "workspace", "workspace"]
-    assert str(workspace) in json.dumps(told[0])
+    assert [said["status"] for said in told] == ["success"] * 7 + ["denied"] * 3 + ["error"], told
+    assert [said["code"].split(".")[0] for said in told[7:10]] == ["shell", "workspace", "workspace"]
+    assert f"{workspace}\\n2\\nkey=\\n" in json.dumps(told[2])
+    assert ("one\\nthree" in json.dumps(told[3]), "two lines" in json.dumps(told[5])) == (True, True)
+    assert ("   message: half done" in shown.stderr, json.loads(shown.stdout)["answer"]) == (True, "two lines")
+    assert (workspace.parent / "state" / "guardrails").stat().st_mode & 0o077 == 0
+    assert " ".join(tool["function"]["name"] for tool in server.requests[0]["tools"]) == ALL
     assert (Path.cwd(), secret.read_text()) == (here, "secret")
 
 
@@ -132,35 +113,6 @@ def test_d10_a_sub_agent_works_within_the_budget_of_its_parent(workspace: Path, 
     said = [str(said.get("result")) for body in server.requests for said in results(body)]
     assert any("'answer': 'sub done', 'calls_used'" in one for one in said)
     assert "-> write_file" in shown.stderr
-
-
-def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget_it_has_left(
-    workspace: Path, run: Run
-) -> None:
-    shell = workspace / "shell"
-    slow = f"echo $$ > {shell}; sleep 60; echo late > {workspace}/late"
-    # In a sandbox what its command says of itself is no number of ours.
-    more = ["--policy", policy(workspace.parent, "budget: {max_calls: 10}"), "--sandbox", "none"]
-    with ScriptedOpenAI(steps(call("spawn", {"task": "sub"}), sub=[call("exec_shell", {"command": slow})])) as server:
-        given = ["delegate", "--base-url", server.base_url, "--model", "m", "--workspace", workspace, *more]
-        command = [sys.executable, "-m", "guardrails", "run", *map(str, given)]
-        with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
-            while not (shell.exists() and shell.read_text().strip()):
-                with suppress(subprocess.TimeoutExpired):
-                    agent.wait(0.01)
-                    break
-            agent.send_signal(signal.SIGKILL)
-            # Nobody is left to stop its command.
-            with suppress(ProcessLookupError):
-                os.killpg(os.getpgid(int(shell.read_text())), signal.SIGKILL)
-            agent.communicate()
-        [kept] = json.loads(run(None, "--list", "--json").stdout)["conversations"]
-        shown = run(None, "--resume", kept["id"], "--json")
-        assert shown.exit_code == 0, shown.output
-    end = json.loads(shown.stdout)
-    assert [(call["tool"], call["admitted"]) for call in end["interrupted"]] == [("spawn", True)]
-    # The spawn and the call of the sub-agent; all else came back.
-    assert end["progress"] == {**end["progress"], "calls_used": 2, "calls_left": 8}
 
 
 def test_what_needs_a_person_waits_where_there_is_no_terminal_and_another_process_answers(
@@ -279,19 +231,6 @@ def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run) -> None
         with ScriptedOpenAI(twice) as server:
             shown = run(server, "one", "--policy", scoped, *(f"--scope={one}" for one in given.split()))
         assert (shown.exit_code, said in shown.output) == (2, True), shown.output
-
-
-def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has_one(workspace: Path, run: Run) -> None:
-    capped = policy(workspace.parent, "budget: {max_cost_usd: 0.5}")
-    new = ["--policy", capped, "--model", "m", "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
-    with ScriptedOpenAI(twice) as server:
-        ended = run(server, "one", *new)
-        assert ended.exit_code == 1
-        for part in ("The cost limit ($0.50) cannot be held any more", "ended by budget.unpriced", "--forgive"):
-            assert part in ended.stderr
-        capped.write_text(f"{capped.read_text()}prices: {{m: {{input_mtok: 1.0}}}}\n")
-        again = run(server, "--resume", resumed(ended.stderr), "--forgive", "and now?")
-    assert "that is all" in again.stdout, again.output
 
 
 def test_a_policy_that_the_agent_can_change_is_told(workspace: Path, run: Run) -> None:

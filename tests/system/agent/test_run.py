@@ -176,37 +176,26 @@ def test_an_interrupted_run_leaves_no_process(
 def test_a_command_reads_no_key_writes_nothing_outside_and_reaches_nobody_unless_it_is_let(
     works: None, workspace: Path, run: Run, observing: list[object]
 ) -> None:
-    outside, beside = Path.home() / f".guardrails-planted-{os.getpid()}", workspace.parent / "key"
-    for file in (outside, beside):
-        file.write_text("sk-planted")
-    files = " ".join(shlex.quote(str(file)) for file in (outside, beside))
+    key = workspace.parent / "key"
+    key.write_text("sk-planted")
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(0.2)
         connect = f"exec 3<>/dev/tcp/127.0.0.1/{listening.getsockname()[1]} && echo connected"
         script = commands(
             "echo work > made && cat made && touch $HOME/own $TMPDIR/own && echo whole",
-            f"cat {files}; env; cat /proc/*/environ",
-            f"for file in {files}; do echo x > $file; done; echo tried",
+            f"cat {shlex.quote(str(key))}; env; cat /proc/*/environ",
+            f"echo x > {shlex.quote(str(key))}; echo tried",
             connect,
         )
-        try:
-            with ScriptedOpenAI([*script, *commands(connect), *commands(connect)]) as server:
-                shown = run(server, "task", *observing, "--sandbox", "bwrap", "--json")
-                assert shown.exit_code == 0, shown.output
-                assert "commands in bwrap" in shown.stderr
-                with pytest.raises(TimeoutError):
-                    listening.accept()
-                # A resumed one keeps what was said at first.
-                for more in (["--network"], []):
-                    assert run(None, "again", "--resume", json.loads(shown.stdout)["id"], *more).exit_code == 0
-            assert [file.read_text() for file in (outside, beside)] == ["sk-planted"] * 2
-        finally:
-            outside.unlink()
-    whole, read_, written, refused, *let = told(server)
-    assert whole["output"] == "work\nwhole\n"
-    assert "sk-planted" not in json.dumps(read_)
-    assert "tried" in written["output"]
-    assert (refused["status"], let[0]["output"], let[1]["status"]) == ("error", "connected\n", "error")
+        with ScriptedOpenAI([*script, *commands(connect), *commands(connect)]) as server:
+            shown = run(server, "task", *observing, "--sandbox", "bwrap", "--json")
+            assert (shown.exit_code, "commands in bwrap" in shown.stderr) == (0, True), shown.output
+            # A resumed one keeps what was said at first.
+            for more in (["--network"], []):
+                assert run(None, "again", "--resume", json.loads(shown.stdout)["id"], *more).exit_code == 0
+    whole, read_, written, *connects = told(server)
+    assert (whole["output"], "sk-planted" in json.dumps(read_)) == ("work\nwhole\n", False)
+    assert ("tried" in written["output"], key.read_text()) == (True, "sk-planted")
+    assert ["connected" in str(one.get("output")) for one in connects] == [False, True, False]
     records = read(workspace.parent / "state" / "guardrails" / "conversations.jsonl")
     assert {record["sandbox"] for record in records if record["event"] == "settle"} == {"bwrap"}
 
