@@ -251,11 +251,8 @@ def checked_settings(
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
     written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written |= {
-        _RULED: [*rules],
-        "scopes": {at: _settings_of(one) for at, one in shared.items()},
-        "tools": _tools(tools, mistakes),
-    }
+    written |= {_RULED: [*rules], "tools": _tools(tools, mistakes)}
+    written |= {"scopes": {at: _settings_of(one) for at, one in shared.items()}}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
     return {**_fitted(policy_type(types, code=True), written, (), mistakes), "kinds": known}

@@ -503,6 +503,10 @@ class Document:
         """
         Returns the settings of a file, those that are parts of another key by their own names.
         """
+        older = [
+            (own.get(name), f"`{name}` is now `{key}.{part}`") for name, (key, part) in PARTS.items() if name != key
+        ]
+        self._hints += [Mistake(node.named, hint) for node, hint in older if node is not None]
         for key in dict.fromkeys(key for key, _ in PARTS.values()):
             node, parts = own.get(key), {part: name for name, (at, part) in PARTS.items() if at == key}
             if node is None or not isinstance(node.value, dict):
