@@ -38,7 +38,7 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
     files = []
     for file in inputs(paths):
         own = [written[place] for place in map(os.path.realpath, file.parts) if place in written]
-        if own and not file.found:
+        if own and not file.from_folder:
             fail(f"`--{own[0]}` would overwrite `{file.path}`, which is to be read")
         files += [] if own else [file]
     return files
@@ -49,10 +49,10 @@ def must_have(calls: int, paths: list[str], report: "Report") -> None:
     End the command if there are no *calls* in the files of *paths*, which the *report* tells of.
     """
     from guardrails.core.values.errors import NothingFoundError
-    from guardrails.offline.transcripts.files import nothing_found
+    from guardrails.offline.transcripts.files import no_calls
 
     if not calls:
-        raise NothingFoundError(nothing_found(paths, report.without))
+        raise NothingFoundError(no_calls(paths, report.without))
 
 
 def write_text(path: Path, text: str, mode: int = 0o666) -> None:

@@ -141,7 +141,7 @@ def _losses(counts: Facts, guesses: Sequence[Guess], learned: Facts) -> list[lis
         group = groups.setdefault(fold, [0.0] * (len(guesses) + 1))
         group[0] += n
         for at, guess in enumerate(guesses, 1):
-            said = guess(what)
-            p = min(max(rate if said is None else said, LEAST), 1 - LEAST)
+            guessed = guess(what)
+            p = min(max(rate if guessed is None else guessed, LEAST), 1 - LEAST)
             group[at] -= s * math.log(p) + (n - s) * math.log(1 - p)
     return list(groups.values())

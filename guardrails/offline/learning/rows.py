@@ -167,8 +167,8 @@ def _sorted(records: list[str], parquet: list[str], progress: Progress) -> Itera
             for name, view in views.items():
                 view.create_view(name)
             tables = [selected(view.columns, name, HASH) for name, view in views.items()]
-            found, done = con.execute(f"{' UNION ALL '.join(tables)} ORDER BY ALL"), 0
-            while batch := found.fetchmany(BATCH):
+            rows, done = con.execute(f"{' UNION ALL '.join(tables)} ORDER BY ALL"), 0
+            while batch := rows.fetchmany(BATCH):
                 yield from batch
                 done += len(batch)
                 progress(done)

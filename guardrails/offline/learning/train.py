@@ -16,7 +16,7 @@ from guardrails.core.retries.model import ANY, NONE, Count, RetryModel, parse, t
 from guardrails.core.retries.serving import LOOPS, RETRIES
 from guardrails.core.retries.trail import Situation
 from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
-from guardrails.offline.transcripts.files import SHOWN, nothing_found, what_is_read
+from guardrails.offline.transcripts.files import SHOWN, no_calls, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
 from guardrails.stores.places import write_whole
 
@@ -160,19 +160,19 @@ def train(
     OSError if a file cannot be read or written.
     """
     records = list(records)
-    found = read_on_spark(master, map(str, records)) if master else read(records, progress, loops=loops)
-    if not found.facts:
+    rows = read_on_spark(master, map(str, records)) if master else read(records, progress, loops=loops)
+    if not rows.facts:
         why = "there are no failed calls in these records, so there is nothing to learn from yet"
         # Why there is nothing may be that nothing could be read.
-        read_as = () if found.files else (what_is_read() if found.notices else nothing_found(records, {}),)
-        raise NothingFoundError("; ".join((why, *found.notices[:SHOWN], *read_as)))
+        read_as = () if rows.files else (what_is_read() if rows.notices else no_calls(records, {}),)
+        raise NothingFoundError("; ".join((why, *rows.notices[:SHOWN], *read_as)))
     try:
         present = read_model(output, LOOPS if loops else RETRIES) if output.exists() else None
     except ModelError as error:
         present = None
-        found.notices.append(f"the present model `{output}` cannot be used: {error}")
-    made = learn(found.facts, present, half_life_days=half_life_days, force=force, loops=loops)
-    made.output, made.files, made.notes = output, found.files, found.notices
+        rows.notices.append(f"the present model `{output}` cannot be used: {error}")
+    made = learn(rows.facts, present, half_life_days=half_life_days, force=force, loops=loops)
+    made.output, made.files, made.notes = output, rows.files, rows.notices
     made.written = (made.better or force) and not dry_run
     if made.written:
         write_whole(output, made.text)

@@ -32,10 +32,10 @@ def find_cases(policy: str) -> Path:
     """
     path = find(policy)
     folder = path.parent
-    beside = [] if is_name(policy) else [folder / f"{path.stem}{SUFFIX}"]
-    places = [*beside, folder / "cases" / path.name]
-    if found := next(filter(Path.is_file, places), None):
-        return found
+    places = [] if is_name(policy) else [folder / f"{path.stem}{SUFFIX}"]
+    places = [*places, folder / "cases" / path.name]
+    if file := next(filter(Path.is_file, places), None):
+        return file
     looked = " and ".join(quoted(str(place.relative_to(folder))) for place in places)
     raise PolicyError(
         [f"no cases for {quoted(policy)}: looked for {looked} beside it; name their file after the policy"]
@@ -134,5 +134,5 @@ def _fault(error: Any, root: Node) -> Fault:
         words = re.split(", | or ", error["ctx"]["expected"].replace("'", "").replace("True", "true"))
         expected = "one of " * (len(words) > 1) + ", ".join(map(quoted, words))
         return Fault(path, value, "", (expected,), suggestion(value, words) if isinstance(value, str) else "")
-    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should", "must")
-    return Fault(path, value, said, (_EXPECTED[kind],) if kind in _EXPECTED else ())
+    sentence = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should", "must")
+    return Fault(path, value, sentence, (_EXPECTED[kind],) if kind in _EXPECTED else ())

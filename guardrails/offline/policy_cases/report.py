@@ -35,21 +35,21 @@ def lines(suites: Iterable[Suite]) -> list[str]:
     """
     results = [result for suite in suites for result in suite.results]
     failed = [str(result) for result in results if not result.passed]
-    told = f"{plural(len(results), 'case')}, {len(results) - len(failed)} passed"
-    return [*failed, f"{told}, {len(failed)} failed" if failed else told]
+    text = f"{plural(len(results), 'case')}, {len(results) - len(failed)} passed"
+    return [*failed, f"{text}, {len(failed)} failed" if failed else text]
 
 
 def to_dict(suites: Iterable[Suite]) -> dict[str, Any]:
     """
     Returns the same for another program.
     """
-    told: list[dict[str, Any]] = [
+    listed: list[dict[str, Any]] = [
         {"policy": suite.policy, "file": suite.file, "cases": [_case(result) for result in suite.results]}
         for suite in suites
     ]
-    passed = [case["passed"] for suite in told for case in suite["cases"]]
+    passed = [case["passed"] for suite in listed for case in suite["cases"]]
     sums = {"cases": len(passed), "passed": sum(passed), "failed": len(passed) - sum(passed)}
-    return {"ok": all(passed), **sums, "suites": told}
+    return {"ok": all(passed), **sums, "suites": listed}
 
 
 def _case(result: Result) -> dict[str, Any]:

@@ -77,8 +77,8 @@ class Result:
         The first failure. Raises IndexError if the case has passed.
         """
         first = self.failures[0]
-        told = f"{self.case.file}:{first.line}: {self.case.name}: {first}"
-        return told if self.failed_steps == 1 else f"{told} (and {self.failed_steps - 1} more)"
+        text = f"{self.case.file}:{first.line}: {self.case.name}: {first}"
+        return text if self.failed_steps == 1 else f"{text} (and {self.failed_steps - 1} more)"
 
 
 def run_case(policy: Policy, case: Case) -> Result:
@@ -133,12 +133,12 @@ class _Run:
                 case kinds.Request():
                     for _ in range(step.request):
                         session.request()
-                case kinds.Charge(charge=said):
-                    if said.begins_turn:
-                        session.begin_turn(said.calls)
-                    cost = None if said.cost_usd is None else micro_dollars(said.cost_usd)
-                    told = {"cost": cost, "tokens": said.tokens or 0, "untold": said.tokens is None}
-                    session.ledger.event("charge", told)
+                case kinds.Charge(charge=response):
+                    if response.begins_turn:
+                        session.begin_turn(response.calls)
+                    cost = None if response.cost_usd is None else micro_dollars(response.cost_usd)
+                    values = {"cost": cost, "tokens": response.tokens or 0, "untold": response.tokens is None}
+                    session.ledger.event("charge", values)
                 case kinds.Extend():
                     session.extend(**step.extend.model_dump(exclude_unset=True))
                 case kinds.Approve():
@@ -153,7 +153,7 @@ class _Run:
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = not (step.pending or step.lost)
         decision = session.decide(step.call, step.arguments, id=call_id, claim=claim)
-        found, envelope = decision_differs(step, decision), decision.envelope
+        differences, envelope = decision_differs(step, decision), decision.envelope
         if envelope is None and step.lost:
             # Given up by whatever comes next.
             session.ledger.lose(*session.calls.open_calls(step.call, step.arguments))
@@ -161,15 +161,15 @@ class _Run:
             self.pending[call_id] = decision
         else:
             envelope = envelope or self._end(decision, step)
-            found = found or envelope_differs(step, envelope)
-        self._note(step, f"call `{step.call}`", found)
+            differences = differences or envelope_differs(step, envelope)
+        self._note(step, f"call `{step.call}`", differences)
 
     def _settle(self, step: kinds.Settle) -> None:
         call_id = str(step.settle)
-        found = [("a pending call", "no call of that id is pending")]
+        differences = [("a pending call", "no call of that id is pending")]
         if decision := self.pending.pop(call_id, None):
-            found = envelope_differs(step, self._end(decision, step))
-        self._note(step, f"settle `{call_id}`", found)
+            differences = envelope_differs(step, self._end(decision, step))
+        self._note(step, f"settle `{call_id}`", differences)
 
     def _end(self, decision: Decision, ran: End) -> Envelope:
         """
@@ -188,11 +188,11 @@ class _Run:
         failure = Outcome(None, failed.type, message, failed.http_status, failed.retry_after, cost, ran.tokens)
         return self.session.complete(decision, failure)
 
-    def _note(self, step: Step, what: str, found: list[Difference]) -> None:
-        self.result.failed_steps += bool(found)
-        if not found or len(self.result.failures) >= MAX_FAILURES:
+    def _note(self, step: Step, what: str, differences: list[Difference]) -> None:
+        self.result.failed_steps += bool(differences)
+        if not differences or len(self.result.failures) >= MAX_FAILURES:
             return
-        expected, decided = map(", ".join, zip(*found, strict=True))
+        expected, decided = map(", ".join, zip(*differences, strict=True))
         self.result.failures.append(Failure(step.line, what, expected, decided, self.repetition))
 
 
@@ -204,7 +204,7 @@ def filled(value: Any, n: int) -> Any:
     if isinstance(value, str):
         if "$" not in value:
             return value
-        return n if value == "$n" else _REPETITION.sub(lambda found: "$n" if found[1] else str(n), value)
+        return n if value == "$n" else _REPETITION.sub(lambda match: "$n" if match[1] else str(n), value)
     if isinstance(value, dict):
         return {filled(key, n) if key != "$n" else str(n): filled(each, n) for key, each in value.items()}
     if isinstance(value, Part):
@@ -218,13 +218,13 @@ def decision_differs(step: Call, decision: Decision) -> list[Difference]:
     observed denial and failed guard.
     """
     nudges, codes = [code for code, _ in decision.nudges], _codes(decision.denials)
-    said = "pending" if decision.pending else "deny" if codes else "nudge" if nudges else "allow"
+    verdict = "pending" if decision.pending else "deny" if codes else "nudge" if nudges else "allow"
     wanted = []
-    if said != step.expect or now(step.code) not in (None, *([decision.code] if decision.denials else nudges)):
+    if verdict != step.expect or now(step.code) not in (None, *([decision.code] if decision.denials else nudges)):
         wanted.append(" ".join(filter(None, (step.expect, step.code))))
     if {denial.code for denial in decision.observed} != {*map(now, step.observed)}:
         wanted.append(f"observed {' + '.join(sorted(set(step.observed))) or 'nothing'}")
-    decided = [" ".join(filter(None, (said, " + ".join(codes or nudges))))]
+    decided = [" ".join(filter(None, (verdict, " + ".join(codes or nudges))))]
     if decision.observed:
         decided.append(f"observed {' + '.join(_codes(decision.observed))}")
     decided += [f"guard `{name}` failed ({error})" for name, error in decision.errors]
@@ -238,8 +238,8 @@ def now(code: str | None) -> str | None:
     return ALIASES.get(code or "", code)
 
 
-def _codes(said: Iterable[Denial | Nudge]) -> list[str]:
-    return list(dict.fromkeys(each.code for each in said))
+def _codes(verdicts: Iterable[Denial | Nudge]) -> list[str]:
+    return list(dict.fromkeys(each.code for each in verdicts))
 
 
 def envelope_differs(step: End, envelope: Envelope) -> list[Difference]:
@@ -250,8 +250,8 @@ def envelope_differs(step: End, envelope: Envelope) -> list[Difference]:
     for key in {"result", "results"} & read.keys():
         read[key] = json.loads(envelope.render().payload)
     wrong = [] if step.status in (None, read["status"]) else [(f"status {step.status}", f"status {read['status']}")]
-    found = differing(step.envelope, read, "envelope")
-    return wrong + [(f"{path} {_shown(wanted)}", f"{path} {_shown(got)}") for path, wanted, got in found]
+    differences = differing(step.envelope, read, "envelope")
+    return wrong + [(f"{path} {_shown(wanted)}", f"{path} {_shown(got)}") for path, wanted, got in differences]
 
 
 def differing(wanted: Any, got: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

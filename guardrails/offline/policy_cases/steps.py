@@ -55,7 +55,7 @@ Whole = Annotated[int, Field(ge=0)]
 Times = Annotated[int, Field(ge=1, le=MAX_TIMES)]
 Dollars = Annotated[float, Field(ge=0, le=1e9)]
 Text = Annotated[str, Field(min_length=1)]
-Said = Literal["allow", "nudge", "pending", "deny"]
+Expected = Literal["allow", "nudge", "pending", "deny"]
 
 
 class Part(BaseModel):
@@ -154,7 +154,7 @@ class Call(End):
     """In place of a result: the call still runs."""
     lost: Literal[True] | None = None
     """In place of a result: nobody learns how the call ended, and its admission is given up."""
-    expect: Said = "allow"
+    expect: Expected = "allow"
     code: Text | None = None
     """Of the denial that the model reads, or of a nudge."""
     observed: Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=Text | list[Text])] = []

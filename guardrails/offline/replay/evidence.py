@@ -69,11 +69,11 @@ def end_of(call: RecordedCall, tool: Tool) -> tuple[Outcome, int | None]:
     elif result is None or (tool.result is None and not may_fail(result)):
         outcome = SUCCESS
     else:
-        found = reading_of(result, source_of(tool), arguments=call.arguments)
-        if found.error_type is not None:
-            outcome = Outcome(None, found.error_type, "", found.http_status, found.retry_after_ms)
+        reading = reading_of(result, source_of(tool), arguments=call.arguments)
+        if reading.error_type is not None:
+            outcome = Outcome(None, reading.error_type, "", reading.http_status, reading.retry_after_ms)
         else:
-            outcome = found if found.value is result else SUCCESS
+            outcome = reading if reading.value is result else SUCCESS
     if not call.has_result:
         return outcome, None
     if outcome.error_type is None:

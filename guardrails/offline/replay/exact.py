@@ -62,8 +62,8 @@ def sound(record: object = None) -> Iterator[None]:
     except WRONG as error:
         n, own = (record.get("n"), record.get("session_id")) if isinstance(record, Mapping) else (None, None)
         which = f"the record of event {n!r:.20} of `{own!s:.80}`" if n is not None else "a record"
-        said = f"lacks or misstates {error!s:.100}" if isinstance(error, KeyError) else f"is no good: {error!s:.200}"
-        raise SessionError(f"{which} {said}") from error
+        fault = f"lacks or misstates {error!s:.100}" if isinstance(error, KeyError) else f"is no good: {error!s:.200}"
+        raise SessionError(f"{which} {fault}") from error
 
 
 # The parts of a record
@@ -134,8 +134,8 @@ def way_of(chain: Chain, *declarations: Any) -> Way:
     plan, timeout_ms = chain.plan(name), of["timeout_ms"]
     # Records of 0.2.0 have the older words.
     repeats: Any = "allow" if of["polling"] else "evidence" if of["stable"] else of["repeats"]
-    kept = {name: of[name] for name in ("idempotent", "read_only", "destructive")}
-    tool = replace(plan.tool, retryable=of["retryable_declared"], repeats=repeats, **kept)
+    facts = {name: of[name] for name in ("idempotent", "read_only", "destructive")}
+    tool = replace(plan.tool, retryable=of["retryable_declared"], repeats=repeats, **facts)
     return chain, plan.but(
         tool=tool,
         changes=of["mutates"],
@@ -163,7 +163,7 @@ class Replayed(NamedTuple):
     """The decision is the recorded one."""
 
 
-def _said(record: Record) -> str:
+def _decision_in(record: Record) -> str:
     denials, observed = [code for code, *_ in record["denials"]], [f"observed {code}" for code in record["observed"]]
     codes = dict.fromkeys([*denials, *(f"nudge {code}" for code in record["nudges"]), *observed])
     return f"{record['decision']} ({', '.join(codes)})" if codes else record["decision"]
@@ -281,7 +281,7 @@ class Replay:
                 decision = self._decide(life, record, call_of(record), way, n)
                 made = call_record(life.id, decision, way[1], b"")
                 alike = record["seq"] == made["seq"] and len(record["denials"]) == len(made["denials"])
-                recorded, decided = _said(record), _said(made)
+                recorded, decided = _decision_in(record), _decision_in(made)
                 return Replayed(record, made, recorded, decided, alike and recorded == decided)
             if name == "claim":
                 decision, way = life.decisions[record["call_n"]]
@@ -425,51 +425,55 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     Files without records are named. Raises SessionError if no file holds records of this library, or these contradict each other;
     NothingFoundError if they hold no call.
     """
-    found = Exactness(policy.name)
+    exactness = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
     # An event that is written twice happened once.
-    events = list({repr(record): record for file in files for record in _records(file, found)}.values())
-    found.events, found.sessions = len(events), len(set(map(life_key, events)))
+    events = list({repr(record): record for file in files for record in _records(file, exactness)}.values())
+    exactness.events, exactness.sessions = len(events), len(set(map(life_key, events)))
     if not events:
-        none = f"`{found.without[0]}` holds no records of this library" if found.without else "there are no files"
-        more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
-        error = SessionError if found.without else NothingFoundError
+        none = (
+            f"`{exactness.without[0]}` holds no records of this library" if exactness.without else "there are no files"
+        )
+        more = f", nor do {len(exactness.without) - 1:,} more files" if len(exactness.without) > 1 else ""
+        error = SessionError if exactness.without else NothingFoundError
         raise error(f"{none}{more}: `--exact` has nothing to decide again")
     again, broken = Replay(Rules(policy.chain, policy.scopes), known), set()
     for record in in_order(events):
         try:
             one = None if life_key(record) in broken else again.live(record)
             if one is not None:
-                found.calls += 1
+                exactness.calls += 1
                 if not one.same:
-                    found.differs(record["session_id"], record["n"], record["tool"], one.recorded, one.decided)
+                    exactness.differs(record["session_id"], record["n"], record["tool"], one.recorded, one.decided)
         except GuardrailsError as error:
             broken.add(life_key(record))
-            found.differs(record["session_id"], None, None, str(error), "cannot be replayed")
-    if not found.calls and found.same:
+            exactness.differs(record["session_id"], None, None, str(error), "cannot be replayed")
+    if not exactness.calls and exactness.same:
         raise NothingFoundError("the records hold no calls: `--exact` has nothing to decide again")
     calls = [record for record in events if record["event"] == "call"]
     guards = guards_of(policy.chain, (record["tool"] for record in calls))
-    found.not_judged = no_arguments(guards, sum(map(is_blind, calls)))
-    return found
+    exactness.not_judged = no_arguments(guards, sum(map(is_blind, calls)))
+    return exactness
 
 
-def _records(file: Input, found: Exactness) -> list[Record]:
+def _records(file: Input, exactness: Exactness) -> list[Record]:
     """
     Returns the records in *file*.
     """
     try:
         values, broken = values_of(content_of(file.parts.values()))
     except OSError as error:
-        told = f"`{file.path}` cannot be read: {error.strerror or error}"
-        if not file.found:
-            raise SessionError(told) from None
-        found.notices.append(told)
+        fault = f"`{file.path}` cannot be read: {error.strerror or error}"
+        if not file.from_folder:
+            raise SessionError(fault) from None
+        exactness.notices.append(fault)
         values, broken = [], []
     records = [value for _, value in values if is_record(value) and type(value.get("run")) is str]
-    found.broken_lines += len(broken)
-    found.without += () if records else (file.path,)
+    exactness.broken_lines += len(broken)
+    exactness.without += () if records else (file.path,)
     newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
     if newer:
-        found.notices.append(f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}")
+        exactness.notices.append(
+            f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}"
+        )
     return records

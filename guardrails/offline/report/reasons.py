@@ -54,28 +54,28 @@ class Reason(NamedTuple):
 
 def reasons(tally: Tally) -> list[Reason]:
     """
-    Returns the reasons of a tool's wasted calls, the most frequent first, each with a remedy.
+    Returns the causes of a tool's wasted calls, the most frequent first, each with a remedy.
     """
-    found = []
+    causes = []
     for kind, n in tally.errors.items():
         what = "refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
-        found += [] if kind in NEWS else [(n, Reason(f"{n:,} {what}", **CURES.get(kind, CURES["other"])))]
+        causes += [] if kind in NEWS else [(n, Reason(f"{n:,} {what}", **CURES.get(kind, CURES["other"])))]
     if failing := tally.idle_failures:
         maker, again = "say in it that the same call fails again, and what to do instead", tally.retries
         if again.n and again.s >= PAYS * again.n:
             worked = f"{again.s:,} of {plural(again.n, 'same call')} after a failure worked"
             maker = f"say in it when to call again; {worked}"
         user = "the exact call that failed is refused by `loops` (`unrepaired`) until something is done"
-        found.append((failing, Reason(f"{failing:,} repeated an error", maker, user)))
+        causes.append((failing, Reason(f"{failing:,} repeated an error", maker, user)))
     if idle := tally.idle - tally.idle_failures:
-        found.append((idle, Reason(f"{idle:,} repeated a result", *_repeating(tally))))
-    found.sort(key=lambda one: (-one[0], one[1]))
-    told = [reason for n, reason in found if n >= ENOUGH * tally.wasted][:SHOWN]
+        causes.append((idle, Reason(f"{idle:,} repeated a result", *_repeating(tally))))
+    causes.sort(key=lambda one: (-one[0], one[1]))
+    shown = [reason for n, reason in causes if n >= ENOUGH * tally.wasted][:SHOWN]
     fixed = tally.corrections
-    if told and fixed.n >= FEW and fixed.s < CORRECTED * fixed.n:
+    if shown and fixed.n >= FEW and fixed.s < CORRECTED * fixed.n:
         what = f"{of(fixed)} calls with wrong arguments {'was' if fixed.s == 1 else 'were'} corrected by the next one"
-        told.append(Reason(what, **CURES["uncorrected"]))
-    return told
+        shown.append(Reason(what, **CURES["uncorrected"]))
+    return shown
 
 
 def _repeating(tally: Tally) -> tuple[str, str]:
@@ -83,7 +83,7 @@ def _repeating(tally: Tally) -> tuple[str, str]:
     Returns the advice, for its maker and for its user, that would keep a model from asking for a result again.
     """
     steady = "declare `repeats: evidence` if it changes nothing: the same look is refused once it brought the same"
-    if tally.said_polling or waits(tally):
+    if tally.polled or waits(tally):
         news = "it waits for something: have it answer when there is news or say when to ask again"
         return news, "declare `repeats: allow`"
     missed = missed_within(tally, math.inf)

@@ -32,26 +32,26 @@ ONCE: Final = frozenset(
 
 
 def starter(
-    found: Quality | None, suggestions: Sequence[Suggestion], policy: Policy, *, steps: tuple[str, str], mode: str
+    quality: Quality | None, suggestions: Sequence[Suggestion], policy: Policy, *, steps: tuple[str, str], mode: str
 ) -> str:
     """
-    The text of the file. The figures of recorded calls are *found*, if there are some. It extends *policy*. The
+    The text of the file. The figures of recorded calls are *quality*, if there are some. It extends *policy*. The
     commands that check and judge the file are *steps*.
     """
     check, judge = map(visible, steps)
     seen, calls, longest = "", LEAST_CALLS, "the longest honest ones have several hundred"
-    if found is not None:
-        parts = plural(found.calls, "call"), plural(found.sessions, "session"), plural(len(found.tallies), "tool")
+    if quality is not None:
+        parts = plural(quality.calls, "call"), plural(quality.sessions, "session"), plural(len(quality.tallies), "tool")
         seen = " from {} of {}, {}".format(*parts)
-        calls = max(LEAST_CALLS, MARGIN * found.longest)
-        longest = f"the longest session seen had {plural(found.longest, 'call')}"
+        calls = max(LEAST_CALLS, MARGIN * quality.longest)
+        longest = f"the longest session seen had {plural(quality.longest, 'call')}"
     text, example = Path(__file__).with_name("starter.txt").read_text(encoding="utf-8").split("# EXAMPLE\n")
     text = text.format(seen=seen, check=check, judge=judge, base=policy.name, mode=mode, calls=calls, longest=longest)
-    return text + (example if found is None else "\n".join([*_tools(found, suggestions, policy), ""]))
+    return text + (example if quality is None else "\n".join([*_tools(quality, suggestions, policy), ""]))
 
 
-def _tools(found: Quality, suggestions: Sequence[Suggestion], policy: Policy) -> Iterator[str]:
-    known = [tally for tally in found.tallies.values() if tally.tool.isprintable()]
+def _tools(quality: Quality, suggestions: Sequence[Suggestion], policy: Policy) -> Iterator[str]:
+    known = [tally for tally in quality.tallies.values() if tally.tool.isprintable()]
     supported = {one.tool: one for one in suggestions}
     for tally in sorted(known, key=lambda tally: (-tally.calls, tally.tool)):
         tool, failed = policy.chain.plan(tally.tool).tool, f", {tally.failed:,} failed" if tally.failed else ""

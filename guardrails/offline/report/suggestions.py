@@ -120,8 +120,8 @@ def _duplicates(tally: Tally, plan: Plan) -> tuple[Any, str] | None:
     if least(same) < 1 - WRONG_BOUND or plan.tool.repeats == "evidence" or (always and guard.window >= window):
         return None
     missing = f"95 % sure < {math.ceil(1000 * (1 - least(same))) / 10:g} %, allowed {100 * WRONG_BOUND:.0f} %"
-    told = f"{of(same)} repeats within {plural(window, 'call')} brought nothing new (the others: {missing})"
-    return {"rule": "always", "window": window}, told
+    reason = f"{of(same)} repeats within {plural(window, 'call')} brought nothing new (the others: {missing})"
+    return {"rule": "always", "window": window}, reason
 
 
 def _above(share: float) -> str:

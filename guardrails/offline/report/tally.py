@@ -121,7 +121,7 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     "ended": lambda t: [row for row in t.copies if row.latest.waits and row.ends],
     "polls": lambda t: Count(sum(row.waits and not row.latest.waits for row in t.copies), len(t.ended)),
     "poll_sessions": lambda t: sessions(t.ended),
-    "said_polling": lambda t: sum(row.polling for row in t.ran),
+    "polled": lambda t: sum(row.polling for row in t.ran),
     # Copies that the rule `always` refuses, each by how many calls back the latest is and whether it was pointless, with nothing done in
     # between. A retry is none, and nobody knows what a call without a result brought.
     "always": lambda t: [

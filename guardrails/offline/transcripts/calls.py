@@ -264,21 +264,21 @@ def _end(call: RecordedCall, came: Came) -> None:
     """
     Put a result into *call*. What its format does not say of a failure is read from it, as in a session.
     """
-    told, failed, kind = text_of(came.content), came.failed, call.error_type
-    carried = content_of(told) if '"text"' in told else Carried(None)
-    if "[TextContent(" in told[:200] and (blocks := _PRINTED.findall(told)):
-        carried = Carried(None, told.rstrip(")").endswith("isError=True"), "\n".join(map(literal_eval, blocks)))
-    # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
+    answer, failed, kind = text_of(came.content), came.failed, call.error_type
+    carried = content_of(answer) if '"text"' in answer else Carried(None)
+    if "[TextContent(" in answer[:200] and (blocks := _PRINTED.findall(answer)):
+        carried = Carried(None, answer.rstrip(")").endswith("isError=True"), "\n".join(map(literal_eval, blocks)))
+    # A format without a failure there may only know that nothing was raised: then the flag stays in the answer, which is judged later.
     if carried.text is not None and not (carried.failed and failed is False):
-        told = carried.text
+        answer = carried.text
     # What a format calls good may still say otherwise, which is judged later.
-    read = None if failed is False or (failed and kind) else reading_of(told)
+    read = None if failed is False or (failed and kind) else reading_of(answer)
     failed = failed or (read is not None and (carried.failed or not read.ok))
-    call.has_result, call.is_error, call.result = True, failed, None if came.content is None else told
+    call.has_result, call.is_error, call.result = True, failed, None if came.content is None else answer
     if failed and read is not None and kind is None:
-        found = read.error_type or kind_of_text(told) or "other"
-        kind = came.kind if found == "other" else found
-        call.http_status = read.http_status or status_in(told)
+        error = read.error_type or kind_of_text(answer) or "other"
+        kind = came.kind if error == "other" else error
+        call.http_status = read.http_status or status_in(answer)
     call.error_type = kind if failed else None
     if came.shown is not None and came.shown != call.result:
         call.plain_hash, call.masked_hash = result_hash(came.shown), masked_result_hash(came.shown)

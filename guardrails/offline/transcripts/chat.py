@@ -21,7 +21,7 @@ from .fields import ITEM_CALLS, ITEM_OUTPUTS, at, item_call, mapping, objects, t
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _ITEMS: Final = (*ITEM_CALLS, *ITEM_OUTPUTS, "reasoning", "mcp_call")
-_SAID: Final = frozenset({"content", "tool_calls", "function_call"})
+_MESSAGE_KEYS: Final = frozenset({"content", "tool_calls", "function_call"})
 _LISTS: Final = ("messages", "input", "items", "data", "output")
 """Where an object may hold messages or items, in their order."""
 _IDS: Final = ("session_id", "sessionId", "conversation_id", "thread_id", "chat_id")
@@ -40,7 +40,7 @@ Conversation = tuple[str, Part, list[Part]]
 
 
 def _fits(value: Any) -> bool:
-    parts = [_is_part(part) for *_, found in _conversations(value, "", "") for part in found]
+    parts = [_is_part(part) for *_, messages in _conversations(value, "", "") for part in messages]
     return any(parts) and 2 * sum(parts) >= len(parts)
 
 
@@ -84,7 +84,9 @@ def _is_part(value: Any) -> bool:
     """
     part = mapping(value)
     foreign = any(str(block.get("type")).startswith("tool-") for block in objects(part.get("content")))
-    return part.get("type") in _ITEMS or (part.get("role") in _ROLES and not _SAID.isdisjoint(part) and not foreign)
+    return part.get("type") in _ITEMS or (
+        part.get("role") in _ROLES and not _MESSAGE_KEYS.isdisjoint(part) and not foreign
+    )
 
 
 def _session(name: str, parts: Sequence[tuple[Part, Part]]) -> Iterator[Event]:
@@ -105,17 +107,17 @@ def _session(name: str, parts: Sequence[tuple[Part, Part]]) -> Iterator[Event]:
         elif part.get("type") not in _ITEMS:
             step, waiting = step + 1, []
         yield from _made(name, part, calls, held, step, waiting)
-        said = text_of(before.get("content"))
+        prose = text_of(before.get("content"))
         for of, content, failed in () if calls else results:
-            values, said = _tagged(said, of)
+            values, prose = _tagged(prose, of)
             if values is not None and not any(of in (one.call.id, one.call.tool) for one in waiting):
                 step, waiting = step + 1, []
                 yield from _made(name, before, [(None, of, values)], held, step, waiting)
             only = waiting[0] if spoken == "user" and len(waiting) == len(results) == 1 else None
-            if found := next((one for one in waiting if of in (one.call.id, one.call.tool)), only):
-                waiting.remove(found)
+            if call := next((one for one in waiting if of in (one.call.id, one.call.tool)), only):
+                waiting.remove(call)
                 denied = text_of(content).startswith(_DENIED)
-                yield Came(name, found.key, content, failed, _time(part), kind="cancelled" if denied else "other")
+                yield Came(name, call.key, content, failed, _time(part), kind="cancelled" if denied else "other")
         holder, before = held, part
 
 
@@ -136,14 +138,14 @@ def _made(
         yield waiting[-1]
 
 
-def _tagged(said: str, tool: Any) -> tuple[dict[str, str] | None, str]:
+def _tagged(prose: str, tool: Any) -> tuple[dict[str, str] | None, str]:
     """
-    Returns the arguments of the first call of *tool* that stands as tags in what was *said*, as Cline and Roo wrote it until 2025, and what
-    was said after it. Returns None and *said* if there is none.
+    Returns the arguments of the first call of *tool* that stands as tags in *prose*, as Cline and Roo wrote it until 2025, and what
+    is behind it. Returns None and *prose* if there is none.
     """
-    inner, closed, rest = said.partition(f"<{tool}>")[2].partition(f"</{tool}>")
+    inner, closed, rest = prose.partition(f"<{tool}>")[2].partition(f"</{tool}>")
     if not closed:
-        return None, said
+        return None, prose
     values, start = {}, 0
     while (tag := _TAG.search(inner, start)) and (end := inner.find(f"</{tag[1]}>", tag.end())) >= 0:
         values[tag[1]], start = inner[tag.end() : end].strip("\n"), end
@@ -159,18 +161,18 @@ def _calls_in(part: Part) -> Iterator[tuple[Any, str, Any]]:
     Yields id, tool and arguments of the calls that a message or an item makes.
     """
     if part.get("type") in ITEM_CALLS:
-        (tool, said), namespace = item_call(part), text(part.get("namespace"))
-        yield text(part.get("call_id")) or part.get("id"), f"{namespace}/{tool}" if namespace else tool, said
+        (tool, arguments), namespace = item_call(part), text(part.get("namespace"))
+        yield text(part.get("call_id")) or part.get("id"), f"{namespace}/{tool}" if namespace else tool, arguments
     elif part.get("role") == "assistant":
         wires = (*objects(part.get("tool_calls")), {"function": part.get("function_call")})
         made = [(wire.get("id"), mapping(wire.get("function")) or mapping(wire.get("custom"))) for wire in wires]
-        if not any(said for _, said in made):
+        if not any(block for _, block in made):
             # LangChain writes both.
             blocks = objects(part.get("content"))
             made = [(block.get("id"), block) for block in blocks if block.get("type") == "tool_use"]
-        for id_, said in made:
-            if name := text(said.get("name")):
-                yield id_, name, said.get("arguments", said.get("input"))
+        for id_, block in made:
+            if name := text(block.get("name")):
+                yield id_, name, block.get("arguments", block.get("input"))
 
 
 def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
@@ -191,20 +193,20 @@ def _results_in(part: Part) -> Iterator[tuple[Any, Any, bool | None]]:
     elif role == "user":
         for block in objects(content):
             if block.get("type") == "tool_result":
-                told, failed = block.get("content") or "", block.get("is_error")
-                failed = failed if type(failed) is bool else _has_failed(text_of(told))
-                yield text(block.get("tool_use_id")) or block.get("name"), told, failed
-        said = _ANSWER.split(text_of(content))
-        for tool, answer in zip(said[1::2], said[2::2], strict=True):
-            told = answer.partition(_ASIDE)[0].strip()
-            yield tool, told, _has_failed(told)
+                result, failed = block.get("content") or "", block.get("is_error")
+                failed = failed if type(failed) is bool else _has_failed(text_of(result))
+                yield text(block.get("tool_use_id")) or block.get("name"), result, failed
+        parts = _ANSWER.split(text_of(content))
+        for tool, answer in zip(parts[1::2], parts[2::2], strict=True):
+            result = answer.partition(_ASIDE)[0].strip()
+            yield tool, result, _has_failed(result)
 
 
-def _has_failed(said: str) -> bool | None:
+def _has_failed(result: str) -> bool | None:
     """
     Returns True if Cline or Roo says in a result that its call failed; None: it does not say.
     """
-    return _FAILED.match(said) is not None or None
+    return _FAILED.match(result) is not None or None
 
 
 CHAT: Final = Format("chat", _fits, _events)

@@ -61,11 +61,11 @@ def _events(values: Values, file: str) -> Iterator[Event]:
         elif kind == "turn_context":
             model = item.get("model") or model
         elif kind == "response_item" and what in ITEM_CALLS:
-            tool, said = item_call(item)
+            tool, arguments = item_call(item)
             if tool in _SCRIPTS:
                 running[id_] = False
             untold = step
-            call = RecordedCall(session, tool, said, id=id_, model=model)
+            call = RecordedCall(session, tool, arguments, id=id_, model=model)
             yield Made(call.declared(CLIENTS["codex"].tool_of(tool)), id_ or id(item), step, time)
         elif kind == "response_item" and what in ITEM_OUTPUTS and not (id_ in running and _is_aside(output)):
             step += 1
@@ -88,24 +88,24 @@ def _came(session: str, id_: str | None, output: Any, failing: bool, time: Any) 
     """
     Returns the result of a call by its *output*, above which stand its exit code and its time. A script is *failing* by what ran in it.
     """
-    told = text_of(output)
-    if told.startswith('{"output":') and (older := mapping(json_in(told))):
+    result = text_of(output)
+    if result.startswith('{"output":') and (older := mapping(json_in(result))):
         ms = 1000 * (amount(at(older, "metadata", "duration_seconds")) or 0) or None
         return Came(session, id_, older.get("output"), _failed(older.get("metadata")), time, ms, "exec_nonzero")
-    header = next(_HEADER.finditer(told))
-    below, ms = told[header.end() :], float(header["wall"]) * 1000 if header["wall"] else None
+    header = next(_HEADER.finditer(result))
+    below, ms = result[header.end() :], float(header["wall"]) * 1000 if header["wall"] else None
     if script := header["script"]:
         failing = failing or any(map(_shows_failure, [text_of(piece) for piece in listed(output)[1:]] or [below]))
         failing = script == "failed" or (script != "running" and failing)
-        return Came(session, id_, told, failing, time, ms, "other" if script == "failed" else "exec_nonzero", below)
-    failed: bool | None = True if _FAILED.match(told) else None
+        return Came(session, id_, result, failing, time, ms, "other" if script == "failed" else "exec_nonzero", below)
+    failed: bool | None = True if _FAILED.match(result) else None
     if code := header["exit"] or header["code"]:
         failed = int(code) != 0
     elif header["output"] or header["runs"]:
         # A program that still runs has not failed.
         failed = not header["runs"] and not reading_of(below.lstrip()).ok
-    kind: ErrorType = "cancelled" if told.startswith("aborted by user") else "other"
-    return Came(session, id_, told, failed, time, ms, kind, below if header["wall"] and header["output"] else None)
+    kind: ErrorType = "cancelled" if result.startswith("aborted by user") else "other"
+    return Came(session, id_, result, failed, time, ms, kind, below if header["wall"] and header["output"] else None)
 
 
 def _failed(end: Any) -> bool:
@@ -162,8 +162,8 @@ def _call_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:
     """
     names = {"command_execution": "exec_command", "file_change": "apply_patch"}
     names["mcp_tool_call"] = f"mcp__{item.get('server')}__{item.get('tool')}"
-    said = {name: item[of] for name, of in (("cmd", "command"), ("changes", "changes")) if of in item}
-    return names.get(str(item.get("type"))), item.get("arguments", said)
+    arguments = {name: item[of] for name, of in (("cmd", "command"), ("changes", "changes")) if of in item}
+    return names.get(str(item.get("type"))), item.get("arguments", arguments)
 
 
 CODEX: Final = Format("codex rollout", _fits, _events)

@@ -93,13 +93,15 @@ def _gemini_results(wire: Mapping[str, Any], call: RecordedCall, key: Any, start
     # Its status stands behind the result; a file that is cut off may end between them.
     if status in ("success", "error", "cancelled") or (status is not None and listed(result)):
         responses = [at(each, "functionResponse", "response") for each in objects(result)]
-        said = [mapping(each).get("output", mapping(each).get("error", each)) for each in responses if each is not None]
-        content = list(map(text_of, said))
+        outputs = [
+            mapping(each).get("output", mapping(each).get("error", each)) for each in responses if each is not None
+        ]
+        content = list(map(text_of, outputs))
         failed = status != "success" or any(shell_failed(call.tool, each) for each in content)
         shown = "\n".join(plain_text(call.tool, each) for each in content) if content else None
         call.error_type = "cancelled" if status == "cancelled" else None
-        told = "\n".join(content) if content else result or ""
-        yield Came(call.session_id, key, told, failed, None if time == start else time, shown=shown)
+        output = "\n".join(content) if content else result or ""
+        yield Came(call.session_id, key, output, failed, None if time == start else time, shown=shown)
 
 
 # OpenCode

@@ -120,10 +120,10 @@ def text_of(content: Any) -> str:
 
 
 def _block_text(block: Any) -> str:
-    said = at(block, "text") if at(block, "type") in (None, "text", "input_text", "output_text") else None
-    said = block if type(block) is str else said
-    if type(said) is str:
-        return said
+    content = at(block, "text") if at(block, "type") in (None, "text", "input_text", "output_text") else None
+    content = block if type(block) is str else content
+    if type(content) is str:
+        return content
     try:
         return orjson.dumps(block).decode()
     except (TypeError, ValueError, RecursionError):
@@ -134,5 +134,5 @@ def item_call(item: Mapping[str, Any]) -> tuple[str, Any]:
     """
     Returns tool and arguments of an item of OpenAI's Responses API that is a call.
     """
-    said = next((item[key] for key in ("arguments", "input", "action", "operation") if key in item), None)
-    return text(item.get("name")) or str(item.get("type")).removesuffix("_call"), said
+    arguments = next((item[key] for key in ("arguments", "input", "action", "operation") if key in item), None)
+    return text(item.get("name")) or str(item.get("type")).removesuffix("_call"), arguments

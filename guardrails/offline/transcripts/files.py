@@ -65,7 +65,7 @@ class Input:
     """
 
     path: str
-    found: bool
+    from_folder: bool
     """In a folder; else it was given by name."""
     folder: str | None = None
     """What a table calls it in place of its own name: the folder that it was found in among many."""
@@ -82,9 +82,9 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     """
     files: dict[str, Input] = {}
     for path in map(str, paths):
-        below = _files_below(path) if path and Path(path).is_dir() else [Input(path, found=False)]
+        below = _files_below(path) if path and Path(path).is_dir() else [Input(path, from_folder=False)]
         for file in below:
-            every = [*([] if file.found or path == STDIN else rotated(Path(path))), Path(file.path)]
+            every = [*([] if file.from_folder or path == STDIN else rotated(Path(path))), Path(file.path)]
             parts = {os.path.realpath(part): part for part in every if path == STDIN or (path and part.exists())}
             if not parts:
                 raise FileNotFoundError(f"no file or folder `{path}`")
@@ -114,7 +114,7 @@ def calls_of(files: Iterable[Input], report: Report, tell: Callable[[str], objec
         try:
             calls = calls_in(content_of(file.parts.values()), file.path, report)
         except (OSError, ReaderError) as error:
-            if not file.found:
+            if not file.from_folder:
                 raise
             calls = []
             report.without[file.path] = f"cannot be read: {getattr(error, 'strerror', None) or error}"
@@ -129,8 +129,8 @@ def calls_of(files: Iterable[Input], report: Report, tell: Callable[[str], objec
         if tell is not None:
             tell(f"{file.path}: {len(known):,} calls read")
     if read > len(known):
-        told = f"{plural(read - len(known), 'copy of a call', 'copies of calls')} left out: a call counts once"
-        report.notices.insert(0, told)
+        left = f"{plural(read - len(known), 'copy of a call', 'copies of calls')} left out: a call counts once"
+        report.notices.insert(0, left)
     return list(known.values())
 
 
@@ -168,7 +168,7 @@ def _key(call: RecordedCall) -> Hashable:
     return None if own is None or (call.ts_ms or 0) < _CLOCKS_MS else (own, call.ts_ms, call.tool, call.signature)
 
 
-def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
+def no_calls(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
     """
     Returns the message for a person if there are no calls in *paths*. The files there look like *without* says.
     """
@@ -277,8 +277,8 @@ def _sound(reader: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise ReaderError(f"the reader {reader} failed: {said}; correct it or uninstall its package") from error
+        fault = f"{type(error).__name__}: {error}"
+        raise ReaderError(f"the reader {reader} failed: {fault}; correct it or uninstall its package") from error
 
 
 @cache
@@ -288,12 +288,12 @@ def added_formats() -> tuple[Format, ...]:
 
     Raises ReaderError for one that cannot be loaded or is no `Format`.
     """
-    found = []
+    formats = []
     for point in sorted(entry_points(group="guardrails.readers"), key=lambda point: (point.name, point.value)):
         with _sound(f"`{point.name}` (`{point.value}`)"):
             form = point.load()
-            found.append(Format(str(form.name), form.fits, form.events))
-    return tuple(found)
+            formats.append(Format(str(form.name), form.fits, form.events))
+    return tuple(formats)
 
 
 def format_of(values: list[Any]) -> tuple[Format, list[bool | None]] | None:

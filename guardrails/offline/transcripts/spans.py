@@ -56,7 +56,7 @@ class Span(NamedTuple):
     failed: bool
     message: str
     """Of its status."""
-    said: Mapping[str, Any]
+    attributes: Mapping[str, Any]
     """The attributes."""
 
 
@@ -65,21 +65,21 @@ def _span_events(spans: list[Span]) -> Iterator[Event]:
     Yields the calls among *spans*, in the order of their start in each session. One that stands there twice is one.
     """
     sessions: defaultdict[str, list[Span]] = defaultdict(list)
-    once = {repr(span): span for span in spans if _is_told(span)}
+    once = {repr(span): span for span in spans if _has_calls(span)}
     for span in sorted(once.values(), key=lambda span: (span.start_ns, span.end_ns)):
         sessions[span.session].append(span)
     for own in sessions.values():
         yield from _session(own)
 
 
-def _is_told(span: Span) -> bool:
+def _has_calls(span: Span) -> bool:
     """
     Returns whether *span* is one of a call of a tool, or of messages.
     """
-    operation = span.said.get("operation.name")
+    operation = span.attributes.get("operation.name")
     if operation == "execute_tool":
-        return bool(text(span.said.get("tool.name"))) and span.said.get("guardrails.status") != "claimed"
-    return operation in _MODEL_CALLS or (operation == "invoke_agent" and "output.messages" in span.said)
+        return bool(text(span.attributes.get("tool.name"))) and span.attributes.get("guardrails.status") != "claimed"
+    return operation in _MODEL_CALLS or (operation == "invoke_agent" and "output.messages" in span.attributes)
 
 
 def _session(spans: list[Span]) -> Iterator[Event]:
@@ -87,22 +87,22 @@ def _session(spans: list[Span]) -> Iterator[Event]:
     Yields the calls of a session. A span of a tool tells more of the call of its id or, where one of both has none, of its tool that a
     response asked for; or of one that none did. If no span tells of such a call, they go by other names, and the spans alone are read.
     """
-    operations = {span.said["operation.name"] for span in spans}
+    operations = {span.attributes["operation.name"] for span in spans}
     models = ("invoke_agent",) if operations.isdisjoint(_MODEL_CALLS) else _MODEL_CALLS
     events, asked, alone = list[Event](), set[Hashable](), list[Made]()
     response, model = None, None
     for number, span in enumerate(spans):
-        said, operation = span.said, span.said["operation.name"]
+        attributes, operation = span.attributes, span.attributes["operation.name"]
         if operation == "execute_tool":
             made = next((one for one in alone if _is_of(span, one.call)), None)
             if made is None:
-                made = Made(RecordedCall(span.session, said["tool.name"], None, model=model), (number,), response)
+                made = Made(RecordedCall(span.session, attributes["tool.name"], None, model=model), (number,), response)
                 events.append(made)
             else:
                 alone.remove(made)
-            events += _told(span, made)
+            events += _tool_events(span, made)
         elif operation in models:
-            response, model = number, text(said.get("response.model")) or text(said.get("request.model"))
+            response, model = number, text(attributes.get("response.model")) or text(attributes.get("request.model"))
             own = list(_responded(span, number, model, sum(type(key) is int for key in asked)))
             new = [event for event in own if isinstance(event, Made) and event.key not in asked]
             # The latest first.
@@ -117,13 +117,13 @@ def _responded(span: Span, number: int, model: str | None, bare: int) -> Iterato
     Yields the usage of a response, the calls that it asks for, and the results that its messages hold. Calls of the session without an id
     were *bare* so far: the first result without an id in a history is that of the first such call.
     """
-    said = span.said
-    yield Used(span.session, number, {of: said.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
-    for key, part in _parts(said.get("output.messages"), "tool_call", bare):
+    attributes = span.attributes
+    yield Used(span.session, number, {of: attributes.get(f"usage.{of}") for of in ("input_tokens", "output_tokens")})
+    for key, part in _parts(attributes.get("output.messages"), "tool_call", bare):
         call = RecordedCall(span.session, part.get("name") or "", part.get("arguments"), id=part.get("id"), model=model)
         yield Made(call, key, number, span.end_ns // _MS or None)
     for side, start in (("input", 0), ("output", bare)):
-        for key, part in _parts(said.get(f"{side}.messages"), "tool_call_response", start):
+        for key, part in _parts(attributes.get(f"{side}.messages"), "tool_call_response", start):
             yield Came(span.session, key, part.get("response", part.get("result")))
 
 
@@ -144,24 +144,24 @@ def _is_of(span: Span, call: RecordedCall) -> bool:
     """
     Returns whether a *span* of a tool is that of a *call*.
     """
-    id_ = text(span.said.get("tool.call.id")) or _content(span.said.get("tool.call.result"))[1]
-    return call.id == id_ if call.id and id_ else call.tool == span.said["tool.name"]
+    id_ = text(span.attributes.get("tool.call.id")) or _content(span.attributes.get("tool.call.result"))[1]
+    return call.id == id_ if call.id and id_ else call.tool == span.attributes["tool.name"]
 
 
-def _told(span: Span, made: Made) -> Iterator[Event]:
+def _tool_events(span: Span, made: Made) -> Iterator[Event]:
     """
     Put what a *span* of a tool tells into the call that was *made*, and yield its result if it has one. If its text was left out, the message
     of the status tells of a failure.
     """
-    said, call = span.said, made.call
-    given, id_, told = (said.get(f"tool.call.{of}") for of in ("arguments", "id", "result"))
-    content, answered, raised = _content(told)
+    attributes, call = span.attributes, made.call
+    given, id_, result = (attributes.get(f"tool.call.{of}") for of in ("arguments", "id", "result"))
+    content, answered, raised = _content(result)
     # Some programs write the bare value of a single argument.
     given, asked = arguments_of(given), call.arguments
     call.arguments = given if asked is None or (type(given) is dict and given) else asked
     call.id, call.ts_ms = call.id or text(id_) or answered, span.start_ns // _MS or call.ts_ms
-    status, error = said.get("guardrails.status"), said.get("error.type")
-    call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
+    status, error = attributes.get("guardrails.status"), attributes.get("error.type")
+    call.decision, call.code = text(attributes.get("guardrails.decision")), text(attributes.get("guardrails.code"))
     failed = span.failed or error is not None or raised or (None if status is None else False)
     if type(error) is str:
         call.error_type = kind_of(_integer(error)) or kind_of(error.rsplit(".", 1)[-1])
@@ -170,14 +170,14 @@ def _told(span: Span, made: Made) -> Iterator[Event]:
         yield Came(span.session, made.key, span.message if content is None and failed else content, failed, ms=ms)
 
 
-def _content(told: Any) -> tuple[Any, str | None, bool]:
+def _content(result: Any) -> tuple[Any, str | None, bool]:
     """
-    Returns the content of a message of LangChain that a result is wrapped in, the id of its call, and whether it failed; or *told* itself.
+    Returns the content of a message of LangChain that a result is wrapped in, the id of its call, and whether it failed; or *result* itself.
     """
-    held = mapping(json_in(told) if type(told) is str and told.startswith('{"type": "tool"') else told)
+    held = mapping(json_in(result) if type(result) is str and result.startswith('{"type": "tool"') else result)
     message = mapping(held.get("data")) or held
     if held.get("type") != "tool" or "content" not in message:
-        return told, None, False
+        return result, None, False
     return message["content"], text(message.get("tool_call_id")), message.get("status") == "error"
 
 
@@ -197,10 +197,15 @@ def _span(span: Mapping[str, Any]) -> Span:
     """
     status = mapping(span.get("status"))
     failed = status.get("status_code", status.get("code")) in ("ERROR", "STATUS_CODE_ERROR", 2)
-    said = _renamed(mapping(span.get("attributes")) or _attributes(span.get("attributes")))
-    names = said.get("conversation.id"), said.get("session.id"), span.get("traceId"), at(span, "context", "trace_id")
+    attributes = _renamed(mapping(span.get("attributes")) or _attributes(span.get("attributes")))
+    names = (
+        attributes.get("conversation.id"),
+        attributes.get("session.id"),
+        span.get("traceId"),
+        at(span, "context", "trace_id"),
+    )
     message = text_of(status.get("description", status.get("message")))
-    return Span(*_times(span), next(filter(None, map(text, names)), ""), failed, message, said)
+    return Span(*_times(span), next(filter(None, map(text, names)), ""), failed, message, attributes)
 
 
 def _times(span: Mapping[str, Any]) -> tuple[int, int]:
@@ -212,17 +217,17 @@ def _times(span: Mapping[str, Any]) -> tuple[int, int]:
     return start, end
 
 
-def _renamed(said: Mapping[str, Any]) -> Mapping[str, Any]:
+def _renamed(attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     The attributes by the names of the GenAI convention.
     """
-    shown = {name: value for name, value in said.items() if value != _HIDDEN}
+    shown = {name: value for name, value in attributes.items() if value != _HIDDEN}
     renamed = {_OPENINFERENCE.get(name, name.removeprefix("gen_ai.")): value for name, value in shown.items()}
-    kind = text(said.get("openinference.span.kind"))
+    kind = text(attributes.get("openinference.span.kind"))
     if kind is None or "operation.name" in renamed:
         return {"operation.name": "execute_tool", **renamed}
     calls: defaultdict[tuple[int, int], dict[str, Any]] = defaultdict(lambda: {"type": "tool_call"})
-    for name, value in said.items():
+    for name, value in attributes.items():
         if place := _CALL.fullmatch(name):
             calls[int(place[1]), int(place[2])][place[3]] = value
     messages = [{"parts": [calls[place] for place in sorted(calls)]}]
@@ -269,20 +274,20 @@ def _run(run: Mapping[str, Any]) -> Span:
     extra, inputs, outputs = (mapping(run.get(name)) for name in ("extra", "inputs", "outputs"))
     threads = (at(extra, "metadata", name) for name in _THREADS)
     session = next((str(thread) for thread in threads if type(thread) in (str, int)), text(run["trace_id"]) or "")
-    said: dict[str, Any] = {"operation.name": _OPERATIONS.get(run["run_type"], "")}
+    attributes: dict[str, Any] = {"operation.name": _OPERATIONS.get(run["run_type"], "")}
     if run["run_type"] == "llm":
         first = next((each for several in listed(outputs.get("generations")) for each in objects(several)), None)
         usage = at(first, "message", "kwargs", "usage_metadata")
-        said["usage.input_tokens"] = run.get("prompt_tokens") or at(usage, "input_tokens")
-        said["usage.output_tokens"] = run.get("completion_tokens") or at(usage, "output_tokens")
-        said["response.model"] = at(extra, "metadata", "ls_model_name")
+        attributes["usage.input_tokens"] = run.get("prompt_tokens") or at(usage, "input_tokens")
+        attributes["usage.output_tokens"] = run.get("completion_tokens") or at(usage, "output_tokens")
+        attributes["response.model"] = at(extra, "metadata", "ls_model_name")
     else:
         bare, result = inputs.get("input"), outputs["output"] if outputs.keys() == {"output"} else outputs or None
         arguments = bare if inputs.keys() == {"input"} and type(bare) is str else run.get("inputs")
-        said |= {"tool.name": run.get("name"), "tool.call.id": extra.get("tool_call_id")}
-        said |= {"tool.call.arguments": arguments, "tool.call.result": text(run.get("error")) or result}
+        attributes |= {"tool.name": run.get("name"), "tool.call.id": extra.get("tool_call_id")}
+        attributes |= {"tool.call.arguments": arguments, "tool.call.result": text(run.get("error")) or result}
     failed = bool(text(run.get("error"))) or run.get("status") == "error"
-    return Span(*_times(run), session, failed, "", said)
+    return Span(*_times(run), session, failed, "", attributes)
 
 
 def _fits(value: Any) -> bool:

@@ -89,6 +89,6 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_nam
     notices = [f"`{files[1]}`: cannot be read: Is a directory", f"`{files[0]}`: 1 of 1 call has no result"]
     assert judgement.report.notices == notices, "what was not read comes first"
     for each in folder:
-        each.found = False
+        each.from_folder = False
     with pytest.raises(IsADirectoryError):
         judge_files([EVIDENCE], folder)

@@ -53,7 +53,7 @@ def test_a_source_is_the_name_of_the_file(tmp_path: Path, name: str, data: bytes
 def test_standard_input_and_a_pipe_are_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     stdin, pipe = inputs(["-", tmp_path / "pipe"])
-    assert (stdin.path, pipe.found) == ("-", False)
+    assert (stdin.path, pipe.from_folder) == ("-", False)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LINE.encode())))
     assert [(call.source, call.session_id) for call in calls_of("-")[0]] == [("stdin", "s")]
 
@@ -116,7 +116,7 @@ def test_files_are_read_once_in_the_order_of_their_names_or_as_they_are_given(
         write(tmp_path, b"x", name)
     a, b, c = (str(tmp_path / name) for name in ("a.jsonl", "b.jsonl", "sub/c.jsonl"))
     assert [each.path for each in inputs([str(tmp_path)])] == [a, b, c]
-    assert all(each.found and each.folder is None for each in inputs([tmp_path]))
+    assert all(each.from_folder and each.folder is None for each in inputs([tmp_path]))
     assert [each.path for each in inputs([b, a, str(tmp_path), b])] == [b, a, c]
     monkeypatch.chdir(tmp_path)
     for path in ("a.jsonl", "./a.jsonl", f"{tmp_path}//a.jsonl", f"{tmp_path}/./a.jsonl"):
