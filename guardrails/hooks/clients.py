@@ -43,7 +43,7 @@ def _tools(client: "Client") -> Mapping[str, Tool]:
     that only tell a person the purpose of a call, in other words each time. The tools of Codex are named as its rollouts call them, too. A sub-agent,
     and above it a command, may run for a day before nobody expects that their end is told.
     """
-    with open(os.path.join(os.path.dirname(__file__), "tools.json"), encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(__file__), "declared.json"), encoding="utf-8") as file:
         declared = json.load(file)[client.name]
     return {
         name: Tool(name=name, **_of_json(settings)) for names, settings in declared.items() for name in names.split()
