@@ -280,7 +280,10 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
         ours = {at.removeprefix(f"{scope}."): one for at, one in words.items() if at.startswith((f"{scope}.", ERROR))}
         shared[scope] = Chain(own, rules=ruled, messages=ours, **modes)
     guards = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
-    if mistakes := dict.fromkeys(unusable(guards)):
+    mistakes = dict.fromkeys(unusable(guards))
+    if not mistakes:
+        mistakes = dict.fromkeys(one for g in guards if isinstance(g, Rules) for one in g.misfits(settings["tools"]))
+    if mistakes:
         raise PolicyError([*mistakes])
     return chain, shared
 

@@ -165,10 +165,11 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
     assert (calls, cost) == (300, 300 * 10_000)
 
 
-def test_processes_that_are_killed_at_any_moment_never_overshoot_the_sum_of_a_rule(
-    place: Place, tmp_path: Path
+@pytest.mark.parametrize("code", [RULED, SPENDING.replace("max_cost_usd=3.0", "max_cost_usd=3.0, per='month'")])
+def test_processes_that_are_killed_at_any_moment_never_overshoot_a_rule_or_a_month(
+    place: Place, tmp_path: Path, code: str
 ) -> None:
-    assert 290 <= killed_while_they_spend(RULED, place, tmp_path / "ran") <= 300
+    assert 290 <= killed_while_they_spend(code, place, tmp_path / "ran") <= 300
 
 
 def test_a_call_of_a_process_that_died_in_it_stays_charged_and_expires(place: Place, tmp_path: Path) -> None:

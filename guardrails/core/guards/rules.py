@@ -11,7 +11,7 @@ Promises, each with a test:
 
 import re
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
@@ -296,6 +296,17 @@ class Rules(Guard):
         """
         chosen = [one for one in self.rules if (one.limit.scope if one.limit else SESSION) == scope]
         return self.but({"rules": tuple(chosen)})
+
+    def misfits(self, tools: Mapping[str, Tool]) -> Iterator[str]:
+        """
+        Returns what in its expressions does not fit the parameters of *tools*.
+        """
+        for rule in self.rules:
+            about = [tool for name, tool in tools.items() if rule.is_about(name)]
+            for _, one in rule.expressions() if about else ():
+                specs = ((tool.name, tool.arguments()) for tool in about)
+                faults = ((name, fault) for name, spec in specs if spec for fault in one.faults_for(spec.schema()))
+                yield from (f"{self.name}: `{one.text}` for `{name}`: {fault.text}" for name, fault in faults)
 
     def prepare(self) -> None:
         self._laws  # noqa: B018  what is wrong with them is told now

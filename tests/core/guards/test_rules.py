@@ -270,6 +270,21 @@ def test_a_rule_with_a_mistake_is_told(rule: Any, says: str) -> None:
     assert says in str(caught.value)
 
 
+def test_a_policy_in_code_is_held_to_the_parameters_of_its_tools() -> None:
+    def refund(order_id: str, amount: float, note: str | None = None) -> str:
+        return "ok"
+
+    rules: Any = [{"tools": "refund", "when": "args.amount > 100 && args.note == 'x'", "ask": "x"}]
+    assert Policy([Rules(rules=tuple(rules))], tools=[refund])
+    rules += [{"tools": "ref*", "when": "args.order > 3 || args.order_id > 3", "deny": "x"}]
+    with pytest.raises(PolicyError) as caught:
+        Policy([Rules(rules=tuple(rules))], tools=[refund])
+    assert [one.partition("`refund`: ")[2] for one in caught.value.mistakes] == [
+        "no argument `order`, did you mean `order_id`?",
+        "found no matching overload for '_>_' applied to '(string, int)'",
+    ]
+
+
 FILE = """version: 1
 rules:
   - {tools: refund, when: 'args.amont > 100', deny: x}
