@@ -13,7 +13,7 @@ import numpy as np
 from guardrails.core.retries.model import Count, RetryModel
 from guardrails.core.retries.trail import Situation
 from guardrails.offline.learning.beliefs import ALONE, RETRIES, believed
-from guardrails.offline.learning.fit import fit, known_tools
+from guardrails.offline.learning.train import fit, known_tools
 
 from .dataset import Failure
 

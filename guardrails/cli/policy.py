@@ -129,7 +129,8 @@ def policy_test(
       guardrails policy test policy.yaml cases.yaml
       guardrails policy test policy.yaml -k refund
     """
-    from guardrails.offline.policy_cases import find_cases, load_cases, report, run_case, shipped_with_cases
+    from guardrails.offline.policy_cases import find_cases, load_cases, run_case, shipped_with_cases
+    from guardrails.offline.policy_cases.run import Suite, lines, to_dict
     from guardrails.offline.policy_cases.steps import cases_schema
 
     if schema:
@@ -143,13 +144,13 @@ def policy_test(
                 typer.echo(printable(f"{file.file}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
             chosen = [case for case in file.cases if only.casefold() in case.name.casefold()]
             if chosen:
-                suites.append(report.Suite(name, file.file, [run_case(held, case) for case in chosen]))
+                suites.append(Suite(name, file.file, [run_case(held, case) for case in chosen]))
     if not suites:
         fail(f"no case has `{only}` in its name")
     if as_json:
-        print_json(report.to_dict(suites))
+        print_json(to_dict(suites))
     else:
-        typer.echo(printable("\n".join(report.lines(suites))))
+        typer.echo(printable("\n".join(lines(suites))))
     if any(suite.failed for suite in suites):
         raise typer.Exit(FOUND)
 

@@ -17,17 +17,19 @@ from typing import Any, Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
+from guardrails.core.guards import base
+from guardrails.core.guards.loop_score import LoopScore, brings_nothing, prospect_of
 from guardrails.core.record import SCHEMA_VERSION
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import TrainingError, needs
-from guardrails.core.values.types import INVALID
-from guardrails.offline.replay.judge import sessions_of
+from guardrails.core.values.types import INVALID, Outcome, ToolCall
+from guardrails.offline.learning.facts import FOLDS, CallRow, Fact, Facts, day_of, facts_of
+from guardrails.offline.replay.judge import Judge, sessions_of
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import Input, calls_of, inputs
 from guardrails.offline.transcripts.own_records import is_record
+from guardrails.policy.policy import Policy
 from guardrails.sinks.rotate import parsed
-
-from .facts import CallRow, Facts, facts_of
-from .loops import loop_facts
 
 
 _KINDS: Final = {
@@ -213,3 +215,33 @@ def _transcribed(calls: Iterable[RecordedCall]) -> Iterator[CallRow]:
         error = (call.error_type or "other") if call.is_error else None
         after = call.retry_after_ms if error else None
         yield CallRow(tool, call.signature, error, started, ended, elapsed, after, changes)
+
+
+@base.guard
+class Watch(LoopScore):
+    """
+    Looks at each call before it runs and when it is over, and says nothing: so what is learned from is what will be served.
+    """
+
+    seen: Any
+    """By the id of a call: its prospect, and then whether it brought nothing new."""
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: base.Facts) -> None:
+        self.seen[call.id] = prospect_of(call, state), None
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: base.Facts) -> None:
+        if facts.entry is not None:
+            self.seen[call.id] = self.seen[call.id][0], brings_nothing(facts.entry, state)
+
+
+def loop_facts(sessions: Iterable[tuple[int, list[RecordedCall]]]) -> Iterator[tuple[Fact, bool]]:
+    """
+    Returns a fact for each call of *sessions*, each with its number, that is over, and whether it brought nothing new. The same
+    answer again after work is left out: it may be wanted.
+    """
+    for session, calls in sessions:
+        watch = Watch(seen={})
+        Judge(Policy([watch], by_name=True)).judge(calls)
+        for call, (at, nothing) in zip(calls, watch.seen.values(), strict=True):
+            if nothing is not None and not (nothing and at.same.endswith("old")):
+                yield Fact(day_of(call.ts_ms), session % FOLDS, at), nothing

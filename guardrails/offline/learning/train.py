@@ -5,6 +5,9 @@ replaces it.
 `python -m guardrails.offline.learning.train` writes the model that is shipped, after a change of the beliefs or crosses.
 """
 
+import warnings
+
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -12,22 +15,92 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.guards.loop_score import Prospect
-from guardrails.core.retries.model import ANY, NONE, Count, RetryModel, parse, text_of
+from guardrails.core.retries.model import ANY, MAX_WEIGHT, NONE, Count, Crossed, RetryModel, parse, text_of
 from guardrails.core.retries.serving import LOOPS, RETRIES
 from guardrails.core.retries.trail import Situation
-from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
+from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError, needs
+from guardrails.offline.learning.beliefs import ALONE, believed, believed_corrections
+from guardrails.offline.learning.beliefs import RETRIES as BELIEVED
+from guardrails.offline.learning.facts import Correction, Facts
+from guardrails.offline.learning.gate import Verdict, split_of, verdict_of
+from guardrails.offline.learning.profiles import profiles
+from guardrails.offline.learning.rows import Progress, read
+from guardrails.offline.learning.spark import read_on_spark
 from guardrails.offline.transcripts.files import SHOWN, no_calls, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
 from guardrails.stores.places import write_whole
 
-from .beliefs import ALONE, believed, believed_corrections
-from .beliefs import RETRIES as BELIEVED
-from .facts import Correction, Facts
-from .fit import DECIMALS, fit, known_tools
-from .gate import Verdict, split_of, verdict_of
-from .profiles import profiles
-from .rows import Progress, read
-from .spark import read_on_spark
+
+DECIMALS: Final = 5
+"""Of a stored coefficient: 1e-5 of log odds changes no probability by more than 3e-6."""
+FEW: Final = 1_000
+"""Up to so many coefficients the Hessian is small enough to be factorised (newton-cholesky)."""
+INVERSE_PENALTY: Final = 1.0
+"""`C`, of a weight whose standard deviation is believed to be 1."""
+MAX_TOOLS: Final = 1_000
+"""Tools with weights of their own, those with the most retries; all others are scored like tools never seen."""
+LONGEST: Final = 200
+"""Characters of the name of such a tool, so that a file keeps within its size."""
+
+
+def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tuple[Crossed, Count]]) -> dict[str, Any]:
+    """
+    Fit *counts* of situations, and *beliefs* of the same form; only *tools* get weights of their own. L2 penalty, the intercept
+    unpenalised. Returns `intercept`, the `weights` that all tools share, and by tool those of its own (`tools`).
+
+    Raises TrainingError for weights that no sound records lead to.
+    """
+    with needs("train", "training"):
+        import numpy as np
+
+        from sklearn.feature_extraction import DictVectorizer
+        from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits
+
+    rows = [*sorted((at, count) for at, count in counts.items() if count.n > 0), *beliefs]
+    columns = DictVectorizer()
+    matrix = columns.fit_transform([_columns(at, tools) for at, _ in rows])
+    # A column of smaller numbers needs a larger coefficient for the same weight, and so is penalised more.
+    scale = matrix.max(axis=0).toarray()[0]
+    n, s = (np.array([count[part] for _, count in rows]) for part in (0, 1))
+    # One row for the successes of a situation and one for its failures.
+    solver, tolerance = ("newton-cholesky", 1e-8) if len(scale) <= FEW else ("newton-cg", 1e-6)
+    regression = LogisticRegression(C=INVERSE_PENALTY, solver=solver, tol=tolerance, max_iter=200)
+    good, bad = np.flatnonzero(s > 0), np.flatnonzero(n > s)
+    if not len(good) or not len(bad):
+        raise TrainingError("every call of the records ended alike: there is nothing to tell apart")
+    worked, weights = np.repeat([1, 0], [len(good), len(bad)]), np.concatenate([s[good], (n - s)[bad]])
+    # Threads add in no fixed order.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        regression.fit(matrix[np.concatenate([good, bad])], worked, sample_weight=weights)
+    made: dict[str, dict[str, float]] = {ANY: {}}
+    for (tool, key), value in zip(columns.feature_names_, (regression.coef_[0] * scale).tolist(), strict=True):
+        if abs(value) >= MAX_WEIGHT:
+            raise TrainingError(f"the weight of `{key}` is {value:g}, beyond {MAX_WEIGHT:g}: the records are no good")
+        if rounded := round(value, DECIMALS):
+            made.setdefault(tool, {})[key] = rounded
+    return {"intercept": round(float(regression.intercept_[0]), DECIMALS), "weights": made.pop(ANY), "tools": made}
+
+
+def _columns(at: Crossed, tools: frozenset[str]) -> dict[tuple[str, str], float]:
+    """
+    Returns the columns of a situation, each (tool, name of the weight), with the spread that the weight is believed to have.
+    """
+    shared, own = at.keys()
+    parts = ((ANY, shared), (at.tool, own if at.tool in tools else ()))
+    return {(tool, key): spread for tool, crosses in parts for key, spread in crosses}
+
+
+def known_tools(counts: Mapping[Any, Count]) -> frozenset[str]:
+    """
+    Returns the tools with the most events in *counts*; ties by name. A name that no file can hold is none of them.
+    """
+    events: Counter[str] = Counter()
+    for at, count in counts.items():
+        events[at.tool] += count.n  # type: ignore[assignment]
+    named = [tool for tool in events if tool and len(tool) <= LONGEST and tool.isprintable()]
+    return frozenset(sorted(named, key=lambda tool: (-events[tool], tool))[:MAX_TOOLS])
 
 
 HALF_LIFE_DAYS: Final = 10.0

@@ -6,7 +6,7 @@ import json
 import re
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from guardrails.core.decision import Decision
@@ -14,11 +14,11 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.refusals import ALIASES
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial, Nudge, Outcome, Success, micro_dollars
+from guardrails.offline.figures import plural
+from guardrails.offline.policy_cases import steps as kinds
+from guardrails.offline.policy_cases.steps import Call, Case, End, Part, Step
 from guardrails.policy.policy import Policy
 from guardrails.stores.memory import MemoryStore
-
-from . import steps as kinds
-from .steps import Call, Case, End, Part, Step
 
 
 Difference = tuple[str, str]
@@ -271,3 +271,53 @@ def differing(wanted: Any, got: Any, path: str) -> Iterator[tuple[str, Any, Any]
 
 def _shown(value: Any) -> str:
     return "absent" if value is None else json.dumps(value, ensure_ascii=False)[:_SHOWN]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """
+    The cases of one file, run by one policy.
+    """
+
+    policy: str
+    file: str
+    results: Sequence[Result]
+
+    @property
+    def failed(self) -> list[Result]:
+        """
+        The cases that did not pass.
+        """
+        return [result for result in self.results if not result.passed]
+
+
+def lines(suites: Iterable[Suite]) -> list[str]:
+    """
+    Returns one line for each failed case, then the sum.
+    """
+    results = [result for suite in suites for result in suite.results]
+    failed = [str(result) for result in results if not result.passed]
+    text = f"{plural(len(results), 'case')}, {len(results) - len(failed)} passed"
+    return [*failed, f"{text}, {len(failed)} failed" if failed else text]
+
+
+def to_dict(suites: Iterable[Suite]) -> dict[str, Any]:
+    """
+    Returns the same for another program.
+    """
+    listed: list[dict[str, Any]] = [
+        {"policy": suite.policy, "file": suite.file, "cases": [_case(result) for result in suite.results]}
+        for suite in suites
+    ]
+    passed = [case["passed"] for suite in listed for case in suite["cases"]]
+    sums = {"cases": len(passed), "passed": sum(passed), "failed": len(passed) - sum(passed)}
+    return {"ok": all(passed), **sums, "suites": listed}
+
+
+def _case(result: Result) -> dict[str, Any]:
+    """
+    One case and the steps of it that failed.
+    """
+    case, counts = result.case, {"steps": result.steps, "failed_steps": result.failed_steps}
+    failures = [asdict(failure) for failure in result.failures]
+    return {"name": case.name, "line": case.line, "passed": result.passed, **counts, "failures": failures}

@@ -12,8 +12,7 @@ import yaml
 from guardrails import Budget, Nudge, Policy
 from guardrails.core.guards.base import Guard, guard
 from guardrails.offline.policy_cases import Result, read_cases, run_case
-from guardrails.offline.policy_cases.report import Suite, lines, to_dict
-from guardrails.offline.policy_cases.run import differing, filled
+from guardrails.offline.policy_cases.run import Suite, differing, filled, lines, to_dict
 from tests.tables import table
 
 
