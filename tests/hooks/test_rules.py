@@ -27,6 +27,6 @@ def test_a_coding_cli_is_held_to_rules_and_told_of_a_limit_that_is_near(tmp_path
     assert cli.ran("Bash", {"command": "deploy a"})
     assert cli.ran("Bash", {"command": "ls"})
     cli.before("Bash", {"command": "make"})
-    assert "1 call of 5 a day, Europe/Berlin are left" in str(cli.after())
+    assert "Left: 1 call of 5 a day, Europe/Berlin." in str(cli.after())
     assert cli.ran("Bash", {"command": "make it"})
     assert "5 a day, Europe/Berlin" in str(cli.before("Bash", {"command": "more"}))

@@ -33,7 +33,7 @@ def test_a_client_is_held_to_rules_and_told_of_a_limit_that_is_near(clock: Any) 
 
     assert "10 are used" not in pay(8)
     assert "8 are used, 2 are left, and this call is for 3" in pay(3)
-    assert [("1 call of 5 a day, UTC are left" in pay(0)) for _ in range(4)] == [False, False, True, False]
+    assert [("Left: 1 call of 5 a day, UTC." in pay(0)) for _ in range(4)] == [False, False, True, False]
     assert "Tool call limit reached (5 a day, UTC)" in pay(0)
     clock.advance(86_400)
     assert "paid" in pay(1)

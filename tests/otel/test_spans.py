@@ -76,7 +76,7 @@ def test_a_call_is_one_span_by_the_convention(seen: Seen) -> None:
 def test_a_limit_that_is_near_is_an_event_of_the_span(seen: Seen) -> None:
     seen.session(policy=Policy([Budget(max_calls=2, warn_at=0.5)])).call("search", {}, lambda *_: "ok")
     [event] = seen.spans[0].events
-    told = {"guardrails.code": "budget.warning", "message": "1 call of 2 are left: do what matters most first."}
+    told = {"guardrails.code": "budget.warning", "message": "Left: 1 call of 2. Do what matters most first."}
     assert (event.name, dict(event.attributes or {})) == ("guardrails.warning", told)
 
 

@@ -538,7 +538,7 @@ class Budget(Guard):
             return mine if not mine or WARNED not in mine else {**mine, WARNED: ["", "", named]}
         amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most[limit])}" for limit, left in near]
         period = self._bound.period or ""
-        text = f"{' and '.join(amounts)}{period} are left: do what matters most first."
+        text = f"Left: {' and '.join(amounts)}{period}. Do what matters most first."
         return {**(mine or {}), WARNED: [f"{facts.holder}#{facts.seq}", text, [limit.name for limit, _ in near]]}
 
     def shape(

@@ -116,8 +116,8 @@ def test_a_limit_that_is_near_is_told_once_to_the_model_and_to_the_operator(cloc
     )
     hints = [session.call("t", {"n": n}, pays(0.01)).next_action_hint for n in range(9)]
     own, users = (
-        "2 calls of 10 are left: do what matters most first.",
-        "6 calls of 12 a day, UTC are left: do what matters most first.",
+        "Left: 2 calls of 10. Do what matters most first.",
+        "Left: 6 calls of 12 a day, UTC. Do what matters most first.",
     )
     assert hints == [None, None, None, None, None, users, None, own, None]
     assert heard == [("user.budget.warning", users), ("budget.warning", own)]
