@@ -2,9 +2,9 @@
 Conversations of guarded agents, kept in a file of SQLite together with the state of their sessions; each message is on
 the disk before its list has it.
 
-    kept = Conversations("agent.db")
-    chat = kept.start(wire="chat")
-    session = policy.session(chat.id, store=kept.store)
+    chats = Conversations("agent.db")
+    chat = chats.start(wire="chat")
+    session = policy.session(chat.id, store=chats.store)
     chat.append({"role": "user", "content": "book a hotel in Shibuya"})
     run(client, session, model="gpt-5-mini", messages=chat, tools=[search_hotels])
 """
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
 
 Wire = Literal["chat", "responses"]
-MAKE: Final = "CREATE TABLE kept (name TEXT, n INTEGER, at_ms INTEGER, item TEXT NOT NULL, PRIMARY KEY (name, n))"
+MAKE: Final = "CREATE TABLE items (name TEXT, n INTEGER, at_ms INTEGER, item TEXT NOT NULL, PRIMARY KEY (name, n))"
 """The row 0 of a conversation has its wire and its settings."""
 TAKE_OVER: Final = (
-    "INSERT INTO kept SELECT name, 0, made_ms, json_object('wire', wire, 'settings', json(settings)) FROM conversations",
-    "INSERT INTO kept SELECT name, n, at_ms, item FROM messages m JOIN conversations c ON c.id = m.conversation",
+    "INSERT INTO items SELECT name, 0, made_ms, json_object('wire', wire, 'settings', json(settings)) FROM conversations",
+    "INSERT INTO items SELECT name, n, at_ms, item FROM messages m JOIN conversations c ON c.id = m.conversation",
     *(f"DROP TABLE {name}" for name in ("messages", "conversations", "conversation_tables")),
 )
 """The tables of 0.2.0."""
 LIST: Final = """
-SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM kept c JOIN kept h ON h.name = c.name AND h.n = 0
+SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM items c JOIN items h ON h.name = c.name AND h.n = 0
 GROUP BY c.name ORDER BY last_ms DESC, c.name
 """
 INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
@@ -180,7 +180,7 @@ class Conversations(AbstractContextManager["Conversations"]):
         self._database.execute("PRAGMA secure_delete = ON")
         with self._transaction() as execute:
             tables = {name for (name,) in execute("SELECT name FROM sqlite_master")}
-            for statement in () if "kept" in tables else (MAKE, *(TAKE_OVER if "conversations" in tables else ())):
+            for statement in () if "items" in tables else (MAKE, *(TAKE_OVER if "conversations" in tables else ())):
                 execute(statement)
 
     def start(
@@ -209,7 +209,7 @@ class Conversations(AbstractContextManager["Conversations"]):
         Raises ConversationError if there is no conversation *id*, or it is damaged.
         """
         with self._transaction() as execute:
-            rows = execute("SELECT item FROM kept WHERE name = ? ORDER BY n", (checked_id(id),)).fetchall()
+            rows = execute("SELECT item FROM items WHERE name = ? ORDER BY n", (checked_id(id),)).fetchall()
         if not rows:
             known = ", ".join(f"`{one.id}`" for one in self.listed()[:5]) or "none"
             raise ConversationError(f"there is no conversation `{id}` in `{self.path}`; the latest are: {known}")
@@ -224,8 +224,8 @@ class Conversations(AbstractContextManager["Conversations"]):
         All of them, the one that was used last first.
         """
         with self._transaction() as execute:
-            found = [(*row[:4], json.loads(row[4])) for row in execute(LIST)]
-        return [Summary(name, head["wire"], n, made, last, head["settings"]) for name, n, made, last, head in found]
+            rows = [(*row[:4], json.loads(row[4])) for row in execute(LIST)]
+        return [Summary(name, head["wire"], n, made, last, head["settings"]) for name, n, made, last, head in rows]
 
     def forget(self, id: str) -> None:
         """
@@ -235,7 +235,7 @@ class Conversations(AbstractContextManager["Conversations"]):
         """
         self.resume(id)
         with self._transaction() as execute:
-            execute("DELETE FROM kept WHERE name = ?", (id,))
+            execute("DELETE FROM items WHERE name = ?", (id,))
         self.store.forget(id)
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -246,13 +246,13 @@ class Conversations(AbstractContextManager["Conversations"]):
         Raises ConversationError if it has more or fewer by now.
         """
         with self._transaction() as execute:
-            ((last,),) = execute("SELECT ifnull(max(n), -1) FROM kept WHERE name = ?", (name,))
+            ((last,),) = execute("SELECT ifnull(max(n), -1) FROM items WHERE name = ?", (name,))
             if last != latest:
                 by_now = f"the conversation has {last} messages by now, not {latest}: another process goes on with it"
                 taken = f"there is a conversation `{name}` already: resume it, or use another id"
                 raise ConversationError(taken if latest < 0 else by_now)
             for n, text in enumerate(texts, latest + 1):
-                execute("INSERT INTO kept VALUES (?, ?, ?, ?)", (name, n, round(self._clock() * 1000), text))
+                execute("INSERT INTO items VALUES (?, ?, ?, ?)", (name, n, round(self._clock() * 1000), text))
 
     def close(self) -> None:
         """

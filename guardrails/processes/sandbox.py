@@ -294,15 +294,15 @@ def _author(workspace: str) -> dict[str, str]:
     of a person's git settings: there may be keys in the others.
     """
     git = shutil.which("git", path=_search(workspace))
-    told = (
+    listing = (
         subprocess.run([git, *_GIT], capture_output=True, check=False, stdin=subprocess.DEVNULL).stdout if git else b""
     )
-    found: dict[str, str] = {}
-    for number, pair in enumerate(told.decode(errors="replace").split("\0")[:-1]):
+    variables: dict[str, str] = {}
+    for number, pair in enumerate(listing.decode(errors="replace").split("\0")[:-1]):
         key, _, value = pair.partition("\n")
-        found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": os.path.expanduser(value)}
-        found["GIT_CONFIG_COUNT"] = str(number + 1)
-    return found
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": os.path.expanduser(value)}
+        variables["GIT_CONFIG_COUNT"] = str(number + 1)
+    return variables
 
 
 def _repository(workspace: str, home: str) -> Iterator[str]:

@@ -107,7 +107,7 @@ def test_conversations_of_0_2_0_are_taken_over(path: Path) -> None:
     Conversations(path).close()
     with closing(sqlite3.connect(path)) as database:
         database.executescript("""
-            DROP TABLE kept;
+            DROP TABLE items;
             CREATE TABLE conversation_tables (version INTEGER NOT NULL);
             CREATE TABLE conversations (id INTEGER PRIMARY KEY, name TEXT, wire TEXT, made_ms INTEGER, settings TEXT);
             CREATE TABLE messages (id INTEGER PRIMARY KEY, conversation INTEGER, n INTEGER, at_ms INTEGER, item TEXT);
@@ -223,7 +223,7 @@ def test_a_file_that_cannot_be_used_and_what_is_damaged_in_it_are_named(tmp_path
     with Conversations(path) as kept, closing(sqlite3.connect(path)) as database:
         for n, damage in ((1, "torn"), (0, "{}"), (0, "[]")):
             chat = kept.start(messages=[USER])
-            database.execute("UPDATE kept SET item = ? WHERE name = ? AND n = ?", (damage, chat.id, n))
+            database.execute("UPDATE items SET item = ? WHERE name = ? AND n = ?", (damage, chat.id, n))
             database.commit()
             with pytest.raises(ConversationError, match=rf"the conversation `{chat.id}` in .* is damaged"):
                 kept.resume(chat.id)

@@ -152,7 +152,7 @@ def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
         == "field      value\nforgotten  2\nkeys       trip-42\n           trip-42/pay\n"
     )
     with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+        assert database.execute("SELECT count(*) FROM items").fetchone() == (0,)
     assert "trip-42" not in listed(path)
     with Conversations(path) as kept:
         kept.start("talk", messages=[{"role": "user", "content": "hello"}])

@@ -41,7 +41,7 @@ BUSY_S: Final = 5.0
 MAX_DEPTH: Final = 2
 """Sub-agents of sub-agents."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, changed_ms INT NOT NULL)"
-_FOUND: Final = """
+_SEARCH: Final = """
 SELECT key, text, changed_ms FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))
 ORDER BY changed_ms DESC, key
 """
@@ -105,7 +105,7 @@ class Memory(ToolSet):
         Read notes whose key or text holds `query`, the latest first; without one, all.
         """
         with self._opened() as notes:
-            rows = notes.execute(_FOUND, (query,)).fetchall()
+            rows = notes.execute(_SEARCH, (query,)).fetchall()
         shown: list[dict[str, Any]] = []
         room = MAX_SHOWN_BYTES
         for key, text, changed_ms in rows[:limit]:

@@ -144,16 +144,16 @@ class Files(ToolSet):
             raise _no_edit("`old_text` and `new_text` are the same")
         with self._root.find(path, write=True) as place:
             with _opened(place) as file:
-                found = file.read(MAX_WRITE + 1)
-            count = found.count(old)
-            if len(found) + count * max(0, len(new) - len(old)) > MAX_WRITE:
+                content = file.read(MAX_WRITE + 1)
+            count = content.count(old)
+            if len(content) + count * max(0, len(new) - len(old)) > MAX_WRITE:
                 raise ToolFailure("too_large", f"it has, or would have, more than {MAX_WRITE:,} bytes")
             if count == 0:
                 raise _no_edit(f"`old_text` is not in `{path}`: read the file, and copy it exactly")
             if count > 1 and not replace_all:
                 raise _no_edit(f"`old_text` is {count} times in `{path}`: give more of it, or `replace_all`")
-            write_whole(place, found.replace(old, new))
-        return {"path": path, "replaced": count, "line": found[: found.index(old)].count(b"\n") + 1}
+            write_whole(place, content.replace(old, new))
+        return {"path": path, "replaced": count, "line": content[: content.index(old)].count(b"\n") + 1}
 
     def list_directory(
         self, path: str = ".", offset: Annotated[int, Ge(0)] = 0, limit: Annotated[int, Ge(1), Le(1_000)] = 500
@@ -161,8 +161,8 @@ class Files(ToolSet):
         """
         List a folder of the workspace, sorted by name: `limit` entries after the first `offset`.
         """
-        with self._root.find(path, folder=True) as place, os.scandir(place) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with self._root.find(path, folder=True) as place, os.scandir(place) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
             shown = [_entry(entry) for entry in entries[offset : offset + limit]]
         end = offset + len(shown)
         more = f"There is more: list on from offset {end}." if end < len(entries) else None

@@ -129,10 +129,10 @@ def _plain_steps(command: str) -> Sequence[Step]:
     """
     from guardrails.core.commands import read
 
-    found = read(command)
-    fault = found.unreadable or found.not_plain
+    script = read(command)
+    fault = script.unreadable or script.not_plain
     if fault is None:
-        return found.steps
+        return script.steps
     raise ToolFailure(
         "validation", f"no shell is started here, and the command is not plain: {fault.reason}", fault.advice
     )
@@ -168,7 +168,7 @@ class Bounded:
     """
 
     limit: int
-    kept: bytearray = field(default_factory=bytearray)
+    ends: bytearray = field(default_factory=bytearray)
     total: int = 0
 
     def drain(self, reading: int) -> None:
@@ -179,16 +179,16 @@ class Bounded:
         with open(reading, "rb", buffering=0) as pipe:
             while data := pipe.read(1 << 16):
                 self.total += len(data)
-                self.kept += data
-                del self.kept[half:-half]
+                self.ends += data
+                del self.ends[half:-half]
 
     def text(self) -> str:
         """
         Returns the output, with a line that says how much is missing.
         """
-        left_out, half = self.total - len(self.kept), self.limit // 2
+        left_out, half = self.total - len(self.ends), self.limit // 2
         between = f"\n[... {left_out:,} bytes left out ...]\n".encode() if left_out else b""
-        return (self.kept[:half] + between + self.kept[half:]).decode(errors="replace")
+        return (self.ends[:half] + between + self.ends[half:]).decode(errors="replace")
 
 
 class Ended(NamedTuple):

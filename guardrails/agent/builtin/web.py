@@ -172,12 +172,12 @@ def addresses_of(host: str, port: int, allow: Collection[str]) -> list[str]:
     Raises ToolFailure: `permission` if one of its addresses may not be reached, `not_found` if there is no such name.
     """
     try:
-        found = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        addresses = [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except (OSError, UnicodeError):
         raise ToolFailure("not_found", f"there is no host `{host[:200]}`") from None
     # One private address among public ones is enough to be tricked.
-    if host in allow or all(_may(ipaddress.ip_address(address), allow) for address in found):
-        return found
+    if host in allow or all(_may(ipaddress.ip_address(address), allow) for address in addresses):
+        return addresses
     reason, hint = "is not on the public internet", "Use a public address, or ask the user for what is there."
     raise ToolFailure("permission", f"`{host[:200]}` {reason}", hint)
 
@@ -241,5 +241,5 @@ def page_text(source: str) -> str:
     with its length alone.
     """
     text = _TAG.sub("\n", _INLINE.sub("", _SKIPPED.sub("", source)))
-    plain = _REFERENCE.sub(lambda found: html.unescape(found[0]), text)
+    plain = _REFERENCE.sub(lambda match: html.unescape(match[0]), text)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in plain.split("\n"))).strip()
