@@ -37,7 +37,7 @@ from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.rules import Rules
 from guardrails.core.tools.tool import REPEATS
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import MissingExtra, PolicyError
 from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
 
 from .check import PARTS, VERSION, Head, policy_type, unusable
@@ -451,7 +451,12 @@ class Document:
         declared = [rule for rule in arguments["rules"] if isinstance(rule.declared.get("parameters"), Mapping)]
         for number, rule in enumerate(own.rules):
             tools = [each for each in declared if any(map(rule.is_about, each.match))]
-            for place, expression in rule.expressions():
+            try:
+                expressions = rule.expressions()
+            except MissingExtra as error:
+                yield Mistake((inner(root, number) or self.root).position, f"rules.{number}: {error}")
+                return
+            for place, expression in expressions:
                 node = inner(root, number, *place) or self.root
                 for_tools = (one for each in tools for one in expression.faults_for(each.declared["parameters"]))
                 for line, column, text in dict.fromkeys([*expression.faults, *for_tools]):

@@ -4,6 +4,7 @@ Rules that people write: refused, asked, limited by a sum, in an order.
 
 import asyncio
 import json
+import sys
 import threading
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, PolicyError, Rules, Tool
+from guardrails.core.values.cel import _library
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.files import inputs
 from tests.core.guards.calls import gives, ok
@@ -314,6 +316,21 @@ def test_a_file_is_held_to_the_schemas_of_its_tools_with_line_and_column(tmp_pat
         "4:34: rules.1.limit.sum: `args.to` is not a number, but string",
         "8:19: rules.2.when: found no matching overload for '_>_' applied to '(string, int)'",
     ]
+
+
+def test_without_the_package_a_file_with_an_expression_is_a_mistake_and_others_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    _library.cache_clear()
+    file = tmp_path / "p.yaml"
+    for text in ("limit: {max: 1}", "when: 'true', deny: x"):
+        file.write_text(f"version: 1\nrules:\n- {{tools: t, {text}}}\n")
+        if "limit" in text:
+            assert told(Policy.load(file).session("s"), "t") is None
+            continue
+        with pytest.raises(PolicyError, match=r"p\.yaml:3:3: rules\.0: a rule with `when` or `sum` needs"):
+            Policy.load(file)
 
 
 def test_rules_of_files_that_build_on_each_other_add_up(tmp_path: Path) -> None:
