@@ -207,7 +207,8 @@ def test_a_tools_own_envelope_keeps_what_it_says(clock: Any) -> None:
 def test_a_tools_own_error_is_an_error_of_the_session_too(clock: Any) -> None:
     session = make(clock, Retryable(max_retries=5), Duplicates())
     envelope = session.call("t", {}, gives(Envelope.error("rate_limit", "quota", retry_after_ms=700)))
-    assert (envelope.status, envelope.retryable, envelope.retry_after_ms) == ("error", True, 700)
+    told = (envelope.status, envelope.error_type, envelope.retryable, envelope.retry_after_ms)
+    assert told == ("error", "rate_limit", True, 700)
     clock.advance(0.699)
     assert session.call("t", {}, gives(1)).code == "retryable.wait"
     clock.advance(0.002)

@@ -367,6 +367,11 @@ def test_a12_a_call_is_told_from_a_chance_on(model: Path, declared: Any, setting
     assert codes(policy) == [[], [], last]
 
 
+def test_a12_failures_are_scored_as_such(model: Path) -> None:
+    policy = Policy([LoopScore(model=str(model))], tools=[Tool(name="search", read_only=True)])
+    assert codes(policy, asked=["1 7", "2 14", "3 21"], result=OSError("down")) == [[], [], ["loop_score.likely"]]
+
+
 def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path: Path) -> None:
     other = tmp_path / "retry.json"
     for content in (None, text()):
