@@ -38,6 +38,8 @@ def test_all_mistakes_are_told_at_once_and_nothing_is_coerced_and_no_default_is_
     check = arguments_of(HOTELS["schema"]).check
     _, problems = check({"city": 1, "limit": 0, "x": 1, "hotels": [{}, {}]})
     assert {p.field for p in problems} == {"city", "limit", "x", "hotels.0.check_out", "hotels.1.check_out"}
+    _, many = check({f"k{n}": 1 for n in range(50)})
+    assert (len(many), many[-1].message) == (20, "there are more problems, not shown here")
     sent = {"city": "tokyo", "price": 10.0}
     checked, problems = check(sent)
     assert (checked is sent, sent, problems) == (True, {"city": "tokyo", "price": 10.0}, ())
