@@ -12,7 +12,7 @@ Promises, each with a test:
 import re
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
 from guardrails.core.values.periods import UTC, Per, Period
 from guardrails.core.values.schema import Ge, Gt, MinLen

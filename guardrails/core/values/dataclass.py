@@ -31,7 +31,8 @@ else:
             cls.__eq__, cls.__hash__ = _equal, _hashed if frozen else None
         if frozen:
             cls.__setattr__ = cls.__delattr__ = _refuse
-            cls.__setstate__ = _restore
+            if options.get("slots"):
+                cls.__setstate__ = _restore
         made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
         made.__init__ = _Init(made, frozen=frozen, slots=options.get("slots", False))
         if eq:

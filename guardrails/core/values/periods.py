@@ -2,6 +2,7 @@
 Periods in which amounts are counted: the last hour, or a day of the calendar.
 """
 
+from datetime import tzinfo
 from typing import Annotated, Final, Literal
 
 from .schema import FromText
@@ -16,6 +17,13 @@ _PARTS: Final = 24
 
 def _period(value: object) -> object:
     return value if value in CALENDAR else duration_s(value)
+
+
+def _zone_of(name: str) -> tzinfo:
+    # Its import takes as long as to decide a call.
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name)
 
 
 Calendar = Literal["day", "week", "month"]
@@ -33,11 +41,10 @@ class Period:
 
     def __init__(self, per: float | str | None, zone: str = UTC) -> None:
         from datetime import UTC as utc  # noqa: N811  the name is taken by its text
-        from zoneinfo import ZoneInfo
 
         self.per, self.zone = per, zone
         try:
-            self._zone = utc if zone == UTC else ZoneInfo(zone)
+            self._zone = utc if zone == UTC else _zone_of(zone)
         except (LookupError, OSError, ValueError):
             raise ValueError(f"no time zone `{zone:.60}` is known here: write one such as `Europe/Berlin`") from None
         self._slides = 0 if per is None or isinstance(per, str) else round(per * 1_000)
