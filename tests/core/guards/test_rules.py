@@ -11,16 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Policy, PolicyError, Rules, Tool
+from guardrails import Budget, Policy, PolicyError, Rules, Tool
 from guardrails.core.values.cel import _library
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.files import inputs
+from guardrails.sinks import MemorySink
 from tests.core.guards.calls import gives, ok
+from tests.replaying import replay
 from tests.tables import table
 
 
@@ -30,7 +33,7 @@ MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 FAILS = PermissionError("no")
 LOST = TimeoutError("slow")
 
-REFUNDS = {"tools": "refund", "limit": {"sum": "args.amount", "max": 500, "per": "1h"}}
+REFUNDS: dict[str, Any] = {"tools": "refund", "limit": {"sum": "args.amount", "max": 500, "per": "1h"}}
 
 
 def session(clock: Any, *rules: Any, **settings: Any) -> Any:
@@ -378,6 +381,21 @@ def test_recorded_calls_are_judged_by_rules_as_far_as_they_have_times(
     (judged,) = judge_files([Policy.load(tmp_path / "p.yaml")], inputs([tmp_path / "calls.jsonl"]))
     assert sorted(judged.total.denied) == refused
     assert ("rules.timed" in judged.not_judged) != timed
+
+
+def test_records_of_sessions_that_share_a_rule_are_decided_again_exactly(clock: Any) -> None:
+    rules: Any = ({**REFUNDS, "limit": {**REFUNDS["limit"], "scope": "user"}}, {"tools": "refund", "after": "look"})
+    budget = Budget(max_calls=35, warn_at=0.5, per="day")
+    policy, records = Policy([Rules(rules=rules), budget], scopes={"user": [budget]}), MemorySink()
+    made = [policy.session(name, clock=clock, scopes={"user": "u"}, records=records) for name in "abc"]
+    for number in range(60):
+        tool, end = ("look", "refund", "refund")[number % 3], ("ok", FAILS, "ok", LOST)[number % 4]
+        told(made[number % 7 % 3], tool, gives(end), amount=5 * number, n=number)
+        clock.advance(60)
+    lines = [orjson.loads(orjson.dumps(one)) for one in records.records]
+    again = replay(policy.chain, lines, scopes=policy.scopes)
+    assert len({one.decided for one in again}) >= 4
+    assert [one.decided for one in again] == [one.recorded for one in again]
 
 
 # Laws
