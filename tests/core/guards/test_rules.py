@@ -394,7 +394,7 @@ def test_records_of_sessions_that_share_a_rule_are_decided_again_exactly(clock: 
         clock.advance(60)
     lines = [orjson.loads(orjson.dumps(one)) for one in records.records]
     again = replay(policy.chain, lines, scopes=policy.scopes)
-    assert len({one.decided for one in again}) >= 4
+    assert len({one.decided for one in again}) >= 3
     assert [one.decided for one in again] == [one.recorded for one in again]
 
 
