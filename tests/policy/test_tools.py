@@ -51,7 +51,6 @@ def test_d2_schemas_are_sorted_by_name_in_the_form_of_each_wire() -> None:
 def test_d2_a_later_registration_replaces_an_earlier_one() -> None:
     registry = Registry([search_hotels])
     registry.register(lambda path: f"read {path}", name="search_hotels", parameters=SCHEMA)
-    assert list(registry.entries) == ["search_hotels"]
     assert registry.schemas()[0]["function"]["parameters"]["required"] == ["path"]
     assert registry.execute("search_hotels", {"path": "a"}) == "read a"
 
