@@ -109,7 +109,7 @@ def test_a_hostile_text_is_read_in_bounded_time(make: Callable[[int], str]) -> N
         return time.process_time() - start
 
     # Half a second is what the slowest takes on a quiet machine; what grows with the square takes minutes.
-    assert min(cost() for _ in range(3)) < 10
+    assert any(cost() < 10 for _ in range(3))
 
 
 def test_a_text_is_read_once_for_the_same_call() -> None:
