@@ -291,7 +291,8 @@ def test_a_file_names_scopes_and_one_that_extends_it_changes_single_settings(tmp
 
 
 def test_every_code_that_a_guard_writes_out_is_declared_and_begins_with_its_name() -> None:
-    for cls in (*GUARDS, ToolBudget):
+    kinds: tuple[type[Guard], ...] = (*GUARDS, ToolBudget)
+    for cls in kinds:
         assert cls.codes is not None
         assert all(code.startswith((f"{cls.name}.", f"tools.{cls.name}.")) for code in cls.codes)
     paths = Path(guardrails.core.guards.__file__).parent.rglob("*.py")

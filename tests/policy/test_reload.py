@@ -256,7 +256,7 @@ def test_every_call_of_a_policy_is_refused_and_let_through_again(write: Write) -
 def test_a_policy_that_only_watches_one_that_extends_another_and_an_awaited_call_are_stopped_too(write: Write) -> None:
     write("stop: the key leaked", "base.yaml")
     stopped = [Policy.load(write("extends: ./base.yaml"))]
-    stopped += [Policy([Denials()], mode=mode, stop="why") for mode in ("observe", "off")]  # type: ignore[arg-type]
+    stopped += [Policy([Denials()], mode=mode, stop="why") for mode in ("observe", "off")]
     for policy in stopped:
         assert policy.session("s").call("t", {}, ok).code == "deny_all.on"
         assert asyncio.run(policy.session("a").acall("t", {}, ok)).code == "deny_all.on"
