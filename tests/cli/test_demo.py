@@ -3,7 +3,6 @@
 """
 
 import json
-import sys
 
 from pathlib import Path
 
@@ -65,11 +64,3 @@ def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
     assert "edit_and_test.json: 6 calls, 0 denied" in lines
     said = json.loads(demo(*chats, "--json").stdout)
     assert [call["decision"] for call in said["transcripts"][0]["calls"]] == ["allow", "nudge"] + ["deny"] * 4
-
-
-def test_without_the_openai_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    # None in sys.modules is how Python itself marks a module that cannot be imported.
-    monkeypatch.setitem(sys.modules, "openai", None)
-    failed = demo()
-    assert failed.exit_code == 2
-    assert failed.stderr == 'the demo needs `openai`: pip install "toolcall-guardrails[openai]"\n'

@@ -88,15 +88,6 @@ def test_each_command_has_two_or_three_examples_that_parse(
             parse(line)
 
 
-@table("columns", [80, 200])
-@table("words", [words for words in commands() if words[:1] not in (("hook",), ("mcp",))])
-def test_no_line_of_a_help_is_wider_than_the_terminal(
-    words: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = helped(words, columns, monkeypatch, capsys)
-    assert max(map(len, text.splitlines())) <= columns
-
-
 def python(*arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, **more)
 

@@ -113,12 +113,3 @@ def test_good_files_among_others_are_read_and_the_others_told(tmp_path: Path, ou
     notices = json.loads(shown.stdout)["notes" if name == "train" else "notices"]
     for number in range(len(NOTHING)):
         assert any(f"{number}.jsonl" in notice for notice in notices), number
-
-
-@table("command", ["replay", "report"])
-def test_json_is_printed_all_the_same(tmp_path: Path, command: str) -> None:
-    (tmp_path / "x.jsonl").touch()
-    shown = run(command, tmp_path, tmp_path, "--json")
-    assert shown.exit_code == 1
-    assert "no calls found" in shown.stderr
-    assert json.loads(shown.stdout)["notices"]

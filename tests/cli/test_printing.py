@@ -3,7 +3,6 @@ Text for a terminal: wrapped, in columns, and never able to steer it; files that
 """
 
 import os
-import subprocess
 import sys
 
 from io import StringIO
@@ -66,30 +65,6 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -
         assert tell is not None
         tell("5 calls [read]\x1b[2J")
     assert "5 calls [read]\\x1b[2J" in shown.getvalue()
-
-
-@pytest.mark.system
-@pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
-@table("words", [("explain", "budget.max_calls"), ("policy", "show", "default"), ("--help",)])
-def test_on_a_terminal_nothing_is_styled(words: tuple[str, ...]) -> None:
-    import pty
-
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "guardrails", *words], stdout=theirs, stderr=theirs, env=environment
-    ) as started:
-        os.close(theirs)
-        said = b""
-        try:
-            while part := os.read(ours, 4096):
-                said += part
-        except OSError:
-            pass  # the other end is closed
-        assert started.wait(60) == 0
-    os.close(ours)
-    assert said
-    assert b"\x1b" not in said
 
 
 def test_a_file_keeps_its_mode_and_what_leads_to_it(tmp_path: Path) -> None:
