@@ -11,7 +11,7 @@ import ssl
 import time
 
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote, urlsplit
@@ -119,11 +119,17 @@ class Web(ToolSet):
         transport = httpx2.HTTPTransport(context)
         # It has no other way to be given a network.
         transport._pool = httpcore2.ConnectionPool(context, network_backend=network)  # noqa: SLF001
-        limits: Any = {"timeout": self._timeout, "follow_redirects": redirects > 0, "max_redirects": redirects}
-        client = httpx2.Client(transport=transport, headers=_HEADERS, **limits)
+        client = httpx2.Client(transport=transport, headers=_HEADERS, timeout=self._timeout)
         try:
-            with client, client.stream("GET", url) as answer:
-                return _read(answer)
+            with client:
+                request: Any = client.build_request("GET", url)
+                # The client would read what a redirect brings whole, however long it is.
+                for _ in range(redirects + 1):
+                    with closing(client.send(request, stream=True)) as answer:
+                        request = answer.next_request
+                        if request is None:
+                            return _read(answer)
+                raise httpx2.TooManyRedirects("")
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as error:
             bad = " (its certificate is not valid)" if "CERTIFICATE" in str(error) else ""
             raise failure_of(error, f"the page could not be read{bad}") from None
