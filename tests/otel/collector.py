@@ -59,16 +59,13 @@ class Collector:
         """
         The spans, each with the name of its service and its attributes as a mapping.
         """
-        found = []
-        for export in self.exports:
-            for resource in export["resourceSpans"]:
-                [service] = [
-                    each["value"]["stringValue"]
-                    for each in resource["resource"]["attributes"]
-                    if each["key"] == "service.name"
-                ]
-                for scope in resource["scopeSpans"]:
-                    for span in scope["spans"]:
-                        said = {one["key"]: next(iter(one["value"].values())) for one in span.get("attributes", ())}
-                        found.append({**span, "service": service, "said": said})
-        return found
+        spans = []
+        for resource in [resource for export in self.exports for resource in export["resourceSpans"]]:
+            service = _mapping(resource["resource"])["service.name"]
+            found = [span for scope in resource["scopeSpans"] for span in scope["spans"]]
+            spans += [{**span, "service": service, "attributes": _mapping(span)} for span in found]
+        return spans
+
+
+def _mapping(of: dict[str, Any]) -> dict[str, Any]:
+    return {one["key"]: next(iter(one["value"].values())) for one in of.get("attributes", ())}

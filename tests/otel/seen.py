@@ -3,19 +3,16 @@ Spans and metrics as an SDK has them, and as it exports them.
 """
 
 import base64
-import json
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 
 pytest.importorskip("opentelemetry.sdk")
-pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
 
 from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
-from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -55,40 +52,15 @@ class Seen:
         """
         return [dict(one.attributes or {}) for one in self.spans if one.name.startswith("execute_tool ")]
 
-    def call(self) -> dict[str, Any]:
-        """
-        Those of the only one.
-        """
-        [found] = self.calls()
-        return found
-
     def metric(self, name: str) -> list[tuple[dict[str, Any], float]]:
         """
         The labels and values of a metric.
         """
-        data = self.reader.get_metrics_data()
-        metrics = (
-            one
-            for each in (data.resource_metrics if data else ())
-            for scope in each.scope_metrics
-            for one in scope.metrics
-        )
-        return [
-            (dict(point.attributes or {}), getattr(point, "value", getattr(point, "sum", None)))  # type: ignore[misc]
-            for one in metrics
-            if one.name == name
-            for point in one.data.data_points
-        ]
-
-    def otlp(self) -> str:
-        return otlp_json(self.spans)
-
-
-def otlp_json(spans: Sequence[ReadableSpan]) -> str:
-    """
-    One export of *spans* as OTLP says it in JSON.
-    """
-    return json.dumps(as_otlp(encode_spans(spans)))
+        data: Any = self.reader.get_metrics_data()
+        [resource] = data.resource_metrics
+        [scope] = resource.scope_metrics
+        [points] = [metric.data.data_points for metric in scope.metrics if metric.name == name]
+        return [(dict(point.attributes), getattr(point, "value", getattr(point, "sum", 0))) for point in points]
 
 
 def as_otlp(message: Any) -> dict[str, Any]:

@@ -1,44 +1,42 @@
 """
-One span a call, whatever becomes of the call; the tool's own spans are its children.
+One span a call, whatever becomes of the call; what is counted of it; records and traces that find each other; an SDK that raises, and none.
 """
 
 import asyncio
+import json
+import subprocess
+import sys
+import textwrap
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Approve, Budget, Policy, SqliteStore, Success
-from tests.otel.seen import Seen
+from guardrails import Approve, Budget, Duplicates, JsonLines, Policy, SqliteStore, Success, Summary
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.files import calls_in
+from guardrails.sinks import read
+from tests.otel.seen import Seen, as_otlp
+from tests.tables import table
 
 
 pytest.importorskip("opentelemetry.sdk")
 
-from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
+
+from guardrails.otel.telemetry import MAX_LABELS, OTHER
 
 
 def ten(tool: str, arguments: Any) -> Any:
-    return {"rows": [10]}
+    return Success({"rows": [10]}, cost_usd=0.5, tokens=10)
 
 
-def inner(seen: Seen, name: str = "inner") -> Callable[[str, Any], Any]:
-    def run(tool: str, arguments: Any) -> str:
-        with seen.tracer.start_as_current_span(name):
-            return "done"
-
-    return run
-
-
-def named(spans: list[ReadableSpan], name: str) -> ReadableSpan:
-    [found] = [one for one in spans if one.name == name]
-    return found
-
-
-def parent_of(span: ReadableSpan) -> int | None:
-    return None if span.parent is None else span.parent.span_id
+def broken(tool: str, arguments: Any) -> Any:
+    raise ConnectionError("password=hunter2hunter2")
 
 
 def id_of(span: ReadableSpan) -> int:
@@ -47,17 +45,17 @@ def id_of(span: ReadableSpan) -> int:
     return made
 
 
-def test_a_call_is_one_span_by_the_convention(seen: Seen) -> None:
-    seen.session().call("search", {"q": "x"}, lambda *_: Success({"rows": 1}, cost_usd=0.25, tokens=7), id="c1")
+def test_a_call_is_one_span_by_the_convention_and_a_limit_that_is_near_an_event_of_it(seen: Seen) -> None:
+    policy = Policy([Budget(max_calls=2, warn_at=0.5), Summary()])
+    seen.session(policy=policy).call("search", {"q": "x"}, ten, id="c1")
     [span] = seen.spans
-    assert (span.name, span.kind, span.status.status_code) == (
-        "execute_tool search",
-        SpanKind.INTERNAL,
-        StatusCode.UNSET,
-    )
-    said = dict(span.attributes or {})
-    assert len(str(said.pop("guardrails.run"))) == 16
-    assert said == {
+    [event] = span.events
+    assert (event.name, (event.attributes or {})["guardrails.code"]) == ("guardrails.warning", "budget.warning")
+    assert (span.name, span.kind) == ("execute_tool search", SpanKind.INTERNAL)
+    assert span.status.status_code == StatusCode.UNSET
+    attributes = dict(span.attributes or {})
+    assert len(str(attributes.pop("guardrails.run"))) == 16
+    assert attributes == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "search",
         "gen_ai.tool.type": "function",
@@ -68,85 +66,63 @@ def test_a_call_is_one_span_by_the_convention(seen: Seen) -> None:
         "guardrails.decision": "allow",
         "guardrails.status": "success",
         "guardrails.is_complete": True,
-        "guardrails.cost_usd": 0.25,
-        "guardrails.tokens": 7,
+        "guardrails.cost_usd": 0.5,
+        "guardrails.tokens": 10,
     }
 
 
-def test_a_limit_that_is_near_is_an_event_of_the_span(seen: Seen) -> None:
-    seen.session(policy=Policy([Budget(max_calls=2, warn_at=0.5)])).call("search", {}, lambda *_: "ok")
-    [event] = seen.spans[0].events
-    told = {"guardrails.code": "budget.warning", "message": "Left: 1 call of 2. Do what matters most first."}
-    assert (event.name, dict(event.attributes or {})) == ("guardrails.warning", told)
-
-
 def test_what_a_tool_opens_is_a_child_of_its_call_and_the_call_one_of_who_makes_it(seen: Seen) -> None:
-    with seen.tracer.start_as_current_span("agent"):
-        seen.session().call("search", {}, inner(seen))
-    agent, call, own = (named(seen.spans, name) for name in ("agent", "execute_tool search", "inner"))
-    assert (parent_of(agent), parent_of(call), parent_of(own)) == (None, id_of(agent), id_of(call))
+    def run(tool: str, arguments: Any) -> str:
+        with seen.tracer.start_as_current_span("in run"):
+            return "done"
 
-
-def test_a_failure_is_an_error_of_its_type(seen: Seen) -> None:
-    def gone(tool: str, arguments: Any) -> Any:
-        raise ConnectionError("password=hunter2hunter2")
-
-    envelope = seen.session().call("search", {}, gone)
-    [span] = seen.spans
-    assert span.status.status_code == StatusCode.ERROR
-    said = seen.call()
-    assert (said["error.type"], said["guardrails.status"]) == ("connection", "error")
-    assert (said["guardrails.retryable"], said["guardrails.retry_after_ms"]) == (True, envelope.retry_after_ms)
-    assert "hunter2" not in str(said) + str(span.events) + str(span.status.description), "a message is content"
-
-
-def test_a_refusal_is_no_error(seen: Seen) -> None:
-    session = seen.session(policy=Policy([Budget(max_calls=1)]))
-    session.call("search", {"n": 1}, ten)
-    session.call("search", {"n": 2}, ten)
-    span = seen.spans[-1]
-    said = seen.calls()[-1]
-    assert span.status.status_code == StatusCode.UNSET
-    assert (said["guardrails.decision"], said["guardrails.code"]) == ("deny", "budget.max_calls")
-    assert "error.type" not in said
-
-
-def test_a_stream_is_read_within_its_span(seen: Seen) -> None:
     def rows(tool: str, arguments: Any) -> Iterator[int]:
-        with seen.tracer.start_as_current_span("inner"):
+        with seen.tracer.start_as_current_span("in read"):
             yield 1
 
     async def slowly(tool: str, arguments: Any) -> AsyncIterator[int]:
-        with seen.tracer.start_as_current_span("awaited"):
+        with seen.tracer.start_as_current_span("in stream"):
             yield 2
 
     session = seen.session()
-    session.call("read", {}, rows)
-    asyncio.run(session.acall("stream", {}, slowly))
-    spans = seen.spans
-    assert parent_of(named(spans, "inner")) == id_of(named(spans, "execute_tool read"))
-    assert parent_of(named(spans, "awaited")) == id_of(named(spans, "execute_tool stream"))
+    with seen.tracer.start_as_current_span("agent"):
+        session.call("run", {}, run)
+        session.call("read", {}, rows)
+        asyncio.run(session.acall("stream", {}, slowly))
+    spans = {span.name: span for span in seen.spans}
+    parents = {name: span.parent.span_id for name, span in spans.items() if span.parent is not None}
+    expected = {f"execute_tool {tool}": id_of(spans["agent"]) for tool in ("run", "read", "stream")}
+    expected |= {f"in {tool}": id_of(spans[f"execute_tool {tool}"]) for tool in ("run", "read", "stream")}
+    assert parents == expected
+
+
+def test_a_failure_is_an_error_of_its_type_and_a_refusal_is_none(seen: Seen) -> None:
+    envelope = seen.session().call("search", {}, broken)
+    seen.session("run-2", Policy([Budget(max_calls=0)])).call("search", {}, ten)
+    failed, refused = seen.calls()
+    assert [span.status.status_code for span in seen.spans] == [StatusCode.ERROR, StatusCode.UNSET]
+    assert (failed["error.type"], failed["guardrails.status"]) == ("connection", "error")
+    assert (failed["guardrails.retryable"], failed["guardrails.retry_after_ms"]) == (True, envelope.retry_after_ms)
+    assert "hunter2" not in f"{failed} {seen.spans[0].events} {seen.spans[0].status.description}", "it is content"
+    assert (refused["guardrails.decision"], refused["guardrails.code"]) == ("deny", "budget.max_calls")
+    assert "error.type" not in refused
 
 
 def test_a_call_that_is_cancelled_or_interrupted_is_ended(seen: Seen) -> None:
     session = seen.session(policy=Policy())
 
     async def cancelled() -> None:
-        task = asyncio.create_task(session.acall("wait", {}, lambda *_: asyncio.sleep(60)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
+        async with asyncio.timeout(0.01):
+            await session.acall("wait", {}, lambda *_: asyncio.sleep(60))
 
     def interrupted(tool: str, arguments: Any) -> Any:
         raise KeyboardInterrupt
 
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
     with pytest.raises(KeyboardInterrupt):
         session.call("stop", {}, interrupted)
-    assert [(one["gen_ai.tool.name"], one["error.type"]) for one in seen.calls()] == [
+    assert [(call["gen_ai.tool.name"], call["error.type"]) for call in seen.calls()] == [
         ("wait", "cancelled"),
         ("stop", "cancelled"),
     ]
@@ -157,13 +133,9 @@ def test_a_call_that_waits_is_a_span_and_so_is_the_one_that_runs(seen: Seen) -> 
     session.call("pay", {"usd": 5}, ten, id="c1")
     session.approve("c1")
     session.call("pay", {"usd": 5}, ten, id="c2")
-    assert [(one["guardrails.decision"], one.get("guardrails.code"), one["guardrails.n"]) for one in seen.calls()] == [
-        ("pending", "approve.pending", 1),
-        ("allow", None, 1),
-    ]
-
-
-# Calls that run elsewhere
+    waiting, ran = seen.calls()
+    assert (waiting["guardrails.decision"], waiting["guardrails.code"]) == ("pending", "approve.pending")
+    assert (ran["guardrails.decision"], waiting["guardrails.n"], ran["guardrails.n"]) == ("allow", 1, 1)
 
 
 def test_a_call_that_another_process_decided_has_a_span_from_its_admission(
@@ -177,58 +149,128 @@ def test_a_call_that_another_process_decided_has_a_span_from_its_admission(
     assert span.start_time is not None
     assert span.end_time is not None
     assert 2.5 <= (span.end_time - span.start_time) / 1e9 < 60
-    assert seen.call()["guardrails.status"] == "success"
-
-
-def test_open_spans_are_bounded(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.otel.telemetry.MAX_OPEN", 3)
-    session = seen.session(policy=Policy())
-    for n in range(5):
-        session.decide("search", {"n": n}, id=f"c{n}", claim=True)
-    for n in range(5):
-        session.complete(f"c{n}", "done")
-    assert sorted(one["gen_ai.tool.call.id"] for one in seen.calls()) == ["c0", "c1", "c2", "c3", "c4"]
-
-
-# What is shown
+    assert seen.calls()[0]["guardrails.status"] == "success"
 
 
 def test_what_a_call_brings_is_shown_to_who_asks_for_it_only_and_without_secrets() -> None:
     quiet, loud = Seen(), Seen(content=True)
     for seen in (quiet, loud):
         seen.session().call("login", {"password": "hunter2hunter2"}, lambda *_: "token=ghp_abcdefghijklmnopqrstuv")
-    assert not any("call.arguments" in name or "call.result" in name for name in quiet.call())
-    said = loud.call()
-    assert said["gen_ai.tool.call.arguments"] == '{"password":"[redacted]"}'
-    assert said["gen_ai.tool.call.result"] == '"token=[redacted]"'
+    assert not any("call.arguments" in name or "call.result" in name for name in quiet.calls()[0])
+    [call] = loud.calls()
+    assert call["gen_ai.tool.call.arguments"] == '{"password":"[redacted]"}'
+    assert call["gen_ai.tool.call.result"] == '"token=[redacted]"'
 
 
-# Hosts that have spans of their own
+def test_calls_money_and_tokens_are_counted_by_few_labels_and_never_by_a_session(seen: Seen) -> None:
+    policy = Policy([Budget(max_calls=2)], scopes={"tenant": [Budget(max_calls=9)]})
+    session = seen.session("the-session", policy, scopes={"tenant": "the-tenant"})
+    for tool, execute in (("a", ten), ("b", broken), ("c", ten)):
+        session.call(tool, {}, execute)
+    for _ in range(2):  # the same response
+        session.charge(model="m", usage={"prompt_tokens": 3, "completion_tokens": 4}, cost_usd=0.25, key="r1")
+    tool, decision, used_by = "gen_ai.tool.name", "guardrails.decision", "guardrails.used_by"
+    assert sorted(seen.metric("guardrails.calls"), key=str) == [
+        ({tool: "a", decision: "allow"}, 1),
+        ({tool: "b", decision: "allow"}, 1),
+        ({tool: "c", decision: "deny", "guardrails.code": "budget.max_calls"}, 1),
+    ]
+    durations = [(labels[tool], labels.get("error.type")) for labels, _ in seen.metric("gen_ai.execute_tool.duration")]
+    assert sorted(durations) == [("a", None), ("b", "connection")]
+    used = {
+        name: {labels[used_by]: value for labels, value in seen.metric(f"guardrails.{name}") if value}
+        for name in ("cost", "tokens")
+    }
+    assert used == {"cost": {"tool": 0.5, "model": 0.25}, "tokens": {"tool": 10, "model": 7}}
+    data = seen.reader.get_metrics_data()
+    assert data is not None
+    assert [name for name in ("the-session", "the-tenant") if name in data.to_json()] == []
 
 
-def host_span(seen: Seen, tool: str) -> Any:
-    said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool}
-    return seen.tracer.start_as_current_span(f"tools/call {tool}", attributes=said)
+def test_labels_are_bounded_whatever_a_model_calls(seen: Seen) -> None:
+    session = seen.session(policy=Policy())
+    for n in range(MAX_LABELS + 50):
+        session.call(f"tool{n}", {}, ten)
+    names = {labels["gen_ai.tool.name"] for labels, _ in seen.metric("guardrails.calls")}
+    assert (len(names), OTHER in names) == (MAX_LABELS + 1, True)
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-def test_the_span_of_a_call_is_a_child_of_the_one_that_its_host_has_for_it(seen: Seen, awaited: bool) -> None:
-    session = seen.session()
+def test_each_record_names_its_span_and_an_export_read_back_says_what_the_records_say(tmp_path: Path) -> None:
+    seen, path = Seen(content=True), tmp_path / "r.jsonl"
+    policy = Policy([Budget(max_calls=6), Duplicates(window=5)])
+    traced = seen.session(policy=policy, records=JsonLines(path))
+    with traced as session, seen.tracer.start_as_current_span("agent") as agent:
+        session.charge(model="m", usage=None)
+        for n in (1, 1, 2):
+            session.call("search", {"n": n, "text": "é 日本"}, ten)
+        session.call("fetch", {"url": "x"}, broken)
+        session.complete(session.decide("look", {}, id="c9", claim=True), "done")
+        for n in (5, 6, 7, 8):
+            session.call("search", {"n": n}, ten)
+        session.decide("never", {"n": 9})
+    spans = {f"{id_of(span):016x}" for span in seen.spans if span.name.startswith("execute_tool ")}
+    named = [(record["event"], record["trace"]["span_id"]) for record in read(path)]
+    assert {span for event, span in named if event in ("call", "settle")} == spans
+    around = f"{agent.get_span_context().span_id:016x}"
+    assert {span for event, span in named if event in ("turn", "charge")} == {around}
+    exported, recorded = (
+        [
+            (call.session_id, call.tool, call.id, call.arguments, call.decision, call.code, call.is_error)
+            for call in calls_in(text.encode(), "given", Report())
+        ]
+        for text in (json.dumps(as_otlp(encode_spans(seen.spans))), path.read_text())
+    )
+    assert exported == recorded
+    assert [call[4] for call in exported].count("deny") == 4
 
-    def fails(tool: str, arguments: Any) -> Any:
-        raise ConnectionError
 
-    with host_span(seen, "search"):
-        if awaited:
-            asyncio.run(session.acall("search", {}, fails))
+class Raises(SpanProcessor):
+    """
+    Raises wherever it is asked.
+    """
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        raise RuntimeError("start")
+
+    def on_end(self, span: Any) -> None:
+        raise RuntimeError("end")
+
+
+def test_an_sdk_that_raises_fails_no_call(seen: Seen) -> None:
+    seen.traces.add_span_processor(Raises())
+    session = seen.session(policy=Policy())
+    assert session.call("search", {}, ten).ok
+    assert session.complete(session.decide("search", {"n": 2}, id="c2", claim=True), "done").ok
+    assert sum(value for _, value in seen.metric("guardrails.calls")) == 2, "they are counted all the same"
+
+
+PROGRAMS = {
+    "without telemetry nothing is imported, and a session is a plain one": """
+        import sys
+        from guardrails import Policy, Session
+        from guardrails.otel import of_process
+        session = Policy.load("default").session("run-1")
+        assert type(session) is Session
+        assert session.call("search", {}, lambda *_: 10).ok
+        assert of_process() is None
+        assert not [name for name in sys.modules if name.startswith("opentelemetry")]
+    """,
+    "without the extra it is said what to install": """
+        import sys
+        sys.modules["opentelemetry"] = None
+        try:
+            from guardrails.otel import Telemetry
+        except ImportError as error:
+            assert 'pip install "toolcall-guardrails[otel]"' in str(error)
         else:
-            session.call("search", {}, fails)
-    span, host = seen.spans
-    assert (span.name, host.name) == ("execute_tool search", "tools/call search")
-    assert span.parent is not None
-    assert span.parent.span_id == id_of(host)
-    assert (span.attributes or {})["guardrails.decision"] == "allow"
-    assert (span.attributes or {})["error.type"] == "connection"
-    assert span.status.status_code == StatusCode.ERROR
-    assert sum(value for _, value in seen.metric("guardrails.calls")) == 1
-    assert seen.sink.records[0]["trace"]["span_id"] == f"{id_of(span):016x}"
+            raise AssertionError
+    """,
+}
+
+
+@pytest.mark.system
+@table("name", PROGRAMS)
+def test_a_process_of_its_own(name: str) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAMS[name])]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (ran.returncode, ran.stderr) == (0, "")
