@@ -46,13 +46,6 @@ T = TypeVar("T")
 
 LIMITS: Final = {limit.name: limit for limit in TABLE}
 """By the state's names of them."""
-CLOSED: Final = Denial(
-    code="session.closed",
-    status="limit_reached",
-    message="This session is closed.",
-    hint="Report what you have.",
-    ends_session=True,
-)
 
 
 def event(name: str, values: Values, now_ms: int) -> Step:
@@ -425,7 +418,8 @@ def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     A session is over for good. Its limits are what it used, with what is held for what never ended.
     """
     state, now = at.state, touch(at.state, now_ms)
-    exhaust(state, CLOSED)
+    hint = "Report what you have."
+    exhaust(state, Denial("session.closed", "This session is closed.", hint, "limit_reached", ends_session=True))
     state.closed = True
     # Time passed for its parent too.
     shared = [limit for name, limit in LIMITS.items() if name != "max_elapsed"]

@@ -36,18 +36,17 @@ _SHELL: Final = "run_shell_command"
 
 
 @cache
-def _tools(client: "Client") -> Mapping[str, Tool]:
+def _declared(client: "Client") -> Mapping[str, Mapping[str, Any]]:
     """
-    The tools that a *client* brings along: those that only look and that the policy `default` does not know by name, and those that take paths and
-    commands. A policy's `tools:` rules stand above these declarations, key by key. A tool that is not here changes something. Labels are arguments
-    that only tell a person the purpose of a call, in other words each time. The tools of Codex are named as its rollouts call them, too. A sub-agent,
-    and above it a command, may run for a day before nobody expects that their end is told.
+    Declarations of the tools that a *client* brings along: those that only look and that the policy `default` does not know by name, and those
+    that take paths and commands. A policy's `tools:` rules stand above them, key by key. A tool that is not here changes something. Labels are
+    arguments that only tell a person the purpose of a call, in other words each time. The tools of Codex are named as its rollouts call them, too.
+    A sub-agent, and above it a command, may run for a day before nobody expects that their end is told.
     """
     with open(os.path.join(os.path.dirname(__file__), "declared.json"), encoding="utf-8") as file:
         declared = json.load(file)[client.name]
-    return {
-        name: Tool(name=name, **_of_json(settings)) for names, settings in declared.items() for name in names.split()
-    }
+    read = {names: _of_json(settings) for names, settings in declared.items()}
+    return {name: settings for names, settings in read.items() for name in names.split()}
 
 
 def _of_json(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,7 +130,8 @@ class Client:
         """
         Returns the declaration of one of its tools; None if nothing is known of it.
         """
-        return _tools(self).get(name)
+        settings = _declared(self).get(name)
+        return None if settings is None else Tool(name=name, **settings)
 
     def outcome(self, event: Event) -> Any:
         """

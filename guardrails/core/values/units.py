@@ -8,7 +8,7 @@ A duration is `500ms`, `30s`, `10m`, `24h`, `7d`, or a bare number of seconds. A
 import math
 import re
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import translate
 from functools import lru_cache
@@ -107,6 +107,7 @@ def glob(value: object) -> object:
 Glob = Annotated[str, FromText(glob, {"type": "string", "minLength": 1})]
 """A pattern of names with `*`, `?` and `[...]` (fnmatch); after `**/` it is one of the tool's own name, see `own_name`."""
 _OWN: Final = "**/"
+_SIGNS: Final = frozenset("*?[")
 
 
 @lru_cache(maxsize=256)
@@ -122,8 +123,10 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     return lambda name: whole(name) or bare(own_name(name))
 
 
-def _any_of(globs: Iterable[str]) -> Callable[[str], object]:
-    return re.compile("|".join(map(translate, globs)) or "(?!)").match
+def _any_of(globs: Sequence[str]) -> Callable[[str], object]:
+    named = {glob for glob in globs if _SIGNS.isdisjoint(glob)}
+    found = re.compile("|".join(translate(glob) for glob in globs if glob not in named) or "(?!)").match
+    return lambda name: name in named or found(name)
 
 
 def _got(value: object) -> str:
