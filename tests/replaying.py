@@ -5,6 +5,8 @@ Deciding records again, for tests that look at the state at the end too.
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
+import orjson
+
 from guardrails.core.chain import Chain
 from guardrails.core.state import SessionState
 from guardrails.offline.replay.exact import Record, Replay, Replayed, Rules, in_order, life_key
@@ -21,7 +23,11 @@ def replay(
     """
     The calls of *records*, decided again; *state* becomes that of the life of the last record.
     """
-    records, again = [*records], Replay(Rules(chain, scopes or {}), others or {})
+    # As a file has them: a sink keeps arguments as bytes of JSON.
+    records, again = (
+        [orjson.loads(orjson.dumps(one)) for one in records],
+        Replay(Rules(chain, scopes or {}), others or {}),
+    )
     made = [one for one in map(again.live, in_order(records)) if one is not None]
     if state is not None and records:
         for field in fields(state):

@@ -16,9 +16,12 @@ from dataclasses import fields
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
 
+import orjson
+
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.state import NEVER, SessionState
+from guardrails.core.text.signature import canonical
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
@@ -163,7 +166,7 @@ class Law:
         """
         Returns whether its `when` holds of a call.
         """
-        return self.when is None or bool(self.when.value(call.arguments, call.tool, doubles))
+        return self.when is None or bool(self.when.value(_plain(call), call.tool, doubles))
 
     def amount(self, call: ToolCall, doubles: frozenset[str]) -> int:
         """
@@ -171,7 +174,7 @@ class Law:
         """
         if self.sum is None:
             return MICRO
-        exact = Decimal(str(self.sum.value(call.arguments, call.tool, doubles))) * MICRO
+        exact = Decimal(str(self.sum.value(_plain(call), call.tool, doubles))) * MICRO
         if not exact.is_finite():
             raise ValueError(f"`{self.sum.text}` is {exact}")
         return max(0, int(exact.to_integral_value(ROUND_CEILING)))
@@ -182,7 +185,7 @@ class Law:
         """
         if self.rule.same is None:
             return ""
-        value = call.arguments
+        value: Any = _plain(call)
         for name in self.rule.same.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
         text = str(value)
@@ -408,6 +411,14 @@ class _Laws:
         )
         made = self.tools[tool.name] = OfTool(tool, judging, watching, doubles)
         return made
+
+
+def _plain(call: ToolCall) -> Mapping[str, Any]:
+    """
+    Returns the arguments of a call in the form in which they are recorded, so that a replay says the same: 1.0 is 1.
+    """
+    plain = None if (text := canonical(call.arguments)) is None else orjson.loads(text)
+    return plain if isinstance(plain, dict) else {}
 
 
 def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:

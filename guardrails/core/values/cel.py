@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
-import orjson
-
 from .errors import needs
 from .pattern import pattern
 from .schema import suggestion
@@ -51,14 +49,13 @@ class Expression:
         # Its checker knows no comparison of a whole number with a double, as its evaluation does.
         self._program = None if self.faults else self._env.compile(text, disable_check=True)
 
-    def value(self, arguments: Any, tool: str, doubles: frozenset[str] = frozenset()) -> Any:
+    def value(self, arguments: Mapping[str, Any], tool: str, doubles: frozenset[str]) -> Any:
         """
-        Returns its value for a call; arguments whose names are in *doubles* are no whole numbers. Raises ValueError if there is none.
+        Returns its value for *arguments*, as JSON has them; those whose names are in *doubles* are no whole numbers. Raises ValueError if
+        there is none.
         """
-        plain = orjson.loads(orjson.dumps(arguments, default=str)) if isinstance(arguments, Mapping) else {}
-        for name in doubles & plain.keys():
-            if type(plain[name]) is int:
-                plain[name] = float(plain[name])
+        numbers = {name: float(arguments[name]) for name in doubles & arguments.keys() if type(arguments[name]) is int}
+        plain = {**arguments, **numbers}
         made: Any = None if self._program is None else self._program.eval(data={"args": plain, "tool": tool}).value()
         if (type(made) is bool) if self.kind == "true or false" else (type(made) in (int, float)):
             return made

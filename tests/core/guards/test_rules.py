@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from hypothesis import given
@@ -241,11 +240,15 @@ def test_of_rules_that_object_the_denial_comes_before_the_question_and_that_befo
 
 
 @table("on_error, code", [("deny", "call.error"), ("allow", None)])
-@pytest.mark.parametrize("anything", [{}, {"amount": "ten"}, {"amount": 2**70}])
+@pytest.mark.parametrize("anything", [{}, {"amount": "ten"}])
 def test_an_expression_without_a_value_is_decided_by_on_error(
     clock: Any, anything: Any, on_error: Any, code: Any
 ) -> None:
     assert told(session(clock, REFUNDS, on_error=on_error), "refund", **anything) == code
+
+
+def test_an_amount_beyond_all_numbers_is_beyond_the_limit(clock: Any) -> None:
+    assert [told(session(clock, REFUNDS), "refund", amount=amount) for amount in (2**70, 1e300)] == ["rules.limit"] * 2
 
 
 def test_a_whole_number_is_a_double_where_the_schema_says_number(clock: Any) -> None:
@@ -392,8 +395,7 @@ def test_records_of_sessions_that_share_a_rule_are_decided_again_exactly(clock: 
         tool, end = ("look", "refund", "refund")[number % 3], ("ok", FAILS, "ok", LOST)[number % 4]
         told(made[number % 7 % 3], tool, gives(end), amount=5 * number, n=number)
         clock.advance(60)
-    lines = [orjson.loads(orjson.dumps(one)) for one in records.records]
-    again = replay(policy.chain, lines, scopes=policy.scopes)
+    again = replay(policy.chain, records.records, scopes=policy.scopes)
     assert len({one.decided for one in again}) >= 3
     assert [one.decided for one in again] == [one.recorded for one in again]
 
