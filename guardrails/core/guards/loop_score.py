@@ -5,7 +5,6 @@ Score, by a model learned from calls, how likely a call brings nothing new; tell
 from itertools import pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
-from guardrails.core.retries.model import times
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.retries.trail import Crosses
 from guardrails.core.state import EMPTY
@@ -94,5 +93,7 @@ class LoopScore(Guard):
         again = again_of(call, state, facts)
         if not model or chance < self.nudge or facts.tool.repeats == "allow" or (again and again.retry):
             return None
+        from guardrails.core.retries.model import times
+
         hint = f"{times(chance).capitalize()} a call of `{call.tool}` like this one brought nothing new. {HINT}"
         return Nudge(code="loop_score.likely", hint=hint, values={"tool": call.tool, "score": round(chance, 3)})

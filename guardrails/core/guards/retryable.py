@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope import Envelope
-from guardrails.core.retries.model import times
 from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
@@ -67,6 +66,8 @@ def repeat(advice: Advice) -> str:
     """
     wait = f"Wait {seconds(advice.wait_ms)} s, then repeat" if advice.wait_ms else "Repeat"
     if advice.retries == 1 and 0 < advice.p < SELDOM:
+        from guardrails.core.retries.model import times
+
         return f"{wait} the same call once: that works {times(advice.p)}. If it fails again, go another way."
     return f"{wait} the same call."
 
@@ -256,6 +257,8 @@ def _otherwise(envelope: Envelope, kind: ErrorType, advice: Advice) -> None:
     hint = HINTS[kind] if INSTEAD.get(kind) == action else OTHERWISE.get(action, HOPELESS)
     if advice.corrected is not None and envelope.next_action is None and action in CORRECTING:
         envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
+        from guardrails.core.retries.model import times
+
         hint = f"{hint} Other arguments work {times(advice.corrected)} here."
     _advise(envelope, action, hint)
     if envelope.retryable_after_correction is None:

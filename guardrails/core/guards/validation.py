@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from guardrails.core.retries.model import ENOUGH, times
 from guardrails.core.retries.serving import Stakes
 from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, ToolCall
 
@@ -108,6 +107,8 @@ def _learned(
     Returns other advice than the usual, if the model that has seen most refused calls of the tool says how often they were corrected. The
     user is asked if that is too seldom to pay, and need not be asked if it is mostly. A field in *asked* is asked for anyway.
     """
+    from guardrails.core.retries.model import ENOUGH, times
+
     model = max((models or {}).values(), key=lambda one: one.corrections_seen(call.tool, INVALID), default=None)
     share = None if model is None else model.correction(call.tool, INVALID)
     if model is None or share is None or model.corrections_seen(call.tool, INVALID) < ENOUGH:
