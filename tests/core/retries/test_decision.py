@@ -85,6 +85,17 @@ def test_a_correction_pays_above_its_costs(retry_cost: float, fix_cost: float, a
     assert made.next_action == action
 
 
+@table("left", [1, 3, 9])
+def test_a_retry_that_works_one_time_in_seven_is_tried_once(left: int) -> None:
+    seldom = parse(constant(math.log(0.14 / 0.86)))
+    first = said(seldom, after(), left=left)
+    assert (first.retryable, first.retries) == (True, 1)
+    again = said(seldom, after(1), left=left, tried=True)
+    assert (again.retryable, again.retries, again.next_action) == (False, 0, "give_up")
+    # Whoever says that a try costs little has more of them.
+    assert said(seldom, after(), left=left, retry_cost=0.01).retries == left
+
+
 def test_every_kind_has_something_to_do_instead() -> None:
     assert set(INSTEAD) | TRANSIENT == set(ERROR_TYPES) - {"other"}
     assert HINTS.keys() == INSTEAD.keys()
