@@ -196,7 +196,7 @@ def _amounts(given: Sequence[str]) -> dict[str, Any]:
     `max_calls=20` or `max_calls=20,max_elapsed=10m`, several times over. Raises SessionError for what is no limit or
     amount.
     """
-    from guardrails.core.guards.amounts import internal
+    from guardrails.core.guards.budget import internal
     from guardrails.core.values.units import duration_ms
 
     amounts: dict[str, Any] = {}

@@ -13,9 +13,8 @@ from typing import Any, Final, TypeVar
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards import LIMITING
-from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.budget import NO_LIMITS, TABLE
+from guardrails.core.guards.budget import ITERATIONS, NO_LIMITS, TABLE
 from guardrails.core.refusals import broken, finish
 from guardrails.core.scopes import Place, first_cause, move_in
 from guardrails.core.state import (

@@ -20,9 +20,7 @@ from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.events import event, is_shared, lose
-from guardrails.core.guards import amounts as units
-from guardrails.core.guards.amounts import ITERATIONS
-from guardrails.core.guards.budget import LIMITS, NO_LIMITS, TIME, Limits, unpriced
+from guardrails.core.guards.budget import ITERATIONS, LIMITS, NO_LIMITS, TIME, Limits, internal, settings_of, unpriced
 from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.refusals import unreachable, unreadable
@@ -188,7 +186,7 @@ class Ledger:
             return False
         limits = self.limits
         opens = {name: more for name, more in limits.budget.go_on.items() if name in limits.own}
-        amounts = units.internal(opens) if end is not None and end[0].removeprefix("budget.") in opens else {}
+        amounts = internal(opens) if end is not None and end[0].removeprefix("budget.") in opens else {}
         self.event("extend", {"amounts": amounts, "asked": True}, needed=True)
         return end is not None and self.look(self.cause) is None
 
@@ -477,7 +475,7 @@ def reserve(child: Ledger, amounts: dict[str, int], share: float, *, again: bool
         part = {} if share == 1 else {"share": share}
         made = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
         held, over = (made.limits, made.refused) if made is not None else (None, None)
-    child.lay(partial(Chain.with_limits, **units.settings_of(held or {})))
+    child.lay(partial(Chain.with_limits, **settings_of(held or {})))
     if not runs:
         child.event("open", {"limits": held or {}, **({} if over is None else {"over": list(over)})})
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Self
 from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
 from guardrails.core.envelope import Envelope
-from guardrails.core.guards import amounts as units
-from guardrails.core.guards.amounts import ITERATIONS, Amounts
+from guardrails.core.guards.budget import ITERATIONS, Amounts, amount, internal
 from guardrails.core.scopes import Place, progress
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
@@ -266,8 +265,8 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         ledger = self.ledger
         values: dict[str, Any] = {}
         if tokens is not None or cost_usd is not None:
-            cost = units.amount("cost_usd", "max_cost_usd", cost_usd)
-            values["estimate"] = cost, units.amount("tokens", "max_tokens", tokens)
+            cost = amount("cost_usd", "max_cost_usd", cost_usd)
+            values["estimate"] = cost, amount("tokens", "max_tokens", tokens)
         if ledger.share is not None:
             grow(ledger, self.exhausted)
         made = ledger.event("request", values)
@@ -280,7 +279,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
         Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        values: dict[str, Any] = {"calls": units.amount("calls", "calls", calls), **_key_of(key)}
+        values: dict[str, Any] = {"calls": amount("calls", "calls", calls), **_key_of(key)}
         if any(chain.reserves for chain in (self.ledger.chain, *[below for _, _, below in self.ledger.engine.scopes])):
             # Nobody will charge what came, so that what was guessed of it need not be held.
             values["uncharged"] = True
@@ -312,9 +311,9 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         of that step holds come back. The latest 64 keys of a session are remembered.
         """
         ledger = self.ledger
-        used, count, mark = read_usage(usage), units.amount("calls", "calls", calls), _key_of(key)
+        used, count, mark = read_usage(usage), amount("calls", "calls", calls), _key_of(key)
         if cost_usd is not None:
-            priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
+            priced = Priced(amount("cost_usd", "max_cost_usd", cost_usd), "caller")
         else:
             priced = price_of(used, model, ledger.policy.prices, provider, ledger.time())
         ledger.event("turn", {"calls": count, **mark})
@@ -387,7 +386,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         the name of a *scope* the limits of that scope are raised, for all of its sessions. `max_tool_iterations`
         raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
         """
-        wanted, ledger = units.internal(amounts), self.ledger
+        wanted, ledger = internal(amounts), self.ledger
         values: dict[str, Any] = {"amounts": wanted}
         if scope is not None:
             if ITERATIONS in wanted:
@@ -416,7 +415,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         child.ledger = self.ledger.child(checked_id(name))
         child.id = child.ledger.id
         child.calls = self.calls.of(child.ledger, {})
-        reserve(child.ledger, units.internal(amounts), share, again=again)
+        reserve(child.ledger, internal(amounts), share, again=again)
         return child
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 from annotated_types import Ge, Le, MaxLen, MinLen
 
 from guardrails.core.envelope import Envelope
-from guardrails.core.guards.amounts import Amounts
+from guardrails.core.guards.budget import Amounts
 from guardrails.core.text.control import sanitise
 from guardrails.core.values.errors import SessionError
 from guardrails.policy.policy import Policy

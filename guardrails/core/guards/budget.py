@@ -8,22 +8,37 @@ no price. `Purse` is the part of it that a session shares with its children. `To
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
+from guardrails.core.guards.approve import Approve
+from guardrails.core.guards.base import (
+    Codes,
+    Edge,
+    Event,
+    Facts,
+    Guard,
+    Keys,
+    Tool,
+    Verdict,
+    counter,
+    guard,
+    map_of,
+    overrides,
+    respelt,
+)
+from guardrails.core.guards.denials import Denials
 from guardrails.core.refusals import counted, end, ended, usd
 from guardrails.core.state import NEVER, SessionState
-from guardrails.core.values.periods import UTC, Calendar, Period
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
-from guardrails.core.values.units import Duration, Glob, matcher
-
-from .approve import Approve
-from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, overrides, respelt
-from .denials import Denials
+from guardrails.core.values.units import UTC, Calendar, Duration, Glob, Period, matcher
 
 
 if TYPE_CHECKING:
     from guardrails.core.envelope import Envelope
+
 
 BUDGET: Final = "budget"
 PURSE: Final = "purse"
@@ -174,12 +189,12 @@ class Limits:
         Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
         fifth, and of calls and turns ten or more.
         """
-        made, before = [], self.before(state, now_ms)
-        for limit, _ in self.caps:
-            most = self.raised(state, limit)
+        made, plain = [], not (state.limits or GRANT in state.own)
+        for limit, own in self.caps:
+            most = own if plain else self.raised(state, limit)
             left = most - limit.used(state, now_ms)
             if self.period is not None:
-                left += before[TABLE.index(limit)]
+                left += self.before(state, now_ms)[TABLE.index(limit)]
             if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
             if state.reserved and limit is not TIME:
@@ -446,11 +461,10 @@ class Budget(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.cause(state, mine, facts)
-        before = self._bound.before(state, facts.now_ms)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
             _, turns, *_ = self._bound.of(state, facts.now_ms)
             cause = (
-                self._ended(TURNS, turns, state.turns, before)
+                self._ended(TURNS, turns, state.turns, self._bound.before(state, facts.now_ms))
                 if state.turns >= turns
                 else self._reserved(state, TURNS, facts)
             )
@@ -500,8 +514,8 @@ class Budget(Guard):
         Returns the limit that is used up, or that a model request would pass.
         """
         bound, now = self._bound, facts.now_ms
-        before = bound.before(state, now)
         plain = not (state.limits or bound.period or GRANT in state.own)
+        before = NONE_BEFORE if plain else bound.before(state, now)
         calls, turns, cost, tokens, time = bound.most if plain else bound.of(state, now)
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
             return self._ended(CALLS, calls, state.calls, before)
@@ -707,3 +721,70 @@ def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
 def _ended(limit: Limit, most: int, used: int, period: object) -> Denial:
     shown = used / limit.unit if limit is TIME else limit.shown(used) if limit is COST else used
     return ended(f"budget.{limit.setting}", limit.what, f"{limit.shown(most)}{period or ''}", shown)
+
+
+class Amounts(TypedDict, total=False):
+    """
+    Amounts of the limits of `Budget`, by each of their names, as `extend` and `child` take them. None says that a limit
+    is not named.
+    """
+
+    max_calls: int | None
+    max_turns: int | None
+    max_cost_usd: float | str | Decimal | None
+    max_tokens: int | None
+    max_elapsed: float | None
+    """Seconds."""
+    max_tool_iterations: int | None
+    max_tool_calls: int | None
+    max_tool_turns: int | None
+    max_total_cost_usd: float | str | Decimal | None
+
+
+ITERATIONS: Final = "max_tool_iterations"
+"""The limit that each loop has for itself: a state holds what all may do more."""
+_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == ITERATIONS or name not in SEEDS)
+
+
+def internal(amounts: Mapping[str, object]) -> dict[str, int]:
+    """
+    Returns amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
+
+    Raises SessionError for a name that is no limit or an amount that is no number.
+    """
+    made: dict[str, int] = {}
+    for key, value in amounts.items():
+        name = key if key == ITERATIONS else SEEDS.get(key, key)
+        if name not in _NAMES:
+            raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
+        if value is not None:
+            made[COST.name if name == COST.setting else name] = amount(key, name, value)
+    return made
+
+
+def amount(key: str, name: str, value: Any) -> int:
+    """
+    Returns *value*, which a caller gave as *key*, in units of the limit *name*; a missing amount is 0.
+
+    Raises SessionError if it is no amount of that limit.
+    """
+    limit, made = LIMITS.get(name, CALLS), -1
+    with suppress(TypeError, ValueError, OverflowError):
+        if not isinstance(value, bool) and (limit.unit > 1 or isinstance(value, int)):
+            made = limit.amount(value)
+    if made < 0 and value is not None:
+        unit = {1: "a whole number", MICRO: "an amount in USD"}.get(limit.unit, "an amount of seconds")
+        raise SessionError(f"`{key}` takes {unit} of at least 0, not `{value}`")
+    return max(0, made)
+
+
+def settings_of(amounts: Mapping[str, int]) -> dict[str, Any]:
+    """
+    Returns the *amounts* that a child holds, as settings of its `Budget`.
+    """
+    made: dict[str, Any] = {"final_answer_reserve_usd": 0.0, "per": None, "at_limit": None}
+    for limit in TABLE:
+        own = amounts.get(limit.name)
+        # No time at all is no setting.
+        made[limit.setting] = own if own is None or limit.unit == 1 else max(own, limit is TIME) / limit.unit
+    return made

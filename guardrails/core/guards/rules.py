@@ -25,10 +25,9 @@ from guardrails.core.text.signature import canonical
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
-from guardrails.core.values.periods import UTC, Per, Period
 from guardrails.core.values.schema import Ge, Gt, MinLen
 from guardrails.core.values.types import MICRO, Denial, Nudge, Outcome, ToolCall
-from guardrails.core.values.units import Duration, Glob, matcher
+from guardrails.core.values.units import UTC, Duration, Glob, Per, Period, matcher
 
 from .approve import Approve
 from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope import Envelope
-from guardrails.core.guards.amounts import ITERATIONS
+from guardrails.core.guards.budget import ITERATIONS
 from guardrails.core.refusals import ended
 from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Tool

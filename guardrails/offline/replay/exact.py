@@ -16,7 +16,7 @@ from guardrails.core.decision import Decision
 from guardrails.core.engine import Engine
 from guardrails.core.envelope import Envelope
 from guardrails.core.events import event
-from guardrails.core.guards.amounts import settings_of
+from guardrails.core.guards.budget import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.record import call_record, newer_records, newer_version
 from guardrails.core.refusals import stopped

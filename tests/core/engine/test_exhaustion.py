@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Denials, Duplicates, Growth, Success, Tool, Validation
-from guardrails.core.guards.amounts import internal
+from guardrails.core.guards.budget import internal
 from guardrails.errors import SessionError
 from tests.core.guards import calls
 from tests.core.guards.calls import gives, ok

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, Policy, PolicyError, Success, Tool
-from guardrails.core.values.periods import Period
+from guardrails.core.values.units import Period
 from guardrails.sinks import MemorySink
 from tests.stores.mapped import MappedStore
 from tests.tables import table
