@@ -2,9 +2,10 @@
 FastMCP servers and clients behind sessions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Unpack
 
+from guardrails.core.result.content import block_of
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions
@@ -20,7 +21,9 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
     from mcp_types import Tool as McpTool
 
-    from guardrails.mcp.calls import NOTES, GuardedCalls, Guarding, Listed, run_of, wrapped_value
+    from guardrails.mcp.calls import NOTES, Guarding, Listed, wrapped_value
+
+    from .mcp import GuardedCalls, run_of_request
 
 
 class GuardrailsMiddleware(Middleware):
@@ -29,7 +32,7 @@ class GuardrailsMiddleware(Middleware):
 
         server.add_middleware(GuardrailsMiddleware(Policy.load("default")))
 
-    The run that a client names in `_meta` is the session; see `run_of` for calls that name none.
+    The run that a client names in `_meta` is the session; see `run_of_request` for calls that name none.
     """
 
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
@@ -39,7 +42,7 @@ class GuardrailsMiddleware(Middleware):
         self, context: MiddlewareContext[ListToolsRequest], call_next: CallNext[ListToolsRequest, Sequence[Tool]]
     ) -> Sequence[Tool]:
         listed = await call_next(context)
-        self._guarding.hear(_listed(tool.to_mcp_tool() for tool in listed))
+        self._guarding.hear(block_of(tool.to_mcp_tool()) for tool in listed)
         return listed
 
     async def on_call_tool(
@@ -48,29 +51,23 @@ class GuardrailsMiddleware(Middleware):
         call_next: CallNext[CallToolRequestParams, ToolResult],
     ) -> Any:
         asked, host = context.message, context.fastmcp_context
-        given: Any = None
-        wire: Any = None
 
         async def send(arguments: Any) -> Any:
-            nonlocal given, wire
-            same = arguments == (asked.arguments or {})
-            fitted = context if same else context.copy(message=asked.model_copy(update={"arguments": arguments}))
-            given = await call_next(fitted)
-            plain = isinstance(given, ToolResult) and not isinstance(given, InputRequiredToolResult)
-            wire = _on_wire(given) if plain else given
-            return wire
+            if arguments == (asked.arguments or {}):
+                return await call_next(context)
+            return await call_next(context.copy(message=asked.model_copy(update={"arguments": arguments})))
 
         async def listed() -> list[Listed]:
             tool = None if host is None else await host.fastmcp.get_tool(asked.name)
-            return [] if tool is None else _listed([tool.to_mcp_tool(name=asked.name)])
+            return [] if tool is None else [block_of(tool.to_mcp_tool(name=asked.name))]
 
         request = None if host is None else host.request_context
-        run = run_of(request and request.meta, get_access_token(), request=request and request.request)
+        run = run_of_request(request and request.meta, get_access_token(), request and request.request)
         params = asked.model_dump(by_alias=True, exclude_none=True)
         failures = (FastMCPError, NotFoundError, DisabledError)
-        made = await self._guarding.serve(params, run, listed, send, told=failures)
-        if given is not None and made is wire:
-            return given
+        made = await self._guarding.serve(params, run, listed, send, wire=_wire, failures=failures)
+        if not isinstance(made, dict):
+            return made
         result = CallToolResult.model_validate(made, by_name=False)
         return ToolResult(result.content, result.structured_content, result.meta, result.is_error)
 
@@ -93,21 +90,12 @@ class GuardedClient(GuardedCalls):
         The client's own `call_tool`, if the session lets the call run. Raises ToolError for a failure unless *raise_on_error*
         is False.
         """
-        given: Any = None
-        wire: Any = None
-
-        async def send(fitted: Any, options: dict[str, Any]) -> Any:
-            nonlocal given, wire
-            given = await self._client.call_tool(name, fitted, raise_on_error=False, **options)
-            wire = _on_wire(given)
-            return wire
-
-        answer = await self._call(name, arguments, self._listed, send, options)
-        made = CallToolResult.model_validate(answer, by_name=False)
+        given, answer = await self._call(name, arguments, _wire, raise_on_error=False, **options)
+        made = CallToolResult.model_validate(_wire(answer), by_name=False)
         if made.is_error and raise_on_error:
             [first, *_] = made.content
             raise ToolError(first.text if isinstance(first, TextContent) else f"Tool '{name}' returned an error")
-        if given is not None and answer is wire:
+        if given is not None and answer is given:
             return given
         shown = {key: value for key, value in (made.structured_content or {}).items() if key != NOTES}
         whole = given is not None and not made.is_error and shown == (given.structured_content or {})
@@ -119,18 +107,19 @@ class GuardedClient(GuardedCalls):
         The client's own `list_tools`, which the session hears.
         """
         listed: list[McpTool] = await self._client.list_tools(*options, **more)
-        self._guarding.hear(_listed(listed))
+        self._guarding.hear(map(block_of, listed))
         return listed
 
     async def _listed(self) -> list[Listed]:
-        return _listed(await self._client.list_tools())
+        return [block_of(tool) for tool in await self._client.list_tools()]
 
 
-def _listed(tools: Iterable[McpTool]) -> list[Listed]:
-    return [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools]
-
-
-def _on_wire(given: ToolResult | ClientResult) -> dict[str, Any]:
-    blocks = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in given.content]
-    made = {"content": blocks, "structuredContent": given.structured_content, "_meta": given.meta}
-    return {**{key: one for key, one in made.items() if one is not None}, "isError": given.is_error}
+def _wire(given: Any) -> Any:
+    """
+    A tool result as it is on the wire; anything else, such as a question to the client, as it is.
+    """
+    if not isinstance(given, ToolResult | ClientResult) or isinstance(given, InputRequiredToolResult):
+        return given
+    made = {"structuredContent": given.structured_content, "_meta": given.meta}
+    made = {key: one for key, one in made.items() if one is not None}
+    return {"content": [*map(block_of, given.content)], **made, "isError": given.is_error}

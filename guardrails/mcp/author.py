@@ -109,7 +109,7 @@ class AnsweringTools:
         async def answer(**given: Any) -> Any:
             ctx = given.pop(name)
             passed = {} if context is None else {name: ctx}
-            session = await self._guarding.session(run_of(ctx.request_context.meta, None))
+            session = await self._guarding.session(run_of(ctx.request_context.meta))
             asked = {"inputResponses": ctx.input_responses, "requestState": ctx.request_state}
             scope = scope_of(session, tool, asked, listed=True)
 

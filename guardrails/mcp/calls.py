@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, Self, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 from uuid import uuid4
 
 from jsonschema_rs import validator_for
@@ -22,6 +22,7 @@ from guardrails.core.arguments import foreign_arguments
 from guardrails.core.arguments.json_schema import SchemaArguments, refuse
 from guardrails.core.arguments.problems import Checked
 from guardrails.core.envelope import Envelope, block_of
+from guardrails.core.result.content import block_of as on_wire
 from guardrails.core.result.content import read_mcp
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_text
@@ -81,24 +82,10 @@ class Run(NamedTuple):
     """By the client or the operator: they say where one ends."""
 
 
-def run_of(meta: Any, token: Any = None, *, request: Any = None) -> Run:
+def run_of(meta: Any, session: str | None = PROCESS, *owner: str | None) -> Run:
     """
-    Returns the run that a call belongs to: the one that its client names in *meta*, else the transport's session, else the process if the
-    client has it for itself. Each *token* (the SDK's `AccessToken`) has runs of its own.
-
-    Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
-    """
-    session = PROCESS if request is None else request.headers.get("mcp-session-id")
-    if token is None:
-        return named_run(meta, session)
-    from mcp.server.auth.provider import principal_components
-
-    return named_run(meta, session, *principal_components(token))
-
-
-def named_run(meta: Any, session: str | None, *owner: str | None) -> Run:
-    """
-    Returns the run that *meta* names, else that of the *session*, of an *owner* if there is one.
+    Returns the run that a call belongs to: the one that its client names in *meta*, else the *session* of its transport. Each *owner* has runs
+    of its own. Strangers without a session who name none are not one conversation: the results of one are none of another's.
     """
     named = (meta or {}).get(RUN)
     name = session if named is None else str(named)
@@ -121,8 +108,8 @@ class Guarding:
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._runs: dict[str, tuple[Session, float]] = {}
         """Sessions by their runs, each with the time of its latest call, in seconds."""
-        self.tools: dict[str, tuple[Tool, Listed] | None] = {}
-        """Those that are known, by name; None: not listed."""
+        self.tools: dict[str, tuple[Tool, Listed | None]] = {}
+        """Those that are known, by name, each as it is declared and as it is listed; None: not listed."""
 
     async def session(self, run: Run) -> Session:
         """
@@ -158,15 +145,14 @@ class Guarding:
         Returns the tool *name* as it is declared and as it is listed; *listing* is asked once for an unknown one, and each
         time for one that is held: somebody may have allowed it.
         """
-        known = self.tools.get(name)
-        if name not in self.tools or (known is not None and known[0].held):
+        if name not in self.tools or self.tools[name][0].held:
             listed: list[Listed] = []
             # Hints are not worth a call: whether the tool is there, its server says.
             with suppress(Exception):
                 listed = [*await listing()]
             self.hear(listed)
-            self.tools.setdefault(name, None)
-        return self.tools[name] or (Tool(name=name), None)
+            self.tools.setdefault(name, (Tool(name=name), None))
+        return self.tools[name]
 
     async def serve(self, asked: Mapping[str, Any], run: Run, listing: Listing, send: Send, **more: Any) -> Any:
         """
@@ -179,25 +165,34 @@ class Guarding:
             if run.name is None:
                 self.sessions.end(session)
 
-    async def call(self, session: Session, asked: Listed, listing: Listing, send: Send, *, told: Any = ()) -> Any:
+    async def call(
+        self,
+        session: Session,
+        asked: Listed,
+        listing: Listing,
+        send: Send,
+        *,
+        wire: Callable[[Any], Any] = lambda answer: answer,
+        failures: Any = (),
+    ) -> Any:
         """
-        The result of `send(arguments)`, if *session* lets the call run that is *asked* for by its parameters, with the notes of its envelope;
-        else the refusal. An answer that is no tool result, such as a question to the client, is returned unchanged. The call that carries
-        the answer to that question is the very call that asked.
+        The answer of `send(arguments)`, if *session* lets the call run that is *asked* for by its parameters, with the notes of its envelope;
+        else the refusal. An answer with nothing to add, or that is no tool result, such as a question to the client, is returned as it came;
+        *wire* gives what it is on the wire. The call that carries the answer to that question is the very call that asked.
 
-        Raises what *send* raises but for exceptions of the types *told*, as the host's own failures have forms of their own.
+        Raises what *send* raises but for exceptions of the types *failures*, as the host's own failures have forms of their own.
         """
         tool, listed = await self.known(asked["name"], listing)
         scope = scope_of(session, tool, asked, listed=listed is not None)
-        given: Any = None
+        answer: Any = None
         value: Any = None
         raised: Exception | None = None
 
         async def execute(_: str, fitted: Any) -> Any:
-            nonlocal given, value, raised
-            given = raised = None
+            nonlocal answer, value, raised
+            answer = raised = None
             try:
-                given = await send(fitted)
+                answer = await send(fitted)
             except Exception as error:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
@@ -206,25 +201,28 @@ class Guarding:
                 raised = error
                 value = Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
             else:
-                if is_question(given):
+                if is_question(answer):
                     raise Asks
-                value = outcome_of(given) if _is_result(given) else "began a task"
+                result = wire(answer)
+                value = outcome_of(result) if _is_result(result) else "began a task"
             return _explained(tool, fitted, value) if isinstance(value, Failed) else value
 
         try:
             envelope = await scope.acall(tool.name, asked.get("arguments") or {}, execute)
         except Asks:
-            return given
+            return answer
         watched = watches(session.ledger.policy)
-        if raised is not None and (watched or not isinstance(raised, told)):
+        if raised is not None and (watched or not isinstance(raised, failures)):
             raise raised
-        if given is None:
+        if answer is None:
             return refused(envelope)
+        given = wire(answer)
         if watched or not _is_result(given):
-            return given
+            return answer
         if given.get("isError") or not envelope.ok:
             return refused(envelope, given)
-        return answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
+        made = answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
+        return answer if made is given else made
 
 
 def _explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
@@ -236,46 +234,6 @@ def _explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
     strict = SchemaArguments(tool.parameters.schema())
     fitted = checked_arguments(replace(tool, parameters=strict), arguments)
     return fitted if isinstance(fitted, Envelope) else failed
-
-
-class GuardedCalls:
-    """
-    *client* with calls behind a session of *guarded*, a policy or the session itself; all else is the client's own.
-
-    *run* names the session; without one it is forgotten when the client is left. *options* are those of `Policy.session`.
-    """
-
-    def __init__(
-        self, client: Any, guarded: Policy | Session, *, run: object = None, **options: Unpack[SessionOptions]
-    ) -> None:
-        self._client = client
-        self._guarding = Guarding(guarded, **options)
-        self._named = run is not None
-        self.guarded_by: Session = self._guarding.sessions.of(run)
-        """The session."""
-
-    async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: object) -> Any:
-        try:
-            return await self._client.__aexit__(*raised)
-        finally:
-            if not self._named:
-                self._guarding.sessions.end(self.guarded_by)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    async def _call(self, name: str, arguments: Any, listing: Listing, send: Callable[..., Any], options: Any) -> Any:
-        """
-        The result of `send(arguments, options)`, with *options* that tell the server the session, if that lets the call run.
-        """
-        options = {**options, "meta": {**(options.get("meta") or {}), RUN: self.guarded_by.id}}
-        asked = {"name": name, "arguments": arguments, "inputResponses": options.get("input_responses")}
-        asked["requestState"] = options.get("request_state")
-        return await self._guarding.call(self.guarded_by, asked, listing, lambda fitted: send(fitted, options))
 
 
 def watches(policy: InForce) -> bool:
@@ -388,6 +346,20 @@ def outcome_of(result: Mapping[str, Any]) -> Any:
     """
     shown = [one if is_text(one) else mark_of(mapping(one).get("type"), one) for one in _blocks(result)]
     return read_mcp({**result, "content": shown})
+
+
+async def all_pages(ask: Callable[[str | None], Awaitable[Any]]) -> list[Listed]:
+    """
+    The tools of all pages, each that *ask* gets by its cursor; the last has no tool that is new.
+    """
+    tools: dict[str, Listed] = {}
+    cursor: str | None = None
+    while True:
+        page, before = await ask(cursor), len(tools)
+        tools = by_name(map(on_wire, page.tools)) | tools
+        cursor = page.next_cursor
+        if cursor is None or len(tools) == before:
+            return [*tools.values()]
 
 
 # For a client

@@ -31,7 +31,7 @@ from guardrails.policy.tools import run_file
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
-from .calls import IDLE_S, Guarding, Known, Run, as_shown, named_run, run_of, watches, without_ours
+from .calls import IDLE_S, Guarding, Known, Run, as_shown, run_of, watches, without_ours
 from .pins import Pins, by_name, pins_file, server_of
 
 
@@ -90,16 +90,16 @@ Streams = tuple[Any, Any]
 
 class Shared:
     """
-    The part of the guards that all clients of a server have in common, as *options* of the command ask for it; each request says the scopes
-    *told*.
+    The part of the guards that all clients of a server have in common, as *options* of the command ask for it; each request says the
+    *scopes*.
 
     Raises PolicyError for a policy that is not valid or limits a scope that nobody says, StoreError, OSError.
     """
 
-    def __init__(self, options: argparse.Namespace, *told: str) -> None:
+    def __init__(self, options: argparse.Namespace, *scopes: str) -> None:
         self.options = options
         self.policy = Policy.load(options.policy, envelope="quiet")
-        known = {"global", *told, *(name for name in ("user", "tenant") if getattr(options, name) is not None)}
+        known = {"global", *scopes, *(name for name in ("user", "tenant") if getattr(options, name) is not None)}
         if unknown := [name for name in self.policy.scopes if name not in known]:
             why = "the policy limits the scope `{0}`: say whose calls these are by `--{0} ID`"
             raise PolicyError([why.format(name) for name in unknown])
@@ -238,7 +238,7 @@ class Pump:
 
         with nullcontext() if telemetry is None else telemetry.within(meta):
             run = self._guards.only or self._run(meta)
-            made = await self._guards.serve(params, run, listing, send, told=(ConnectionError,))
+            made = await self._guards.serve(params, run, listing, send, failures=(ConnectionError,))
         return {"resultType": "complete", **made} if VERSION in meta else {**made}
 
     async def _client_notification(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
@@ -363,7 +363,7 @@ class Session(StreamableHTTPServerTransport):
         """
         The run of a call with this `_meta`: the one that the client names, else the session, else the user. Strangers share none.
         """
-        return named_run(meta, self.mcp_session_id, *self.owner[:2])
+        return run_of(meta, self.mcp_session_id, *self.owner[:2])
 
 
 class Gate:

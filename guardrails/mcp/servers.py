@@ -22,6 +22,7 @@ from typing import Annotated, Any, Final, Self
 from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from guardrails.core.result.content import block_of
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
@@ -30,8 +31,8 @@ from guardrails.core.values.version import __version__
 from guardrails.hooks.results import mapping
 from guardrails.policy.tools import Registry
 
-from .calls import Listed, outcome_of, tool_of
-from .pins import Pins, by_name, server_of, visible
+from .calls import Listed, all_pages, outcome_of, tool_of
+from .pins import Pins, server_of, visible
 
 
 with needs("mcp", "`guardrails.mcp`"):
@@ -81,7 +82,7 @@ class McpServer:
         return () if self.command is None else (self.command, *self.args)
 
 
-_SERVER: Final = TypeAdapter(McpServer)
+_SERVERS: Final = TypeAdapter(dict[str, McpServer])
 
 
 def read_servers(path: str | Path) -> list[McpServer]:
@@ -111,24 +112,20 @@ def servers_of(document: Any) -> list[McpServer]:
     table: Any = next((one for one in tables if one is not None), {})
     if not isinstance(table, dict):
         raise PolicyError(["MCP servers are a table of names"])
-    servers: list[McpServer] = []
-    mistakes: list[str] = []
-    for name, given in table.items():
-        place = f"mcp_servers.{name}"
-        if gone := mapping(given).keys() & {"network", "sandbox"}:
-            mistakes.append(f"{place}.{min(gone)}: is gone; a `command` may begin with `bwrap` and its options")
-        try:
-            server = _SERVER.validate_python({**given, "name": name} if isinstance(given, dict) else given)
-            if server.command is None and server.url is None:
-                log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
-            else:
-                servers.append(server)
-        except ValidationError as error:
-            places = [(".".join(map(str, (place, *one["loc"]))), one["msg"]) for one in error.errors()]
-            mistakes += [f"{where}: {why.removeprefix('Value error, ')}" for where, why in places]
+    gone = [(name, key) for name, one in table.items() for key in ("network", "sandbox") if key in mapping(one)]
+    why = "is gone; a `command` may begin with `bwrap` and its options"
+    mistakes = [f"mcp_servers.{name}.{key}: {why}" for name, key in gone]
+    try:
+        entries = {name: {**one, "name": name} if isinstance(one, dict) else one for name, one in table.items()}
+        servers = _SERVERS.validate_python(entries).values()
+    except ValidationError as error:
+        places = [(".".join(map(str, ("mcp_servers", *one["loc"]))), one["msg"]) for one in error.errors()]
+        mistakes += [f"{place}: {text.removeprefix('Value error, ')}" for place, text in places]
     if mistakes:
         raise PolicyError(mistakes)
-    return servers
+    for name in [one.name for one in servers if one.command is None and one.url is None]:
+        log.warning("MCP server `%s` has neither `command` nor `url`, so it is skipped", name)
+    return [one for one in servers if one.command is not None or one.url is not None]
 
 
 # How they are reached
@@ -189,7 +186,6 @@ SEPARATOR: Final = "__"
 MAX_NAME: Final = 64
 """Characters that an API takes as the name of a function."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
-_ON_WIRE: Final[dict[str, Any]] = {"by_alias": True, "mode": "json", "exclude_none": True}
 
 
 class McpTools:
@@ -289,7 +285,7 @@ class Connection:
                 raise
             await self.close()
             raise ConnectionError(f"MCP server `{self.server.name}` went away before it answered") from error
-        return outcome_of(result.model_dump(**_ON_WIRE))
+        return outcome_of(block_of(result))
 
     async def close(self) -> None:
         """
@@ -306,7 +302,7 @@ class Connection:
             near = near_server(server.words, server.env, server.cwd) if server.words else None
             far = near or remote_server(server.url or "", server.headers)
             async with asyncio.timeout(server.connect_timeout) as limit, Client(far) as client:
-                self.listed = self.listed or await _listed(client)
+                self.listed = self.listed or await all_pages(lambda cursor: client.list_tools(cursor=cursor))
                 limit.reschedule(None)
                 self.problem = None
                 ready.set_result(client)
@@ -314,8 +310,8 @@ class Connection:
         except Exception as error:  # whatever a server does, the agent goes on
             while isinstance(error, ExceptionGroup):
                 error = error.exceptions[0]
-            said = f"{type(error).__name__}: {error}"[:500]
-            self.problem = f"not ready after {server.connect_timeout:g} s" if isinstance(error, TimeoutError) else said
+            text = f"{type(error).__name__}: {error}"[:500]
+            self.problem = f"not ready after {server.connect_timeout:g} s" if isinstance(error, TimeoutError) else text
             log.error("MCP server `%s`: %s", server.name, self.problem)
         finally:
             if not ready.done():
@@ -341,17 +337,3 @@ def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) 
         words = f"It is held: {why}." if why else text and f"[MCP server `{server.name}` says] {text}"
         tools[name] = own, tool_of(one, why, name=name, description=words, timeout=server.timeout)
     return tools
-
-
-async def _listed(client: Client) -> list[Listed]:
-    """
-    The tools of all pages, of which the last has no tool that is new.
-    """
-    tools: dict[str, Listed] = {}
-    page, before = await client.list_tools(), -1
-    while len(tools) > before:
-        before = len(tools)
-        tools = by_name(tool.model_dump(**_ON_WIRE) for tool in page.tools) | tools
-        if page.next_cursor is not None:
-            page = await client.list_tools(cursor=page.next_cursor)
-    return [*tools.values()]

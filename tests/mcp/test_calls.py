@@ -19,6 +19,7 @@ pytest.importorskip("mcp")
 from mcp.server.auth.provider import AccessToken
 
 from guardrails import Budget, Denials, Duplicates, Envelope, Growth, Policy
+from guardrails.integrations.mcp import run_of_request as run_of
 from guardrails.mcp.calls import (
     ENVELOPE,
     IDLE_S,
@@ -32,7 +33,6 @@ from guardrails.mcp.calls import (
     ServerArguments,
     answered,
     refused,
-    run_of,
 )
 
 
@@ -48,15 +48,15 @@ def over_http(session: str | None = None) -> Any:
 
 
 def test_a_run_is_the_one_that_a_client_names_and_nobody_gets_into_that_of_another() -> None:
-    assert run_of({RUN: "trip-42"}, None) == Run("trip-42", named=True)
-    assert run_of({RUN: 42}, None, request=over_http("s")) == Run("42", named=True)
+    assert run_of({RUN: "trip-42"}, None, None) == Run("trip-42", named=True)
+    assert run_of({RUN: 42}, None, over_http("s")) == Run("42", named=True)
     people = (token("anna"), token("ben"), token("anna", "b"))
-    runs = [run_of(meta, who) for meta in ({}, {RUN: "trip-42"}) for who in people]
+    runs = [run_of(meta, who, None) for meta in ({}, {RUN: "trip-42"}) for who in people]
     assert len({run.name for run in runs} | {"trip-42", PROCESS}) == 8
-    assert run_of({}, token("anna")) == runs[0]
+    assert run_of({}, token("anna"), None) == runs[0]
     assert [run.named for run in runs] == [False] * 3 + [True] * 3
     # A process of one's own is one run, and strangers over HTTP are none.
-    assert [run_of({}, None), run_of(None, None, request=over_http()), run_of({}, None, request=over_http("s-1"))] == [
+    assert [run_of({}, None, None), run_of(None, None, over_http()), run_of({}, None, over_http("s-1"))] == [
         OWN,
         STRANGER,
         SESSION,
@@ -93,7 +93,7 @@ def test_calls_that_name_no_run_are_of_one_until_none_came_for_a_while(clock: Fa
     assert served(Guarding(Policy([Budget(max_calls=1)])), STRANGER, 3) == [False, False, False]
 
 
-@table("run", [OWN, run_of({}, token("anna")), SESSION, Run("desk", named=True)])
+@table("run", [OWN, run_of({}, token("anna"), None), SESSION, Run("desk", named=True)])
 def test_a_model_that_was_stuck_or_too_fast_leaves_the_tools_to_the_next_question(run: Run) -> None:
     clock = FakeClock()
     guarding = Guarding(Policy([Duplicates(), Denials(max_turns_in_a_row=2), Budget(max_calls=3)]), clock=clock)
@@ -170,5 +170,5 @@ def test_a_refusal_is_one_line_and_the_envelope_beside_what_is_no_text() -> None
 )
 def test_null_is_left_to_the_server(given: dict[str, Any], schema: dict[str, Any], fields: list[str]) -> None:
     spec = ServerArguments({"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, **schema})
-    kept, problems = spec.check(given)
-    assert (kept, [problem.field for problem in problems]) == (given, fields)
+    fitted, problems = spec.check(given)
+    assert (fitted, [problem.field for problem in problems]) == (given, fields)
