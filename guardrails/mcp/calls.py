@@ -269,17 +269,17 @@ def _is_result(given: Any) -> bool:
 # Of a server
 
 
-def without_ours(said: Any) -> Any:
+def without_ours(message: Any) -> Any:
     """
-    Returns what a server *said* without keys of ours, and with a mark before each text that begins as ours do.
+    Returns the *message* of a server, or a part of it, without keys of ours, and with a mark before each text that begins as ours do.
     """
-    if isinstance(said, str):
-        return f"{THEIRS}{said}" if (found := _OURS.match(said)) and "[" in found[0] else said
-    if isinstance(said, list):
-        return [without_ours(one) for one in said]
-    if isinstance(said, dict):
-        return {name: without_ours(one) for name, one in said.items() if not name.startswith((NOTES, PREFIX))}
-    return said
+    if isinstance(message, str):
+        return f"{THEIRS}{message}" if (match := _OURS.match(message)) and "[" in match[0] else message
+    if isinstance(message, list):
+        return [without_ours(one) for one in message]
+    if isinstance(message, dict):
+        return {name: without_ours(one) for name, one in message.items() if not name.startswith((NOTES, PREFIX))}
+    return message
 
 
 def tool_of(listed: Listed, held: str = "", **more: Any) -> Tool:
@@ -445,6 +445,6 @@ def _line(envelope: Envelope) -> str:
     """
     The state of a call in one line, as clients that show text only quote it.
     """
-    said = envelope.message or envelope.error_message or envelope.limit_message or envelope.next_action_hint or ""
+    text = envelope.message or envelope.error_message or envelope.limit_message or envelope.next_action_hint or ""
     code = envelope.code or envelope.error_type or envelope.status
-    return f"[guardrails:{code}] {' '.join(said[:500].split()) or envelope.status}"
+    return f"[guardrails:{code}] {' '.join(text[:500].split()) or envelope.status}"

@@ -52,13 +52,10 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     options.command = argv[end + 1 :]
     if (options.url is None) is not bool(options.command):
         made.error("say how to start the server after `--`, or where it is by `--url`")
-    if options.url is None and (options.header or options.listen):
-        made.error("`--header` and `--listen` are for a server at a `--url`")
     headers = options.identity_header or options.tenant_header
-    if not options.listen and (headers or options.tokens or options.allow_host):
-        made.error("whose a request is, and `--allow-host`, are for `--listen`")
-    if options.tokens and headers:
-        made.error("`--tokens` or headers say whose a request is, and not both")
+    needs_url, needs_listen = options.header or options.listen, headers or options.tokens or options.allow_host
+    if (needs_url and options.url is None) or (needs_listen and not options.listen) or (headers and options.tokens):
+        made.error("`--header` and `--listen` need `--url`; `--allow-host`, and `--tokens` or headers, need `--listen`")
     return options
 
 
@@ -101,18 +98,18 @@ def _new(name: str, usage: str | None = None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(name, usage, __doc__, formatter_class=plain, allow_abbrev=False)
 
 
-def _address(said: str) -> tuple[str, int]:
-    host, _, port = said.rpartition(":")
+def _address(given: str) -> tuple[str, int]:
+    host, _, port = given.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
-        raise argparse.ArgumentTypeError(f"`{said}` is no [HOST:]PORT")
+        raise argparse.ArgumentTypeError(f"`{given}` is no [HOST:]PORT")
     return host.strip("[]").lower() or "127.0.0.1", int(port)
 
 
-def _header(said: str) -> tuple[str, str]:
-    name, given, value = said.partition(":")
-    if not given or not re.fullmatch(r"[A-Za-z0-9_.-]+", name.strip()):
+def _header(given: str) -> tuple[str, str]:
+    name, colon, value = given.partition(":")
+    if not colon or not re.fullmatch(r"[A-Za-z0-9_.-]+", name.strip()):
         raise argparse.ArgumentTypeError("a header is NAME:VALUE")
     try:
-        return name.strip(), re.sub(r"\$\{(\w+)\}", lambda found: os.environ[found[1]], value).strip()
+        return name.strip(), re.sub(r"\$\{(\w+)\}", lambda match: os.environ[match[1]], value).strip()
     except KeyError as error:
         raise argparse.ArgumentTypeError(f"the variable {error} of the header `{name}` is not set") from None

@@ -141,18 +141,18 @@ def visible(text: str) -> str:
 
 
 def _digest(tool: Mapping[str, Any]) -> str:
-    said = json.dumps(_plain({part: tool[part] for part in _PARTS if tool.get(part) is not None}))
-    return hashlib.sha256(said.encode()).hexdigest()
+    text = json.dumps(_plain({part: tool[part] for part in _PARTS if tool.get(part) is not None}))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(said: Any) -> Any:
+def _plain(value: Any) -> Any:
     """
-    What is *said* without its times, and without the order of members and of plain values: some servers make lists of sets. The place of
+    *value* without its times, and without the order of members and of plain values: some servers make lists of sets. The place of
     a schema in a list may be what it is for.
     """
-    if isinstance(said, Mapping):
-        return {key: _plain(said[key]) for key in sorted(said)}
-    if isinstance(said, list):
-        made = [_plain(one) for one in said]
+    if isinstance(value, Mapping):
+        return {key: _plain(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        made = [_plain(one) for one in value]
         return made if any(isinstance(one, dict | list) for one in made) else sorted(made, key=json.dumps)
-    return _TIME.sub("<time>", said) if isinstance(said, str) else said
+    return _TIME.sub("<time>", value) if isinstance(value, str) else value

@@ -12,10 +12,9 @@ import re
 import signal
 import socket
 import sys
-import threading
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from math import inf
 from typing import Any, Final
@@ -28,6 +27,7 @@ from guardrails.core.values.logs import log
 from guardrails.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import run_file
+from guardrails.session.steps import in_thread
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
@@ -73,8 +73,6 @@ DRAIN_S: Final = 60.0
 SETTLE_S: Final = 0.1
 LIST_S: Final = 10.0
 """How long a list of tools is waited for that no client has asked for."""
-GONE: Final = (RuntimeError, OSError, anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""Errors of who reads lines that nobody wants any more."""
 REQUEST_S: Final = 30.0
 """Seconds that a request may take to come, its head and its body."""
 MAX_CONNECTIONS: Final = 100
@@ -306,10 +304,10 @@ async def _at_stdio(options: argparse.Namespace, guards: Guards) -> int:
     reader, lines = anyio.create_memory_object_stream[str](16)
 
     def read() -> None:
-        with open(0, encoding="utf-8", errors="replace", closefd=False) as file, suppress(*GONE):
+        with open(0, encoding="utf-8", errors="replace", closefd=False) as file:
             for line in file:
                 asyncio.run_coroutine_threadsafe(reader.send(line), loop).result()
-            loop.call_soon_threadsafe(reader.close)
+        loop.call_soon_threadsafe(reader.close)
 
     async def input_lines() -> AsyncIterator[str]:
         async for line in lines:
@@ -330,7 +328,7 @@ async def _at_stdio(options: argparse.Namespace, guards: Guards) -> int:
         group.cancel_scope.cancel()
 
     # Nothing can interrupt who reads: the thread ends with the process.
-    threading.Thread(target=read, name="guardrails-client", daemon=True).start()
+    in_thread(read)
     far = remote_server(options.url, dict(options.header)) if options.url else None
     client: Any = stdio_server(stdin=input_lines())  # type: ignore[arg-type]
     async with far or near_server(options.command, os.environ) as server, client as (from_client, to_client):
