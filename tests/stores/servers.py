@@ -10,8 +10,8 @@ import socket
 import subprocess
 import time
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,9 +29,7 @@ def _programs() -> Path | None:
 
 REDIS: Final = (shutil.which("redis-server") or shutil.which("valkey-server")) if find_spec("redis") else None
 POSTGRES: Final = _programs() if find_spec("psycopg") else None
-NO_REDIS: Final = "no redis-server or valkey-server here, or no package redis"
-NO_POSTGRES: Final = "no programs of PostgreSQL here, or no package psycopg"
-needed: Final = pytest.mark.skipif(REDIS is None, reason=NO_REDIS)
+needed: Final = pytest.mark.skipif(REDIS is None, reason="no redis-server or valkey-server, or no package redis")
 
 
 def free_port() -> int:
@@ -98,10 +96,6 @@ class Program:
         assert self._program is not None
         self._program.send_signal(signal.SIGCONT)
 
-    def restart(self) -> None:
-        self.kill()
-        self.start()
-
     def remove(self) -> None:
         if os.getpid() == self._owner:
             self.kill()
@@ -110,8 +104,13 @@ class Program:
 
 class Server(Program):
     """
-    A server of Redis, with *settings* of its configuration.
+    A server of Redis, with *settings* of its configuration; skips the test if there is none.
     """
+
+    def __init__(self, *settings: str, **options: Any) -> None:
+        if REDIS is None:
+            pytest.skip("no redis-server or valkey-server, or no package redis")
+        super().__init__(*settings, **options)
 
     @property
     def url(self) -> str:
@@ -142,14 +141,15 @@ class Server(Program):
 
 class Postgres(Program):
     """
-    A server of PostgreSQL; by root as the user `postgres` or `nobody`, since it refuses to run as root.
+    A server of PostgreSQL; by root as the user `postgres` or `nobody`, since it refuses to run as root. Skips as the other.
     """
 
     # At once, as a crash: the next start recovers from its log.
     end = signal.SIGQUIT
 
     def __init__(self) -> None:
-        assert POSTGRES is not None
+        if POSTGRES is None:
+            pytest.skip("no programs of PostgreSQL, or no package psycopg")
         folder = Path(mkdtemp(prefix="guardrails-postgres-"))
         if hasattr(os, "getuid") and os.getuid() == 0:
             import pwd
@@ -166,9 +166,8 @@ class Postgres(Program):
         return f"postgresql://test@127.0.0.1:{self.port}/postgres"
 
     def command(self) -> list[Any]:
-        assert POSTGRES is not None
         settings = ("-c", f"port={self.port}", "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
-        return [POSTGRES / "postgres", "-D", self.folder / "data", *settings]
+        return [f"{POSTGRES}/postgres", "-D", self.folder / "data", *settings]
 
     def answers(self) -> bool:
         import psycopg
@@ -189,32 +188,12 @@ class Postgres(Program):
             return done.fetchall() if done.description else None
 
 
-@contextmanager
-def cluster(primaries: int) -> Iterator[list[Server]]:
-    """
-    Servers that have equal shares of the slots of one cluster.
-    """
-    slots, nodes = 16_384, list[Server]()
-    try:
-        for n in range(primaries):
-            # The nodes speak to each other by the port that is 10,000 higher.
-            port = next(port for port in iter(free_port, 0) if port < 55_000)
-            nodes.append(Server("--cluster-enabled", "yes", port=port))
-            nodes[n].ask("CLUSTER", "ADDSLOTSRANGE", n * slots // primaries, (n + 1) * slots // primaries - 1)
-            nodes[n].ask("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
-        wait_for(lambda: all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in nodes))
-        yield nodes
-    finally:
-        for node in nodes:
-            node.remove()
-
-
 @cache
 def shared() -> Server:
     """
-    A server of Redis that tests with names of their own share: skips the test if there is none.
+    A server of Redis that tests with names of their own share.
     """
-    return Server() if REDIS is not None else pytest.skip(NO_REDIS)
+    return Server()
 
 
 @cache
@@ -222,7 +201,7 @@ def shared_postgres() -> Postgres:
     """
     The same of PostgreSQL.
     """
-    return Postgres() if POSTGRES is not None else pytest.skip(NO_POSTGRES)
+    return Postgres()
 
 
 def in_redis(**settings: Any) -> Any:

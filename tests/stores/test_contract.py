@@ -4,10 +4,8 @@ What every store must do, run over each of them.
 
 import atexit
 import os
-import signal
 import sqlite3
 import threading
-import warnings
 
 from collections.abc import Callable
 from contextlib import closing
@@ -32,6 +30,7 @@ from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.mapped import MappedStore
 from tests.stores.servers import in_postgres, in_redis, shared, shared_postgres
+from tests.tables import table
 
 
 OLDER = Path(__file__).parents[1] / "golden/0.2.0/state.bin"
@@ -123,17 +122,17 @@ def age(store: Any, key: str) -> None:
             shared_postgres().ask(f"UPDATE {store._table} SET at_ms = at_ms - %s WHERE key = %s", HOUR_MS, key.encode())
 
 
-def second(store: Any) -> Any:
+def second(store: Any, **settings: Any) -> Any:
     """
     Returns a store of the same place, as another process has.
     """
     match store:
         case SqliteStore():
-            return SqliteStore(store.path)
+            return SqliteStore(store.path, **settings)
         case RedisStore():
-            return RedisStore(shared().url, namespace=store.namespace)
+            return RedisStore(shared().url, namespace=store.namespace, **settings)
         case _:
-            return PostgresStore(shared_postgres().url, table=store._table)
+            return PostgresStore(shared_postgres().url, table=store._table, **settings)
 
 
 @made
@@ -192,36 +191,6 @@ def test_what_moves_between_two_keys_is_never_seen_half_way(make: Make, quick_sw
     assert cost(store, "a") == 400
 
 
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@made
-def test_a_forked_process_can_go_on_while_a_thread_of_its_parent_is_in_an_update(make: Make) -> None:
-    store = make()
-    store.update(["a"], spend(1))
-    inside, leave = threading.Event(), threading.Event()
-
-    def wait(states: list[SessionState]) -> Any:
-        inside.set()
-        # A store may let a fork wait until the update is over.
-        return leave.wait(0.3)
-
-    thread = threading.Thread(target=store.update, args=(["b"], wait))
-    thread.start()
-    inside.wait(10)
-    with warnings.catch_warnings():
-        # Later Pythons warn of the very thing this test is about.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        signal.alarm(5)
-        os._exit(0 if store.update(["a"], spend(1)) == [2] else 1)
-    leave.set()
-    thread.join(10)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    # A file, or a server, is shared with the child, memory is not.
-    assert cost(store, "a") == (1 if isinstance(store, MemoryStore | MappedStore) else 2)
-
-
 @made
 def test_what_is_kept_is_listed_each_once_and_by_what_its_key_begins_with(make: Make) -> None:
     store = make()
@@ -241,21 +210,37 @@ def test_what_is_kept_is_listed_each_once_and_by_what_its_key_begins_with(make: 
 
 
 @made
-@pytest.mark.parametrize("keys", [["a"], ["b", "a"], ["a", "b"]])
-def test_a_state_that_cannot_be_read_is_told_by_its_name_and_stays_as_it_is(make: Make, keys: list[str]) -> None:
+@table(
+    ("packed", "reason"),
+    [
+        (bytes([VERSION + 1]) + b"of another time", f"is of version {VERSION + 1}, and this version of the library"),
+        (b"\7", ""),
+        (b"x" * 100, ""),
+    ],
+)
+@table("on_error", ["deny", "allow"])
+@table("key", ["s", "/user/u1"])
+def test_a_state_that_cannot_be_read_lets_no_call_run_and_stays_as_it_is(
+    make: Make, key: str, on_error: Any, packed: bytes, reason: str, clock: Any
+) -> None:
     """
     What a process of this version does that meets a state of the next, or a damaged one.
     """
-    store, newer = make(), f"is of version {VERSION + 1}, and this version of the library reads"
+    store = make()
+    policy = Policy([Budget(max_calls=3)], scopes={"user": [Budget(max_calls=5)]}, on_error=on_error)
+    session = policy.session("s", store=store, clock=clock, scopes={"user": "u1"})
+    assert session.call("t", {"n": 0}, lambda *_: "ran").ok
     store.update(["b"], spend(1))
-    for packed, reason in {bytes([VERSION + 1]) + b"of another time": newer, b"\7": "", b"x" * 100: ""}.items():
-        put(store, "a", packed)
+    put(store, key, packed)
+    refused = session.call("t", {"n": 1}, lambda *_: "ran")
+    assert (refused.code, refused.status) == ("store.unreadable", "denied")
+    for ask in (lambda: session.exhausted, lambda: store.update(["b", key], spend(1))):
         with pytest.raises(StateUnreadable, match=f"state .*{reason}.*`forget` it"):
-            store.update(keys, spend(1))
-        assert {one.key: one.packed for one in store.entries()}["a"] == packed
-        assert cost(store, "b") == 1
-        store.forget("a")
-        assert store.read("a") is None
+            ask()
+    assert {one.key: one.packed for one in store.entries()}[key] == packed
+    assert cost(store, "b") == 1
+    store.forget(key)
+    assert session.call("t", {"n": 1}, lambda *_: "ran").ok
 
 
 @made

@@ -14,7 +14,7 @@ from guardrails import Policy
 from guardrails.core.values.errors import MissingExtra
 from guardrails.errors import StoreError
 from guardrails.hooks.options import Options as HookOptions
-from guardrails.stores.places import shown_place, store_at, whole_place, write_whole
+from guardrails.stores.places import shown_place, store_at, whole_place
 from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.servers import POSTGRES, REDIS, needed, shared, shared_postgres
@@ -63,21 +63,6 @@ def test_what_is_no_url_of_a_server_is_refused_without_its_password() -> None:
     for given in (5, None, b"redis://h:1/0"):
         with pytest.raises(StoreError, match="needs a URL"):
             RedisStore(given)
-
-
-@table(("there", "mode"), [("a file", 0o640), ("a link", 0o600), ("a dead link", 0o600), ("nothing", 0o600)])
-def test_a_file_that_is_put_in_the_place_of_another_has_its_mode(there: str, mode: int, tmp_path: Path) -> None:
-    place, other = tmp_path / there, tmp_path / f"behind {there}"
-    if there == "a file":
-        place.touch()
-        place.chmod(0o640)
-    elif there != "nothing":
-        place.symlink_to(other)
-    if there == "a link":
-        other.write_text("other")
-    write_whole(place, b"new", 0o600)
-    assert (place.read_text(), place.lstat().st_mode & 0o777) == ("new", mode)
-    assert not other.exists() or other.read_text() == "other"
 
 
 def test_the_code_of_the_guide_runs_and_its_file_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ Sessions in a file: what only this store does, and what faults do to it.
 
 import os
 import sqlite3
-import time
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, SqliteStore
+from guardrails import SqliteStore
 from guardrails.core.guards.base import SessionState
-from guardrails.core.packing import VERSION
-from guardrails.core.values.errors import StateUnreadable
 from guardrails.errors import StoreError
 from guardrails.stores.sqlite import APPLICATION_ID
 from tests.stores.test_contract import spend
@@ -102,63 +99,6 @@ def test_a_damaged_page_is_an_error_and_not_a_new_session(store: SqliteStore, pa
         store.update(["session-7"], ONE)
 
 
-@table(
-    ("state", "reason"),
-    [
-        (f"x'{VERSION + 1:02x}000000'", f"is of version {VERSION + 1}, and this version of the library reads"),
-        ("x'01000000'", f"is of version 1, and this version of the library reads {VERSION}"),
-        *((damaged, "cannot be read|cannot be used") for damaged in ("x''", "'text'", "5", "zeroblob(30)")),
-    ],
-)
-@table("on_error", ["deny", "allow"])
-@table(("key", "whose"), [("s", "`s`"), ("/user/u1", "the scope `user` of `u1`")])
-def test_a_state_that_cannot_be_read_never_lets_a_call_run_without_limits(
-    key: str, whose: str, on_error: Any, state: str, reason: str, path: Path, clock: Any
-) -> None:
-    policy = Policy([Budget(max_calls=3)], scopes={"user": [Budget(max_calls=5)]}, on_error=on_error)
-    with SqliteStore(path) as store:
-        store.forget("s")
-        store.forget("/user/u1")
-        session = policy.session("s", store=store, clock=clock, scopes={"user": "u1"})
-        assert session.call("t", {"n": 0}, lambda *_: "ran").ok
-        raw(path, f"UPDATE states SET state = {state} WHERE key = '{key}'")
-        refused = session.call("t", {"n": 1}, lambda *_: "ran")
-        assert (refused.code, refused.status) == ("store.unreadable", "denied")
-        assert f"the state of {whose} cannot be read" in (refused.message or "")
-        assert str(path) not in refused.to_json()
-        for ask in (lambda: session.exhausted, lambda: session.charge(model="m", cost_usd=1)):
-            with pytest.raises(StateUnreadable, match=f"the state of {whose} .*({reason}).*`forget` it"):
-                ask()
-        store.forget(key)
-        assert session.call("t", {"n": 1}, lambda *_: "ran").ok
-
-
-def test_a_result_is_not_lost_where_its_state_cannot_be_read_any_more(path: Path, clock: Any) -> None:
-    with SqliteStore(path) as store:
-        session = Policy([Budget(max_calls=3)], on_error="allow").session("s", store=store, clock=clock)
-
-        def run(*_: Any) -> str:
-            raw(path, "UPDATE states SET state = x'05000000'")
-            return "precious"
-
-        assert session.call("t", {}, run).value == "precious"
-
-
-def test_a_locked_file_is_waited_for_and_then_an_error_and_works_again_afterwards(
-    store: SqliteStore, path: Path
-) -> None:
-    store.update(["a"], ONE)
-    began = time.monotonic()
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        asks = (lambda: store.update(["a"], ONE), lambda: store.forget("a"), lambda: SqliteStore(path, timeout=0.1))
-        for ask in asks:
-            with pytest.raises(StoreError, match=r"was locked by others for 0\.[12] s: end what holds it"):
-                ask()
-    assert 0.4 < time.monotonic() - began < 5
-    assert store.update(["a"], ONE) == [2]
-
-
 def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteStore) -> None:
     store.update(["a"], ONE)
     database: Any = store._slots[0].link
@@ -171,18 +111,3 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteS
     database.execute("PRAGMA max_page_count = 100000")
     store.update(["a"], wide)
     assert store.update(["a"], ONE) == [3]
-
-
-def test_the_file_shrinks_once_old_sessions_are_pruned(path: Path, clock: Any) -> None:
-    with SqliteStore(path, clock=clock) as store:
-        for n in range(300):
-            store.update([f"old-{n}"], wide)
-        clock.advance(86_400)
-        store.update(["young"], ONE)
-        raw(path, "PRAGMA wal_checkpoint(TRUNCATE)")
-        before = path.stat().st_size
-        assert store.prune("1d") == 0
-        clock.advance(3_600)
-        assert (store.prune("1d"), len(store)) == (300, 1)
-        raw(path, "PRAGMA wal_checkpoint(TRUNCATE)")
-        assert path.stat().st_size < before / 10
