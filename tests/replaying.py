@@ -2,6 +2,8 @@
 Deciding records again, for tests that look at the state at the end too.
 """
 
+import json
+
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
@@ -24,10 +26,8 @@ def replay(
     The calls of *records*, decided again; *state* becomes that of the life of the last record.
     """
     # As a file has them: a sink keeps arguments as bytes of JSON.
-    records, again = (
-        [orjson.loads(orjson.dumps(one)) for one in records],
-        Replay(Rules(chain, scopes or {}), others or {}),
-    )
+    records = [json.loads(json.dumps(one, default=lambda one: orjson.loads(orjson.dumps(one)))) for one in records]
+    again = Replay(Rules(chain, scopes or {}), others or {})
     made = [one for one in map(again.live, in_order(records)) if one is not None]
     if state is not None and records:
         for field in fields(state):
