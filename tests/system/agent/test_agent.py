@@ -185,25 +185,9 @@ def test_d5_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(wor
     assert (said[0], said[1]["status"], said[2]) == ({"sum": 3}, "error", {"sum": 7})
 
 
-def test_a_file_of_servers_that_cannot_be_used_is_refused_before_anything_starts(workspace: Path, run: Run) -> None:
-    pytest.importorskip("mcp")
-    for text, why in ((None, "cannot read"), ("{", "servers.json"), ('{"mcpServers": 1}', "")):
-        servers = file(workspace.parent, "servers.json", text) if text else workspace.parent / "none"
-        shown = run(None, "add", "--base-url", "http://127.0.0.1:9", "--model", "m", "--mcp", servers)
-        assert (shown.exit_code, why in shown.stderr, "conversation " in shown.stderr) == (2, True, False)
-        assert "Traceback" not in shown.output
-
-
 # Conversations of one user that share a budget
 
 LOOK = "def look(n: int) -> str:\n    return f'found {n}'\n"
-
-
-def twice(body: Any, n: int) -> Any:
-    turns = sum(1 for message in body["messages"] if message["role"] == "assistant")
-    if turns >= 2 or body.get("tool_choice") == "none":
-        return Text("that is all")
-    return Calls(call("look", {"n": n}, id=f"call_{n}"))
 
 
 def resumed(stderr: str) -> str:
@@ -213,28 +197,11 @@ def resumed(stderr: str) -> str:
 def test_the_conversations_of_a_user_share_a_budget_that_can_be_raised(workspace: Path, run: Run) -> None:
     scoped = policy(workspace.parent, "scopes: {user: {budget: {max_calls: 3}}}")
     new = ["--policy", scoped, "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
-    with ScriptedOpenAI(twice) as server:
+    looks = [call("look", {"n": n}) for n in range(2)]
+    with ScriptedOpenAI(steps(*looks)) as server:
         ends = [run(server, user, *new, "--scope", f"user={user}") for user in ("me", "me", "you")]
         assert [each.exit_code for each in ends] == [0, 1, 0], ends[1].output
         assert "user.max_calls=AMOUNT" in ends[1].stderr
         again = run(server, "--resume", resumed(ends[1].stderr), "--extend", "user.max_calls=5")
         assert again.exit_code == 0, again.output
         assert "limits raised: user.max_calls by 5" in again.stderr
-
-
-def test_whose_a_conversation_is_must_be_said(workspace: Path, run: Run) -> None:
-    scoped = policy(workspace.parent, "scopes: {user: {budget: {max_calls: 3}}}")
-    scopes = "the scopes of the policy are user: "
-    wrong = {"": scopes, "me": "`--scope` takes NAME=ID, such as `user=me`, not `me`", "user=me team=us": scopes}
-    wrong["user=a/b"] = "the id of the scope `user` must not hold `..`, `/`"
-    for given, said in wrong.items():
-        with ScriptedOpenAI(twice) as server:
-            shown = run(server, "one", "--policy", scoped, *(f"--scope={one}" for one in given.split()))
-        assert (shown.exit_code, said in shown.output) == (2, True), shown.output
-
-
-def test_a_policy_that_the_agent_can_change_is_told(workspace: Path, run: Run) -> None:
-    for folder, is_told in ((workspace, True), (workspace.parent, False)):
-        with ScriptedOpenAI([Text("done")]) as server:
-            said = run(server, "--policy", policy(folder, ""), "task")
-        assert ("the policy lies in the workspace" in said.stderr) is is_told

@@ -75,25 +75,15 @@ def test_a_read_only_sandbox_runs_any_program_and_changes_nothing(works: None, t
 
 
 def test_git_itself_writes_its_folder_and_no_other_command_does(works: None, tmp_path: Path) -> None:
-    for command in (
-        "git init -q . && git config user.name a && git config user.email b",
-        "echo x > f && git add f && git commit -qm one && git log --oneline",
-    ):
+    begin = "git init -q . && git config user.name a && git config user.email b"
+    for command in (begin, "echo x > f && git add f && git commit -qm one && git log --oneline"):
         assert run(tmp_path, command).ok
-    writes = ["echo x > .git/HEAD", "touch .git/made", "rm -r .git", "mv .git away"]
-    for command in (*writes, "git status; echo x > .git/hooks/pre-commit"):
+    for command in ("echo x > .git/HEAD", "rm -r .git", "mv .git away", "git status; echo x > .git/hooks/pre-commit"):
         assert run(tmp_path, command).error_type == "exec_nonzero", command
-    assert (run(tmp_path, "touch .git/made", git=["touch"]).ok, run(tmp_path, "git status", git=()).ok) == (True, True)
-
-
-def test_under_an_allow_list_programs_run_in_it_and_git_writes_its_folder(works: None, tmp_path: Path) -> None:
     tools = builtin_tools(tmp_path)
     with Policy([Guard(allow=("git *", "ls *", "touch *"))], tools=tools.tools).session("s") as session:
-        for command, kind in (
-            ("git init -q . && ls -A | git hash-object -w --stdin", None),
-            ("touch .git/x", "exec_nonzero"),
-        ):
-            assert session.call("exec_shell", {"command": command}, tools.execute).error_type == kind
+        for allowed, kind in (("ls -A | git hash-object -w --stdin", None), ("touch .git/x", "exec_nonzero")):
+            assert session.call("exec_shell", {"command": allowed}, tools.execute).error_type == kind
 
 
 def test_without_one_commands_are_refused_unless_none_is_asked_for(
