@@ -2,9 +2,8 @@
 Policy tests: the decisions expected of a policy, as files of cases, and the runner that holds it to them.
 """
 
-from .reading import find_cases, load_cases, read_cases, shipped_with_cases
 from .run import Failure, Result, run_case
-from .steps import Case, CaseFile
+from .steps import Case, CaseFile, find_cases, load_cases, read_cases, shipped_with_cases
 
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import MICRO
-from guardrails.offline.replay.judge import sessions_of
-from guardrails.offline.replay.lens import declared
+from guardrails.offline.replay.judge import declared, sessions_of
 from guardrails.offline.replay.run import seldom_collected
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import Input, calls_of

@@ -10,8 +10,7 @@ from guardrails.core.values.errors import TrainingError
 from guardrails.core.values.types import ERROR_TYPES
 from guardrails.offline.learning.beliefs import ALONE, BELIEFS, RETRIES, believed, believed_corrections
 from guardrails.offline.learning.facts import UNDATED, Correction, Facts
-from guardrails.offline.learning.gate import split_of, verdict_of
-from guardrails.offline.learning.train import Learned, learn, shipped_text
+from guardrails.offline.learning.train import Learned, learn, shipped_text, split_of, verdict_of
 from guardrails.policy.models import cold_model
 from tests.offline.learning.worlds import DAY, TRUTH, Truth, corrections, days, flipped, together, world
 from tests.tables import table
