@@ -70,7 +70,7 @@ class AnsweringTools:
 
     def __init__(self, server: Any, policy: Policy, *, store: Store | None = None, records: Any = None) -> None:
         self.server = server
-        self._fast = type(server).__module__.split(".")[0] == "fastmcp"
+        self._fast = import_module("fastmcp") if type(server).__module__.split(".")[0] == "fastmcp" else None
         self._guarding = Guarding(policy, store=store, records=records)
 
     @overload
@@ -93,11 +93,8 @@ class AnsweringTools:
         tool = Tool.of(function, hidden=() if context is None else (context,), **declarations)
         made = self._answering(function, tool, context, hints)
         annotations = ToolAnnotations(read_only_hint=tool.read_only, idempotent_hint=tool.idempotent)
-        named = {"name": tool.name, "description": tool.description, "annotations": annotations}
-        if self._fast:
-            self.server.tool(output_schema=Answer.model_json_schema(), **named)(made)
-        else:
-            self.server.add_tool(made, **named)
+        schema = {"output_schema": Answer.model_json_schema()} if self._fast else {}
+        self.server.tool(name=tool.name, description=tool.description, annotations=annotations, **schema)(made)
         return function
 
     def _answering(self, function: Any, tool: Tool, context: str | None, hints: dict[str, Any]) -> Callable[..., Any]:
@@ -131,9 +128,7 @@ class AnsweringTools:
                 # It goes out as it is, and the same call comes again with what was said.
                 return question.args[0]
 
-        kind: Any = hints.get(name, Context)
-        if self._fast and context is None:
-            kind = import_module("fastmcp").Context
+        kind: Any = hints.get(name, self._fast.Context if self._fast else Context)
         shown = [one for one in inspect.signature(function).parameters.values() if one.name != context]
         parameters = [one.replace(annotation=Annotated[hints.get(one.name, Any), _Unchecked()]) for one in shown]
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind))

@@ -172,7 +172,7 @@ class Guarding:
         listing: Listing,
         send: Send,
         *,
-        wire: Callable[[Any], Any] = lambda answer: answer,
+        wire: Any = lambda one: one,
         failures: Any = (),
     ) -> Any:
         """
@@ -185,12 +185,13 @@ class Guarding:
         tool, listed = await self.known(asked["name"], listing)
         scope = scope_of(session, tool, asked, listed=listed is not None)
         answer: Any = None
+        given: Any = None
         value: Any = None
         raised: Exception | None = None
 
         async def execute(_: str, fitted: Any) -> Any:
-            nonlocal answer, value, raised
-            answer = raised = None
+            nonlocal answer, given, value, raised
+            given = raised = None
             try:
                 answer = await send(fitted)
             except Exception as error:
@@ -203,8 +204,8 @@ class Guarding:
             else:
                 if is_question(answer):
                     raise Asks
-                result = wire(answer)
-                value = outcome_of(result) if _is_result(result) else "began a task"
+                given = wire(answer)
+                value = outcome_of(given) if _is_result(given) else "began a task"
             return _explained(tool, fitted, value) if isinstance(value, Failed) else value
 
         try:
@@ -214,9 +215,8 @@ class Guarding:
         watched = watches(session.ledger.policy)
         if raised is not None and (watched or not isinstance(raised, failures)):
             raise raised
-        if answer is None:
+        if given is None:
             return refused(envelope)
-        given = wire(answer)
         if watched or not _is_result(given):
             return answer
         if given.get("isError") or not envelope.ok:
@@ -297,8 +297,6 @@ class ServerArguments(SchemaArguments):
 
     Text in the place of a number, a list or a date is left to the server, and so is null: many read such text.
     """
-
-    __slots__ = ()
 
     def check(self, arguments: object) -> Checked:
         given, problems = super().check(arguments)

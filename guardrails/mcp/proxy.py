@@ -28,7 +28,6 @@ from guardrails.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import run_file
 from guardrails.session.steps import in_thread
-from guardrails.stores.memory import MemoryStore
 from guardrails.stores.places import store_at
 
 from .calls import IDLE_S, Guarding, Known, Run, as_shown, run_of, watches, without_ours
@@ -101,7 +100,7 @@ class Shared:
         if unknown := [name for name in self.policy.scopes if name not in known]:
             why = "the policy limits the scope `{0}`: say whose calls these are by `--{0} ID`"
             raise PolicyError([why.format(name) for name in unknown])
-        self.store = MemoryStore() if options.store is None else store_at(options.store)
+        self.store = None if options.store is None else store_at(options.store)
         self.telemetry = of_process()
         self.pins = None if options.pins == "none" else Pins(options.pins or pins_file())
         self.server = server_of(options.command, options.url)
@@ -470,12 +469,9 @@ def verifier_in(file: str) -> Any:
     Returns the `verifier` of a Python *file*. Raises PolicyError if it has none, or cannot be run.
     """
     try:
-        verifier = getattr(run_file(file, "tokens"), "verifier", None)
-    except ImportError as error:
-        raise PolicyError([str(error)]) from error
-    if not hasattr(verifier, "verify_token"):
-        raise PolicyError([f"`{file}` has no `verifier`"])
-    return verifier
+        return run_file(file, "tokens").verifier
+    except (ImportError, AttributeError) as error:
+        raise PolicyError([f"`{file}` has no `verifier`: {error}"]) from error
 
 
 # The server

@@ -92,9 +92,8 @@ def read_servers(path: str | Path) -> list[McpServer]:
     Raises PolicyError with all mistakes, OSError if the file cannot be read.
     """
     path = Path(path)
-    text = path.read_bytes()
     try:
-        document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text.decode())
+        document = (json if path.suffix == ".json" else tomllib).loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise PolicyError([f"{path.name}: {error}"]) from None
     return servers_of(document)
@@ -223,26 +222,23 @@ class McpTools:
     async def __aenter__(self) -> Self:
         await asyncio.gather(*(one.client() for one in self._connections))
         for connection in self._connections:
-            self._offer(connection)
+            server = connection.server
+            place = server_of(server.words, server.url, server.name)
+            held = self._pins.look(place, connection.listed) if server.pins else {}
+            for name, (own, tool) in tools_of(server, connection.listed, held).items():
+                if name in self.registry:
+                    log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
+                    continue
+                self.registry.add(tool, partial(connection.call, own))
+                self._offered.append(name)
+                if tool.held:
+                    self.held[name] = tool.held
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         await asyncio.gather(*(one.close() for one in self._connections))
         while self._offered:
             self.registry.remove(self._offered.pop())
-
-    def _offer(self, connection: "Connection") -> None:
-        server = connection.server
-        place = server_of(server.words, server.url, server.name)
-        held = self._pins.look(place, connection.listed) if server.pins else {}
-        for name, (own, tool) in tools_of(server, connection.listed, held).items():
-            if name in self.registry:
-                log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
-                continue
-            self.registry.add(tool, partial(connection.call, own))
-            self._offered.append(name)
-            if tool.held:
-                self.held[name] = tool.held
 
 
 class Connection:
