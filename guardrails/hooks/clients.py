@@ -15,7 +15,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Failed
 
-from .results import Line, at_ms, beside, blocks_of, cut, mapping, read_response, shortened
+from .results import Line, at_ms, blocks_of, cut, mapping, notes_json, read_response, shortened
 
 
 Answer = dict[str, Any]
@@ -58,14 +58,14 @@ class Event:
     One event of a client. A field that it does not say is None, or empty.
     """
 
-    def __init__(self, kind: Kind, said: Mapping[str, Any]) -> None:
-        self.kind, self.said = kind, said
+    def __init__(self, kind: Kind, payload: Mapping[str, Any]) -> None:
+        self.kind, self.payload = kind, payload
         self.name, self.session = self.text("hook_event_name"), self.text("session_id")
         self.agent = self.text("agent_id") or None
         """The sub-agent whose event it is; None: the session's own, or nobody says."""
         self.tool, self.call_id = self.text("tool_name"), self.text("tool_use_id") or None
-        self.arguments: Any = said.get("tool_input") or {}
-        self.response: Any = said.get("tool_response")
+        self.arguments: Any = payload.get("tool_input") or {}
+        self.response: Any = payload.get("tool_response")
         """What the tool gave back, in the client's form."""
         self.answer = self.text("last_assistant_message") or self.text("prompt_response")
         """What the model said last."""
@@ -75,7 +75,7 @@ class Event:
         """
         The text that it has for *name*; empty if there is none.
         """
-        value = self.said.get(name)
+        value = self.payload.get(name)
         return value if isinstance(value, str) else ""
 
 
@@ -115,13 +115,13 @@ class Client:
     hiding: ClassVar[frozenset[str]] = frozenset()
     """Tools that run a sub-agent whose events do not say that they are its."""
 
-    def read(self, said: Mapping[str, Any]) -> Event | None:
+    def read(self, payload: Mapping[str, Any]) -> Event | None:
         """
-        Returns the event that is *said*; None if it is none that is answered. Raises ValueError if it names no tool.
+        Returns the event of a *payload*; None if it is none that is answered. Raises ValueError if it names no tool.
         """
-        name = said.get("hook_event_name")
+        name = payload.get("hook_event_name")
         kind = self.kinds.get(name) if isinstance(name, str) else None
-        event = None if kind is None else Event(kind, said)
+        event = None if kind is None else Event(kind, payload)
         if event is not None and kind in ("before", "after") and not event.tool:
             raise ValueError("a call names no tool")
         return event
@@ -138,8 +138,10 @@ class Client:
         Returns the outcome of a call that was made: a value, or `Failed`.
         """
         if event.kind == "failed":
-            interrupted = bool(event.said.get("is_interrupt"))
-            return Failed(str(event.said.get("error") or "it failed"), error_type="cancelled" if interrupted else None)
+            interrupted = bool(event.payload.get("is_interrupt"))
+            return Failed(
+                str(event.payload.get("error") or "it failed"), error_type="cancelled" if interrupted else None
+            )
         content = mapping(event.response).get("content")
         if event.tool in ("Agent", "Task") and isinstance(content, list):
             # The words of a sub-agent, without the figures of its run.
@@ -186,7 +188,7 @@ class Client:
         """
         Returns the responses of the model that *event*, or the *lines* of its transcript, tell, oldest first: those that are whole.
         """
-        found: dict[str, Used] = {}
+        responses: dict[str, Used] = {}
         calls: dict[str, set[Any]] = {}
         results: set[Any] = set()
         for line in lines:
@@ -200,13 +202,13 @@ class Client:
             # Of itself, and of sub-agents in the file of the agent above.
             if model == "<synthetic>" or (line.get("isSidechain") is True and event.agent is None):
                 continue
-            found[key] = Used(f"claude:{key}", model, usage, at_ms(line.get("timestamp")))
+            responses[key] = Used(f"claude:{key}", model, usage, at_ms(line.get("timestamp")))
             calls.setdefault(key, set()).update(str(one.get("id")) for one in pieces if one.get("type") == "tool_use")
-        last = next(reversed(found), None)
+        last = next(reversed(responses), None)
         # The latest is whole once all of its calls have ended.
         if last is not None and event.kind not in ("stopped", "agent_stopped") and not calls[last] <= results:
-            del found[last]
-        return list(found.values())
+            del responses[last]
+        return list(responses.values())
 
 
 class Codex(Client):
@@ -221,8 +223,8 @@ class Codex(Client):
     marks = (b"token_count", b'"turn_context"')
     stops = False
 
-    def read(self, said: Mapping[str, Any]) -> Event | None:
-        event = super().read(said)
+    def read(self, payload: Mapping[str, Any]) -> Event | None:
+        event = super().read(payload)
         if event is not None and event.tool == "Bash" and isinstance(event.arguments, dict) and event.cwd:
             # Where a command runs is said by the event alone; elsewhere it is another call.
             event.arguments = {"workdir": event.cwd, **event.arguments}
@@ -240,8 +242,8 @@ class Codex(Client):
 
     def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
         # The same count is written again when something else has changed: its sum tells it.
-        found: dict[int, Used] = {}
-        model = event.said.get("model")
+        responses: dict[int, Used] = {}
+        model = event.payload.get("model")
         for line in lines:
             payload = mapping(line.get("payload"))
             model = payload.get("model", model) if line.get("type") == "turn_context" else model
@@ -255,8 +257,8 @@ class Codex(Client):
                     "input_tokens_details": {"cached_tokens": last.get("cached_input_tokens")},
                     "output_tokens_details": {"reasoning_tokens": last.get("reasoning_output_tokens")},
                 }
-                found.setdefault(at, Used(f"codex:{at}", str(model or ""), usage, at_ms(line.get("timestamp"))))
-        return list(found.values())
+                responses.setdefault(at, Used(f"codex:{at}", str(model or ""), usage, at_ms(line.get("timestamp"))))
+        return list(responses.values())
 
 
 class Gemini(Client):
@@ -284,14 +286,14 @@ class Gemini(Client):
         return replace(known, labels=(*known.labels, "wait_for_previous"))
 
     def outcome(self, event: Event) -> Any:
-        said = mapping(event.response)
-        content = _text(said.get("llmContent"))
+        response = mapping(event.response)
+        content = _text(response.get("llmContent"))
         text = plain_text(event.tool, content) if isinstance(content, str) else ""
-        if said.get("error"):
-            return Failed(text or str(mapping(said["error"]).get("message") or "it failed"))
+        if response.get("error"):
+            return Failed(text or str(mapping(response["error"]).get("message") or "it failed"))
         if shell_failed(event.tool, text):
             return Failed(text)
-        return read_response(text or content if "llmContent" in said else event.response)
+        return read_response(text or content if "llmContent" in response else event.response)
 
     def refuse(self, reason: str) -> Answer:
         return {"decision": "deny", "reason": reason}
@@ -305,41 +307,43 @@ class Gemini(Client):
 
     def used(self, lines: Iterable[Line], event: Event) -> list[Used]:
         # The last piece of a response tells what it used.
-        response = mapping(event.said.get("llm_response"))
+        response = mapping(event.payload.get("llm_response"))
         usage, candidates = mapping(response.get("usageMetadata")), response.get("candidates")
         pieces = candidates if isinstance(candidates, list) else []
         if not usage or not any(mapping(one).get("finishReason") for one in pieces):
             return []
-        model = mapping(event.said.get("llm_request")).get("model")
-        return [Used(f"gemini:{event.said.get('timestamp')}:{usage.get('totalTokenCount')}", str(model or ""), usage)]
+        model = mapping(event.payload.get("llm_request")).get("model")
+        return [
+            Used(f"gemini:{event.payload.get('timestamp')}:{usage.get('totalTokenCount')}", str(model or ""), usage)
+        ]
 
 
 CLIENTS: Final[Mapping[str, Client]] = {"claude": Client(), "codex": Codex(), "gemini": Gemini()}
 
 
-def client_of(said: Mapping[str, Any]) -> Client:
+def client_of(payload: Mapping[str, Any]) -> Client:
     """
-    The client that has *said* an event, as far as it says so.
+    The client of a *payload*, as far as it says so.
     """
-    if "timestamp" in said and "turn_id" not in said:
+    if "timestamp" in payload and "turn_id" not in payload:
         return CLIENTS["gemini"]
-    codex = "turn_id" in said or ("model" in said and "permission_mode" in said and "prompt_id" not in said)
+    codex = "turn_id" in payload or ("model" in payload and "permission_mode" in payload and "prompt_id" not in payload)
     return CLIENTS["codex" if codex else "claude"]
 
 
-def specific(event: str, **said: Any) -> Answer:
+def specific(event: str, **fields: Any) -> Answer:
     """
     Returns the answer to the *event* of that name.
     """
-    return {"hookSpecificOutput": {"hookEventName": event, **said}}
+    return {"hookSpecificOutput": {"hookEventName": event, **fields}}
 
 
-def context(event: Event, envelope: Envelope, **said: Any) -> Answer:
+def context(event: Event, envelope: Envelope, **fields: Any) -> Answer:
     """
     Returns the answer to the end of a call with the notes of *envelope*.
     """
-    note = beside(envelope)
-    more = said if note is None else {"additionalContext": note, **said}
+    note = notes_json(envelope)
+    more = fields if note is None else {"additionalContext": note, **fields}
     return specific(event.name, **more) if more else {}
 
 

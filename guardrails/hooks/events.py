@@ -90,7 +90,7 @@ def _aside(session: Session, own: Session, event: Event) -> Answer:
         case "agent_stopped":
             end_shares(session, event.agent)
         case "stopped":
-            if not event.said.get("background_tasks"):
+            if not event.payload.get("background_tasks"):
                 end_shares(session)
             if not event.answer.strip() and session.exhausted:
                 # For a person whose model has ended without a word.
@@ -220,15 +220,15 @@ def charge(own: Session, event: Event, client: Client) -> None:
     """
     Charge the responses of the model that were not charged yet, each once.
     """
-    found = client.used(tail(client.transcript(event), client.marks), event)[-LATEST:]
+    responses = client.used(tail(client.transcript(event), client.marks), event)[-LATEST:]
 
     def look(state: SessionState, _: int) -> list[Any]:
         since = state.started_ms if state.started_ms >= 0 else own.ledger.time()
         # A copy of another session's file has its responses too.
-        fresh = [one for one in found if one.at_ms is None or one.at_ms >= since - EARLIER_MS]
+        fresh = [one for one in responses if one.at_ms is None or one.at_ms >= since - EARLIER_MS]
         return [one for one in fresh if not state.keys.get(key_hash(one.key))]
 
-    for one in own.ledger.read(look) if found else ():
+    for one in own.ledger.read(look) if responses else ():
         with suppress(SessionError):  # what it says cannot be
             own.charge(model=one.model, usage=one.usage, key=one.key)
 

@@ -191,8 +191,8 @@ def _row(client: str, place: str) -> dict[str, Any]:
         answers, problems = _asked(command)
     if with_ours(settings, _wanted(client, command)) != settings:
         problems.append("it is not as this release writes it: install it again")
-    said = {"policy": options.policy, "observe": options.observe, "records": _records(options), "answers": answers}
-    return {**row, "installed": True, **said, "problems": problems}
+    choices = {"policy": options.policy, "observe": options.observe, "records": _records(options), "answers": answers}
+    return {**row, "installed": True, **choices, "problems": problems}
 
 
 # The settings file of a client: our entries put in or taken out, in one step. All else in it stays.

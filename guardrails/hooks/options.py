@@ -124,17 +124,17 @@ class Rules(NamedTuple):
         Returns the settings as they are kept, or read anew if a file has changed. If they cannot be used, the last ones hold that could.
         """
         place = f"{options.state_file}.policy-{digest(options.policy.encode())[:12]}.json"
-        kept: Settings = {}
+        cache: Settings = {}
         with suppress(OSError, ValueError), open(place, "rb") as file:
-            kept = json.load(file)
-        kept = kept if kept.get("version") == __version__ else {}
-        files = kept.get("files", {})
+            cache = json.load(file)
+        cache = cache if cache.get("version") == __version__ else {}
+        files = cache.get("files", {})
         if not options.wrong and files and all(tuple(stamp) == stamp_of(path) for path, stamp in files.items()):
-            return cls(options, kept["settings"], tuple(files))
+            return cls(options, cache["settings"], tuple(files))
         try:
             made = _read(options)
         except PolicyError as error:
-            return cls(options, kept.get("settings"), tuple(files), str(error))
+            return cls(options, cache.get("settings"), tuple(files), str(error))
         with suppress(OSError):
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
             write_whole(place, json.dumps(made).encode(), 0o600)

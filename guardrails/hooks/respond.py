@@ -42,10 +42,10 @@ def respond(
     client, event, rules = CLIENTS[options.client or "claude"], None, None
     try:
         rules = Rules.of(options)
-        said = json.loads(data)
-        client = client if options.client else client_of(said)
-        event = client.read(said)
-        made = {} if event is None else _told(client, event, rules, project, trace, clock)
+        payload = json.loads(data)
+        client = client if options.client else client_of(payload)
+        event = client.read(payload)
+        made = {} if event is None else _answer(client, event, rules, project, trace, clock)
     except PolicyError as error:
         made = _unguarded(client, event, str(error))
     except Exception as error:  # what no client says, and whatever a store raises
@@ -72,7 +72,7 @@ def _message(text: str) -> Answer:
     return {"systemMessage": f"guardrails: {text}"[:2_000]}
 
 
-def _told(client: Client, event: Event, rules: Rules, project: str, trace: str, clock: Callable[[], float]) -> Answer:
+def _answer(client: Client, event: Event, rules: Rules, project: str, trace: str, clock: Callable[[], float]) -> Answer:
     if not event.session:
         raise ValueError("the event does not say of which session it is")
     project, options, telemetry = project or event.cwd or os.getcwd(), rules.options, None
@@ -129,9 +129,9 @@ def _scopes(policy: Policy, options: Options) -> dict[str, str]:
     """
     Whose session it is, as far as the policy asks: a user who is not named is the one that this process is of.
     """
-    said = {"user": options.user, "tenant": options.tenant}
+    owners = {"user": options.user, "tenant": options.tenant}
     if "user" in policy.scopes and not options.user:
         from getpass import getuser
 
-        said["user"] = getuser()
-    return {name: own for name, own in said.items() if own and name in policy.scopes}
+        owners["user"] = getuser()
+    return {name: own for name, own in owners.items() if own and name in policy.scopes}

@@ -40,13 +40,13 @@ def reason_of(envelope: Envelope) -> str:
     return f"{sentence}\n{envelope.to_json()}"
 
 
-def beside(envelope: Envelope) -> str | None:
+def notes_json(envelope: Envelope) -> str | None:
     """
     Returns the notes of *envelope* beside its value, as JSON: a used-up limit, a hint, a cut. None: nothing that
     matters.
     """
-    said = envelope.notes()
-    return json.dumps(said, ensure_ascii=False, default=str) if said else None
+    notes = envelope.notes()
+    return json.dumps(notes, ensure_ascii=False, default=str) if notes else None
 
 
 def read_response(given: Any) -> Any:
@@ -80,7 +80,7 @@ def shortened(given: Any, envelope: Envelope) -> str | None:
         return None
     if not isinstance(given, str):
         return envelope.to_json()
-    return "\n".join(filter(None, (str(cut(given, envelope.rendered.size)), beside(envelope))))
+    return "\n".join(filter(None, (str(cut(given, envelope.rendered.size)), notes_json(envelope))))
 
 
 def cut(given: Any, limit: int) -> Any:
@@ -149,11 +149,11 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def at_ms(said: Any) -> int | None:
+def at_ms(text: Any) -> int | None:
     """
     Milliseconds since 1970 of a time as ISO 8601 writes it. Returns None if it is none.
     """
     with suppress(TypeError, ValueError, OverflowError):
-        at = datetime.fromisoformat(said)
+        at = datetime.fromisoformat(text)
         return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
     return None
