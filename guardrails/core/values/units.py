@@ -202,7 +202,9 @@ class Period:
     def _start(self, now_ms: int) -> int:
         from datetime import datetime, timedelta
 
-        day = datetime.fromtimestamp(now_ms / 1_000, self._zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        day = datetime.fromtimestamp(now_ms / 1_000, self._zone).replace(
+            hour=0, minute=0, second=0, microsecond=0, fold=0
+        )
         if self.per == "week":
             day -= timedelta(days=day.weekday())
         return round((day.replace(day=1) if self.per == "month" else day).timestamp() * 1_000)
