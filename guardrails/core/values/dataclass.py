@@ -34,6 +34,8 @@ else:
             if options.get("slots"):
                 cls.__setstate__ = _restore
         made = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
+        # Subclasses are held to it.
+        made.__dataclass_params__.frozen = frozen
         made.__init__ = _Init(made, frozen=frozen, slots=options.get("slots", False))
         if eq:
             made.compared = attrgetter(*(field.name for field in dataclasses.fields(made) if field.compare))
