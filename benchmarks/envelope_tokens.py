@@ -44,9 +44,8 @@ def added(form: Any) -> list[int]:
     session = policy.session("benchmark", clock=lambda: 1_800_000_000.0)
     made = []
     for _, tool, arguments, result, _ in CASES:
-        envelope = session.call(
-            tool, arguments, result if callable(result) else lambda *_, value=result: Success(value)
-        )
+        execute = result if callable(result) else lambda *_, value=result: Success(value)
+        envelope = session.call(tool, arguments, execute)
         rendered = envelope.render()
         own = "" if not envelope.ok else rendered.payload.decode() if rendered.text is None else rendered.text
         made.append(tokens(envelope.to_json()) - tokens(own))
