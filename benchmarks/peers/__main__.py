@@ -42,14 +42,7 @@ BUDGETS: Final[Mapping[str, str]] = {
     "failing calls": "20 that fail, cap of 10",
     "family": "2 sub-agents, $1.00 in all: 10",
 }
-REPEATS: Final = (
-    "package",
-    "loops caught",
-    "of them refused",
-    "honest left alone",
-    "of the rest hinted at",
-    "others run",
-)
+REPEATS: Final = ("package", "loops caught", "of them refused", "honest left alone", "rest hinted at", "others run")
 COSTS: Final = ("package", "a call", "early in a run", "late", "calls", "memory kept a call")
 AFTER: Final = {"blind": NONE, "runs": "yes", "refused": "no"}
 
