@@ -6,7 +6,6 @@ No network: the interpreters here are shell scripts that write down how they wer
 
 import ast
 import importlib.util
-import re
 import runpy
 import shutil
 import sys
@@ -28,13 +27,6 @@ case "$*" in
   *"ruff check"*) exit 3 ;;
 esac
 """
-HOSTS = """
-[tests]
-packages = ["pytest==1"]
-[wood]
-extra = "wood"
-packages = ["wood==1"]
-"""
 
 
 def module_of(program: str) -> Any:
@@ -53,10 +45,8 @@ def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """
     module = module_of("dev")
     repository, tools = tmp_path / "a repository", tmp_path / "tools"
-    (repository / "tests/hosts").mkdir(parents=True)
+    repository.mkdir()
     (repository / "pyproject.toml").write_text("[project]\n")
-    (repository / "tests/hosts/versions.toml").write_text(HOSTS)
-    (repository / "tests/hosts/test_wood.py").touch()
     tools.mkdir()
     for name in ("cp", "mkdir"):
         (tools / name).symlink_to(shutil.which(name) or name)
@@ -95,15 +85,6 @@ def test_a_python_that_is_too_old_reads_one_clear_line(
     ast.parse((ROOT / "dev.py").read_text(), feature_version=(3, 7))
 
 
-def test_all_that_it_can_do_is_listed(dev: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert dev.main() == dev.main("--help") == 0
-    assert set(re.findall(r"^    (\w+)  ", dev.__doc__, re.MULTILINE)) == {*dev.STEPS, "hosts", "docs", "ci"}
-    with pytest.raises(SystemExit) as ended:
-        dev.main("deploy")
-    assert ended.value.code == 2
-    assert "there is no target `deploy`" in capsys.readouterr().err
-
-
 def test_an_environment_is_made_and_filled_once(dev: Any, tmp_path: Path) -> None:
     base = scripted(tmp_path, "base/python")
     for _ in range(2):
@@ -122,13 +103,6 @@ def test_all_steps_of_a_target_are_run_and_the_worst_code_counts(dev: Any, tmp_p
     first, second = asked(tmp_path, "-m pytest")
     assert first.endswith("-m not system --ignore=tests/system -k x")
     assert second.endswith("-m system")
-
-
-def test_a_host_is_installed_once_as_it_is_pinned(dev: Any, tmp_path: Path) -> None:
-    scripted(tmp_path, "a repository/.hosts/wood/bin/python")
-    assert dev.hosts("wood") == dev.hosts("wood") == 0
-    assert asked(tmp_path, "-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
-    assert ["/test_wood.py " in line for line in asked(tmp_path, "-m pytest")] == [True, True]
 
 
 def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:

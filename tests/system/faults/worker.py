@@ -1,95 +1,74 @@
 """
-One process of four workers on one store: `python -m tests.system.faults.worker JSON`. It tells each execution on its standard output.
-
-It ends when its standard input does, after the call that each worker is at.
+One process of four workers that spend the budgets of users on one store: `python -m tests.system.faults.worker PLACE TIMEOUT NAME LOG`.
+It writes each execution into LOG, and ends when its standard input does, after the call that each worker is at.
 """
 
 import itertools
-import json
 import logging
 import os
-import random
 import sys
 import threading
 import time
 
+from contextlib import suppress
 from typing import Any, Final
 
-from guardrails import Budget, Policy, RedisStore, SqliteStore, Success, Tool
+from guardrails import Budget, Policy, Success, Tool
 from guardrails.core.values.errors import StoreError
+from guardrails.stores.places import store_at
 
 
 THREADS: Final = 4
-LIMITS: Final = {"user": 28, "tenant": 100, "global": 3_000}
-TENANT_USD: Final = 0.4
+LIMIT: Final = 28
+LIMIT_USD: Final = 0.08
 PRICE_USD: Final = 0.01
-TRIES: Final = 60
-"""Calls that a worker makes for one tenant: its user, whom four workers share, is used up by then."""
+TRIES: Final = 40
+"""Calls that a worker makes for one user, whom all share: its budget is used up by then."""
+POLICY: Final = Policy(
+    [Budget(max_calls=100_000)],
+    scopes={"user": [Budget(max_calls=LIMIT, max_cost_usd=LIMIT_USD)]},
+    tools=[Tool(name="look", read_only=True), Tool(name="pay", cost_usd=PRICE_USD)],
+)
 
 
-def policy() -> Policy:
+def work(name: str, log: int, store: Any, over: threading.Event) -> None:
     """
-    A budget for each session, user and tenant, and one for everybody.
+    Calls in sessions that some of the workers share.
     """
-    scopes = {name: [Budget(max_calls=limit)] for name, limit in LIMITS.items()}
-    scopes["tenant"] = [Budget(max_calls=LIMITS["tenant"], max_cost_usd=TENANT_USD)]
-    tools = [Tool(name="look", read_only=True), Tool(name="pay", cost_usd=PRICE_USD), Tool(name="fail")]
-    return Policy([Budget(max_calls=1_000)], scopes=scopes, tools=tools)
+    for n in itertools.count():
+        user, call_id = f"u{n // TRIES}", f"{name}.{n}"
+        tool = "look" if n % 3 else "pay"
 
-
-def work(worker: int, seed: str, store: Any, over: threading.Event) -> None:
-    """
-    Calls of the worker number *worker*, in a session of its own and in one that four share, of a tenant whom all share.
-    """
-    chosen, terms = random.Random(f"{seed} {worker}"), policy()
-    for number in itertools.count():
-        tenant = number // TRIES
-        scopes = {"user": f"u{worker % 4}-{tenant}", "tenant": f"t{tenant}"}
-        name = f"c{worker % 4}-{tenant}" if chosen.random() < 0.15 else f"s{worker}-{tenant}"
-        session = terms.session(name, store=store, scopes=scopes)
-        call_id, tool = f"{seed} {worker} {number}", chosen.choice(["look", "look", "pay", "pay", "fail"])
-        line = json.dumps({"id": call_id, "session": name, "scopes": scopes, "tool": tool}).encode() + b"\n"
-
-        def execute(tool: str, _: Any, line: bytes = line) -> Any:
+        def execute(*_: Any, line: bytes = f"{user} {tool} {call_id}\n".encode(), paid: bool = tool == "pay") -> Any:
             # One write: what was written before a kill is there, as a whole.
-            os.write(1, line)
-            if chosen.random() < 0.1:
-                time.sleep(chosen.random() * 0.004)
-            if tool == "fail":
-                raise LookupError("not there")
-            return Success("done", cost_usd=PRICE_USD) if tool == "pay" else "seen"
+            os.write(log, line)
+            return Success("done", cost_usd=PRICE_USD if paid else 0)
 
-        envelope = session.call(tool, {"number": call_id}, execute, id=call_id)
-        if (envelope.code or "").startswith(("global.", "store.")):
+        session = POLICY.session(f"s{hash(name) % 5}", store=store, scopes={"user": user})
+        envelope = session.call(tool, {"id": call_id}, execute, id=call_id)
+        if (envelope.code or "").startswith("store."):
             time.sleep(0.02)
         if over.is_set():
             return
 
 
-def main() -> None:
+def main(place: str, timeout: str, name: str, log: str) -> None:
     """
     Work until nobody listens.
     """
     logging.disable()
-    settings = json.loads(sys.argv[1])
-    kind: Any = RedisStore if settings["place"].startswith("redis:") else SqliteStore
-    over, store = threading.Event(), None
+    store, over = None, threading.Event()
     while store is None:
-        try:
-            store = kind(settings["place"], timeout=settings["timeout"])
-        except StoreError:
-            # Locked, or down, right now.
-            time.sleep(0.05)
-    workers = range(settings["process"] * THREADS, (settings["process"] + 1) * THREADS)
-    threads = [threading.Thread(target=work, args=(worker, settings["name"], store, over)) for worker in workers]
+        # Locked, or down, right now.
+        with suppress(StoreError):
+            store = store_at(place, timeout=float(timeout))
+    file = os.open(log, os.O_WRONLY | os.O_APPEND)
+    threads = [threading.Thread(target=work, args=(f"{name}.{n}", file, store, over)) for n in range(THREADS)]
     for thread in threads:
         thread.start()
-    os.write(1, b'"begun"\n')
     sys.stdin.buffer.read()
     over.set()
-    for thread in threads:
-        thread.join()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

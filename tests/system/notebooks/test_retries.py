@@ -2,8 +2,6 @@
 The notebook from records to a served model: it runs, and what it showed when it last ran is kept in it.
 """
 
-import itertools
-
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,10 +9,6 @@ import nbformat
 import pytest
 
 from nbclient import NotebookClient
-
-from benchmarks.retries import recorded
-from benchmarks.retries.sessions import World, stream
-from benchmarks.retries.trial import TRAINING_DAYS
 
 
 ROOT: Final = Path(__file__).parents[3]
@@ -39,21 +33,6 @@ def shown(code: list[Any]) -> tuple[int, str]:
     return figures, "".join(output.get("text", "") for output in outputs)
 
 
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch, records: str = "") -> tuple[int, str]:
-    """
-    What the notebook shows when it is run anew in *folder*; a cell that raises makes this raise.
-    """
-    own = {"PYTHONPATH": ROOT, "IPYTHONDIR": folder / "i", "MPLCONFIGDIR": folder / "m", "RECORDS": records}
-    for name, value in own.items():
-        monkeypatch.setenv(name, str(value))
-    notebook, code = stored()
-    (folder / "work").mkdir()
-    where = {"metadata": {"path": folder / "work"}}
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
-    assert not list((folder / "work").iterdir()), "it leaves nothing behind"
-    return shown(code)
-
-
 def test_the_outputs_of_every_step_are_kept_and_small() -> None:
     notebook, code = stored()
     nbformat.validate(notebook)
@@ -66,17 +45,14 @@ def test_the_outputs_of_every_step_are_kept_and_small() -> None:
 
 
 def test_it_runs_from_records_to_a_served_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    figures, text = run(tmp_path, monkeypatch)
+    own = {"PYTHONPATH": ROOT, "IPYTHONDIR": tmp_path / "i", "MPLCONFIGDIR": tmp_path / "m", "RECORDS": ""}
+    for name, value in own.items():
+        monkeypatch.setenv(name, str(value))
+    notebook, code = stored()
+    (tmp_path / "work").mkdir()
+    where = {"metadata": {"path": tmp_path / "work"}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+    assert not list((tmp_path / "work").iterdir()), "it leaves nothing behind"
+    figures, text = shown(code)
     # The same seed makes the same records.
     assert (figures, text.splitlines()[0]) == (FIGURES, shown(stored()[1])[1].splitlines()[0])
-
-
-def test_it_reads_records_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, long: bool) -> None:
-    if not long:
-        pytest.skip("takes a minute: GUARDRAILS_HARD=long runs it")
-    sessions = itertools.islice(stream(World(seed=1), TRAINING_DAYS), 640)
-    policy, file = recorded.recording(str(tmp_path / "none.json")), tmp_path / "records.jsonl"
-    calls = len(list(recorded.play(list(sessions), policy, file)))
-    figures, text = run(tmp_path, monkeypatch, str(file))
-    assert figures == FIGURES
-    assert text.startswith(f"{calls:,} calls in 640 sessions")
