@@ -20,7 +20,7 @@ Kind = Literal["true or false", "a number"]
 _ERROR: Final = pattern(r"ERROR: <input>:(\d+):(\d+): (.*)")
 _NUMBERS: Final = pattern(r"overload for '_(?:[<>]=?|[!=]=)_' applied to '\((?:int|double), (?:int|double)\)'")
 _TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
-_HAS: Final = pattern(r"has\(\s*args\.\w+\s*\)")
+_HAS: Final = pattern(r"\bhas\(\s*args\.(\w+)\s*\)")
 _ARGUMENT: Final = pattern(r"\bargs\.(\w+)")
 _WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
 
@@ -69,8 +69,10 @@ class Expression:
         if self.faults or not isinstance(known, Mapping) or not known:
             return
         bare = _TEXT.sub(lambda text: " " * len(text[0]), self.text)
+        # A rule about many tools may ask for what only some of them have.
+        known_or_asked = {*known, *(has[1] for has in _HAS.finditer(bare))}
         for match in _ARGUMENT.finditer(bare) if schema.get("additionalProperties", False) is False else ():
-            if match[1] not in known:
+            if match[1] not in known_or_asked:
                 yield _fault(bare, match.start(1), f"no argument `{match[1]}`{suggestion(match[1], list(known))}")
         env = _library().NewEnv(variables=_variables() | {f"args.{name}": _type(one) for name, one in known.items()})
         text = _HAS.sub(lambda has: "true".ljust(len(has[0])), self.text)

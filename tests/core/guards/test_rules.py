@@ -303,6 +303,7 @@ rules:
         args.to > 5
     deny: x
   - {tools: other, when: args.amont > 100, deny: x}
+  - {tools: "*", when: 'has(args.url) && args.url.startsWith("http:")', deny: x}
   - {tools: refund, when: 'has(args.to) && args.amount > 3 && args.tags.exists(t, t == "a b")', deny: x}
 tools:
   - match: refund
