@@ -15,7 +15,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Failed
 
-from .results import Line, at_ms, blocks_of, cut, mapping, notes_json, read_response, shortened
+from .results import Line, at_ms, blocks_of, cut, mapping, notes_of, read_response, shortened
 
 
 Answer = dict[str, Any]
@@ -312,10 +312,8 @@ class Gemini(Client):
         pieces = candidates if isinstance(candidates, list) else []
         if not usage or not any(mapping(one).get("finishReason") for one in pieces):
             return []
-        model = mapping(event.payload.get("llm_request")).get("model")
-        return [
-            Used(f"gemini:{event.payload.get('timestamp')}:{usage.get('totalTokenCount')}", str(model or ""), usage)
-        ]
+        model, time = mapping(event.payload.get("llm_request")).get("model"), event.payload.get("timestamp")
+        return [Used(f"gemini:{time}:{usage.get('totalTokenCount')}", str(model or ""), usage)]
 
 
 CLIENTS: Final[Mapping[str, Client]] = {"claude": Client(), "codex": Codex(), "gemini": Gemini()}
@@ -342,7 +340,7 @@ def context(event: Event, envelope: Envelope, **fields: Any) -> Answer:
     """
     Returns the answer to the end of a call with the notes of *envelope*.
     """
-    note = notes_json(envelope)
+    note = notes_of(envelope)
     more = fields if note is None else {"additionalContext": note, **fields}
     return specific(event.name, **more) if more else {}
 

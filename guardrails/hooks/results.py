@@ -40,7 +40,7 @@ def reason_of(envelope: Envelope) -> str:
     return f"{sentence}\n{envelope.to_json()}"
 
 
-def notes_json(envelope: Envelope) -> str | None:
+def notes_of(envelope: Envelope) -> str | None:
     """
     Returns the notes of *envelope* beside its value, as JSON: a used-up limit, a hint, a cut. None: nothing that
     matters.
@@ -80,7 +80,7 @@ def shortened(given: Any, envelope: Envelope) -> str | None:
         return None
     if not isinstance(given, str):
         return envelope.to_json()
-    return "\n".join(filter(None, (str(cut(given, envelope.rendered.size)), notes_json(envelope))))
+    return "\n".join(filter(None, (str(cut(given, envelope.rendered.size)), notes_of(envelope))))
 
 
 def cut(given: Any, limit: int) -> Any:
