@@ -16,7 +16,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
-from guardrails.hooks.results import notes_json as notes_of
+from guardrails.hooks.results import notes_of
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
 from guardrails.session.session import Session
 from guardrails.session.steps import is_async

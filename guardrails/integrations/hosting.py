@@ -25,7 +25,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.core.values.types import Failed
 from guardrails.core.values.usage import read_usage
-from guardrails.hooks.results import mark_of, notes_json
+from guardrails.hooks.results import mark_of, notes_of
 from guardrails.policy.sessions import tried
 from guardrails.session.final_answer import FinalAnswer, Meaning, Strategy, ToolChoice
 from guardrails.session.ledger import SHARE
@@ -447,7 +447,7 @@ def content(
         return None
     if envelope.cut is not None:
         return [text(envelope.to_json()), *(block for block in blocks if not is_text(block))]
-    notes = notes_json(envelope)
+    notes = notes_of(envelope)
     return [*blocks] if notes is None else [*blocks, text(notes)]
 
 

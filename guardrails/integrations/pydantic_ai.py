@@ -15,7 +15,7 @@ from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed, Problem
-from guardrails.hooks.results import notes_json as notes_of
+from guardrails.hooks.results import notes_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.session import scoped
 
