@@ -781,3 +781,5 @@ def part(child: SessionState, root: SessionState, names: Sequence[str], *, event
     for name in names:
         if name in child.own:
             root.own[name] = child.own.pop(name)
+        else:
+            root.own.pop(name, None)

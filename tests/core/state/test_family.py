@@ -2,11 +2,11 @@
 The work of one session of a family, and the looks of the others.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from guardrails import Duplicates, Envelope, MemoryStore, Policy, Session
+from guardrails import Duplicates, Envelope, Guard, MemoryStore, Policy, Session, guard
 from guardrails.stores.sqlite import SqliteStore
 from tests.tables import table
 
@@ -62,6 +62,29 @@ def test_work_alone_frees_the_looks_of_a_family(
         return
     with SqliteStore(tmp_path / f"{story}.db") as store:
         assert told(story, clock, store) == code
+
+
+@guard
+class Latest(Guard):
+    """
+    Remembers the latest call of a family until a call is over.
+    """
+
+    family: ClassVar[bool] = True
+
+    def admit(self, call: Any, *_: Any) -> Any:
+        return call.tool
+
+    def settle(self, *_: Any) -> Any:
+        return None
+
+
+def test_what_a_child_forgets_its_family_forgets(clock: Any) -> None:
+    parent = Policy([Latest()]).session("family", clock=clock)
+    parent.decide("store_note", {})
+    assert parent.ledger.read(lambda state, _: state.own) == {"latest": "store_note"}
+    look(parent.child("a"))
+    assert parent.ledger.read(lambda state, _: state.own) == {}
 
 
 def test_an_earlier_result_is_told_to_be_old_once_a_child_has_worked(clock: Any) -> None:
