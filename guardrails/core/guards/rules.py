@@ -30,7 +30,7 @@ from guardrails.core.values.types import MICRO, Denial, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import UTC, Duration, Glob, Per, Period, matcher
 
 from .approve import Approve
-from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard
+from .base import NO_TOOL, Codes, Edge, Event, Facts, Guard, Verdict, guard
 
 
 if TYPE_CHECKING:
@@ -120,6 +120,13 @@ class RuleSettings:
         given = ((field.name, getattr(self, field.name)) for field in fields(self))
         return f"{{{', '.join(f'{name}: {value}' for name, value in given if value is not None)}}}"
 
+    @property
+    def scope(self) -> str:
+        """
+        Whose calls it counts together.
+        """
+        return self.limit.scope if self.limit else SESSION
+
     def is_about(self, tool: str) -> bool:
         return matcher(_tuple(self.tools))(tool) is not None
 
@@ -127,17 +134,14 @@ class RuleSettings:
         """
         Returns what it says in CEL, each with its setting. Raises MissingExtra without the package.
         """
-        texts = {("when",): self.when, ("limit", "sum"): self.limit.sum if self.limit else None}
-        if not any(texts.values()):
-            return []
-        from guardrails.core.values import cel
+        from guardrails.core.values.cel import Expression
 
-        kinds: list[cel.Kind] = ["true or false", "a number"]
-        return [
-            (place, cel.Expression(text, kind))
-            for (place, text), kind in zip(texts.items(), kinds, strict=True)
-            if text
-        ]
+        made: list[tuple[tuple[str, ...], Expression]] = []
+        if self.when:
+            made.append((("when",), Expression(self.when, "true or false")))
+        if self.limit and self.limit.sum:
+            made.append((("limit", "sum"), Expression(self.limit.sum, "a number")))
+        return made
 
 
 class Law:
@@ -148,17 +152,19 @@ class Law:
     def __init__(self, rule: RuleSettings) -> None:
         self.rule, limit = rule, rule.limit
         self.action = next(name for name in ACTIONS if getattr(rule, name) is not None)
-        self.judge = _JUDGES[self.action]
+        self.judge: Callable[..., Verdict] = getattr(self, self.action)
         self.names = matcher(_tuple(rule.tools))
-        self.watches = self.names if limit else matcher(_tuple(rule.after or rule.after_not or ()))
-        expressions = dict(rule.expressions())
-        self.when, self.sum = expressions.get(("when",)), expressions.get(("limit", "sum"))
+        others = _tuple(rule.after or rule.after_not or ())
+        self.watches = self.names if limit else matcher(others)
+        self.others = " or ".join(f"`{one}`" for one in others) + (f" with the same `{rule.same}`" if rule.same else "")
+        named = dict(rule.expressions())
+        self.when, self.sum, self.expressions = named.get(("when",)), named.get(("limit", "sum")), [*named.values()]
         self.most = int(Decimal(str(limit.max)) * MICRO) if limit else 0
         self.period = Period(limit.per, limit.zone) if limit else Period(rule.within)
         counted = (rule.tools, rule.when, limit.sum, limit.per, limit.zone) if limit else (rule.after, rule.same)
         self.key = f"{self.action}:{xxh3_64_hexdigest(repr((*counted, rule.within, rule.after_not)).encode())}"
         """Of what it remembers: it stays if only its limit changes."""
-        if faults := [f"`{one.text}`: {fault.text}" for one in expressions.values() for fault in one.faults]:
+        if faults := [f"`{one.text}`: {fault.text}" for one in self.expressions for fault in one.faults]:
             raise PolicyError(faults)
 
     def about(self, call: ToolCall, doubles: frozenset[str]) -> bool:
@@ -174,8 +180,6 @@ class Law:
         if self.sum is None:
             return MICRO
         exact = Decimal(str(self.sum.value(_plain(call), call.tool, doubles))) * MICRO
-        if not exact.is_finite():
-            raise ValueError(f"`{self.sum.text}` is {exact}")
         return max(0, int(exact.to_integral_value(ROUND_CEILING)))
 
     def value(self, call: ToolCall) -> str:
@@ -210,8 +214,7 @@ class Law:
         Returns *trace* with a call that was admitted, as *place*.
         """
         total, oldest, over, open_ = self.trace_at(trace, now_ms)
-        oldest = oldest if oldest < now_ms else now_ms
-        made = [total, oldest, over, {**open_, place: [now_ms, amount, value]}]
+        made = [total, min(oldest, now_ms), over, {**open_, place: [now_ms, amount, value]}]
         return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=True)
 
     def ended(self, trace: Trace, now_ms: int, place: str, *, counts: bool) -> Trace:
@@ -220,20 +223,65 @@ class Law:
         """
         total, oldest, over, open_ = trace
         at_ms, amount, value = open_[place]
-        open_ = {other: one for other, one in open_.items() if other != place} if len(open_) > 1 else {}
+        open_ = {other: one for other, one in open_.items() if other != place}
         if not counts:
             return [total, oldest, over, open_] if over or open_ else NOTHING
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
         at_ms, part = (at_ms, str(self.period.part(at_ms))) if self.rule.limit else (now_ms, value)
         over = dict(over)
-        before = over.pop(part, None)
-        over[part] = [at_ms, amount] if before is None else [max(at_ms, before[0]), amount + before[1]]
+        latest_ms, before = over.pop(part, (at_ms, 0))
+        over[part] = [max(at_ms, latest_ms), before + amount]
         if len(over) > MANY:
             spilled = over.pop(next(iter(over)))
             # What is too much to be known one by one counts, except as a permission.
             if self.action != "after":
                 over = {ANY: [max(spilled[0], over.pop(ANY, spilled)[0]), 0], **over}
-        return [total + amount, oldest if oldest < at_ms else at_ms, over, open_]
+        return [total + amount, min(oldest, at_ms), over, open_]
+
+    # The verdicts, each by the action of a rule
+
+    def deny(self, call: ToolCall, *_: Any) -> Denial:
+        text = str(self.rule.deny).rstrip(".")
+        message, hint = f"`{call.tool}` is not made here: {text}.", "Do it in a way that this allows, or ask the user."
+        return Denial("rules.deny", message, hint, values={"tool": call.tool, "reason": text})
+
+    def ask(self, call: ToolCall, state: SessionState, trace: Any, facts: Facts, *_: Any) -> Verdict:
+        asked = Approve(tools=("*",), reason=str(self.rule.ask))
+        return asked.check(call, state, state.own.get(asked.key), facts)
+
+    def nudge(self, call: ToolCall, *_: Any) -> Nudge:
+        return Nudge(code="rules.nudge", hint=str(self.rule.nudge), values={"tool": call.tool})
+
+    def limit(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
+        total, _, _, open_ = self.trace_at(trace, facts.now_ms)
+        used, asked = total + sum(one[1] for one in open_.values()), self.amount(call, doubles)
+        if used + asked <= self.most:
+            return None
+        left = max(0, self.most - used)
+        figures = {"limit": self.most, "used": used, "left": left, "asked": asked}
+        shown = {name: f"{Decimal(amount) / MICRO:f}" for name, amount in figures.items()}
+        what = f"of `{self.sum.text}`" if self.sum else "calls"
+        message = f"`{call.tool}` may use {shown['limit']} {what}{self.period}: {shown['used']} are used"
+        message += f", {shown['left']} are left, and this call is for {shown['asked']}."
+        hint = "Go on without it, and say so."
+        if left:
+            hint = f"Stay within {shown['left']}, or go on without it and say so."
+        return Denial("rules.limit", message, hint, values={"tool": call.tool, **shown})
+
+    def after(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
+        if self.value(call) in self.trace_at(trace, facts.now_ms)[2]:
+            return None
+        message = f"`{call.tool}` comes after a call of {self.others} that worked{self.period}. There was none."
+        hint = f"Call {self.others} first, then make this call again."
+        return Denial("rules.after", message, hint, values={"tool": call.tool, "after": self.others})
+
+    def after_not(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
+        (_, _, over, open_), value = self.trace_at(trace, facts.now_ms), self.value(call)
+        if not {value, ANY}.intersection(over) and all(one[2] != value for one in open_.values()):
+            return None
+        message = f"`{call.tool}` is not made after a call of {self.others}{self.period}, and there was one."
+        hint = "Go on without it, or ask the user."
+        return Denial("rules.after_not", message, hint, values={"tool": call.tool, "after": self.others})
 
 
 class OfTool(NamedTuple):
@@ -245,6 +293,19 @@ class OfTool(NamedTuple):
     judging: tuple[Law, ...]
     watching: tuple[Law, ...]
     doubles: frozenset[str]
+    """Its arguments that are numbers, and not whole ones alone."""
+
+    @classmethod
+    def of(cls, tool: Tool, laws: Sequence[Law]) -> "OfTool":
+        """
+        Returns those of *laws* about *tool*.
+        """
+        judging = tuple(law for law in laws if law.names(tool.name))
+        watching = tuple(law for law in laws if law.watches(tool.name))
+        spec = tool.arguments() if any(law.expressions for law in (*judging, *watching)) else None
+        known = spec.schema().get("properties") or {} if spec else {}
+        numbers = (name for name, one in known.items() if isinstance(one, Mapping) and one.get("type") == "number")
+        return cls(tool, judging, watching, frozenset(numbers))
 
 
 @guard
@@ -280,8 +341,7 @@ class Rules(Guard):
         """
         The scopes that it counts in, beside the session.
         """
-        named = (one.limit.scope for one in self.rules if one.limit is not None and one.limit.scope != SESSION)
-        return tuple(dict.fromkeys(named))
+        return tuple(dict.fromkeys(one.scope for one in self.rules if one.scope != SESSION))
 
     @property
     def timed(self) -> bool | None:
@@ -301,22 +361,22 @@ class Rules(Guard):
         """
         Returns the same with the rules that count in *scope* alone.
         """
-        chosen = [one for one in self.rules if (one.limit.scope if one.limit else SESSION) == scope]
-        return self.but({"rules": tuple(chosen)})
+        return self.but({"rules": tuple(one for one in self.rules if one.scope == scope)})
 
     def misfits(self, tools: Mapping[str, Tool]) -> Iterator[str]:
         """
         Returns what in its expressions does not fit the parameters of *tools*.
         """
-        for rule in self.rules:
-            about = [tool for name, tool in tools.items() if rule.is_about(name)]
-            for _, one in rule.expressions() if about else ():
-                specs = ((tool.name, tool.arguments()) for tool in about)
-                faults = ((name, fault) for name, spec in specs if spec for fault in one.faults_for(spec.schema()))
-                yield from (f"{self.name}: `{one.text}` for `{name}`: {fault.text}" for name, fault in faults)
+        for law in self._laws:
+            for one in law.expressions:
+                for tool in tools.values():
+                    spec = tool.arguments() if law.names(tool.name) else None
+                    faults = one.faults_for(spec.schema()) if spec else ()
+                    yield from (f"{self.name}: `{one.text}` for `{tool.name}`: {fault.text}" for fault in faults)
 
     def prepare(self) -> None:
-        self._laws  # noqa: B018  what is wrong with them is told now
+        # A rule with a mistake is told now.
+        self._of(NO_TOOL)
 
     def companions(self) -> tuple[Guard, ...]:
         return (Approve(mode=self.mode),) if any(one.ask for one in self.rules) else ()
@@ -326,10 +386,10 @@ class Rules(Guard):
         return bool(made.judging or made.watching)
 
     def asks(self, tool: str) -> bool:
-        return any(law.rule.ask and law.names(tool) for law in self._laws.all)
+        return any(law.rule.ask and law.names(tool) for law in self._laws)
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
-        return any(law.names(tool) for law in self._laws.all)
+        return any(law.names(tool) for law in self._laws)
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge]:
         # What it remembers is no sum of the store: steps that change it are done one after the other.
@@ -337,14 +397,11 @@ class Rules(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         answer: Verdict = None
-        _, judging, _, doubles = self._of(facts.tool)
+        traces, (_, judging, _, doubles) = mine or {}, self._of(facts.tool)
         for law in judging:
-            if law.when is not None and not law.about(call, doubles):
+            if not law.about(call, doubles):
                 continue
-            trace = mine.get(law.key, NOTHING) if mine else NOTHING
-            verdict = law.judge(law, call, state, trace, facts, doubles)
-            if verdict is None:
-                continue
+            verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, doubles)
             if isinstance(verdict, Denial) and verdict.parks is None:
                 return verdict
             if answer is None or (isinstance(answer, Nudge) and isinstance(verdict, Denial)):
@@ -355,7 +412,8 @@ class Rules(Guard):
         _, _, watching, doubles = self._of(facts.tool)
         made, now = mine or {}, facts.now_ms
         for law in watching:
-            if law.when is None or not law.rule.limit or law.about(call, doubles):
+            # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
+            if not law.rule.limit or law.about(call, doubles):
                 amount = law.amount(call, doubles) if law.rule.limit else 0
                 trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, law.value(call))
                 made = {**made, law.key: trace}
@@ -374,41 +432,22 @@ class Rules(Guard):
             before: Trace = made.get(law.key, NOTHING)
             if place in before[3]:
                 counts = worked or (not sure and law.action != "after")
-                after = law.ended(before, now, place, counts=counts)
-                made = {**made, law.key: after}
+                made = {**made, law.key: law.ended(before, now, place, counts=counts)}
         return made or None
 
     @property
-    def _laws(self) -> "_Laws":
+    def _laws(self) -> tuple[Law, ...]:
         if self._bound is None:
-            object.__setattr__(self, "_bound", _Laws(self.rules))
-        return self._bound  # type: ignore[no-any-return]
+            object.__setattr__(self, "_bound", (tuple(map(Law, self.rules)), {}))
+        return self._bound[0]  # type: ignore[no-any-return]
 
     def _of(self, tool: Tool) -> OfTool:
-        bound = None if self._bound is None else self._bound.tools.get(tool.name)
-        return bound if bound is not None and bound.tool is tool else self._laws.of(tool)
-
-
-class _Laws:
-    """
-    The laws of *rules*, and of each tool those that are about it.
-    """
-
-    def __init__(self, rules: Sequence[RuleSettings]) -> None:
-        self.all = tuple(map(Law, rules))
-        self.tools: dict[str, OfTool] = {}
-
-    def of(self, tool: Tool) -> OfTool:
-        if len(self.tools) >= TOOLS:
-            self.tools.clear()
-        judging = tuple(law for law in self.all if law.names(tool.name))
-        watching = tuple(law for law in self.all if law.watches(tool.name))
-        spec = tool.arguments() if any(law.when or law.sum for law in (*judging, *watching)) else None
-        known = {} if spec is None else spec.schema().get("properties") or {}
-        doubles = frozenset(
-            name for name, one in known.items() if isinstance(one, Mapping) and one.get("type") == "number"
-        )
-        made = self.tools[tool.name] = OfTool(tool, judging, watching, doubles)
+        laws, tools = self._laws, self._bound[1]
+        made: OfTool | None = tools.get(tool.name)
+        if made is None or made.tool is not tool:
+            if len(tools) >= TOOLS:
+                tools.clear()
+            made = tools[tool.name] = OfTool.of(tool, laws)
         return made
 
 
@@ -416,7 +455,7 @@ def _plain(call: ToolCall) -> Mapping[str, Any]:
     """
     Returns the arguments of a call in the form in which they are recorded, so that a replay says the same: 1.0 is 1.
     """
-    plain = None if (text := canonical(call.arguments)) is None else orjson.loads(text)
+    plain = orjson.loads(call.canonical or canonical(call.arguments) or b"{}")
     return plain if isinstance(plain, dict) else {}
 
 
@@ -426,71 +465,3 @@ def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:
 
 def _place(state: SessionState, facts: Facts) -> str:
     return f"{facts.holder or state.name}#{facts.seq}"
-
-
-# The verdicts, by the action of a rule
-
-
-def _deny(law: Law, call: ToolCall, *_: Any) -> Denial:
-    text = str(law.rule.deny).rstrip(".")
-    message, hint = f"`{call.tool}` is not made here: {text}.", "Do it in a way that this allows, or ask the user."
-    return Denial("rules.deny", message, hint, values={"tool": call.tool, "reason": text})
-
-
-def _ask(law: Law, call: ToolCall, state: SessionState, trace: Any, facts: Facts, *_: Any) -> Verdict:
-    asked = Approve(tools=("*",), reason=str(law.rule.ask))
-    return asked.check(call, state, state.own.get(asked.key), facts)
-
-
-def _nudge(law: Law, call: ToolCall, *_: Any) -> Nudge:
-    return Nudge(code="rules.nudge", hint=str(law.rule.nudge), values={"tool": call.tool})
-
-
-def _limit(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
-    limit, asked = law.rule.limit, law.amount(call, doubles)
-    total, _, _, open_ = law.trace_at(trace, facts.now_ms)
-    used = total + sum([one[1] for one in open_.values()]) if open_ else total
-    if limit is None or used + asked <= law.most:
-        return None
-    most = law.most
-    left = max(0, most - used)
-    figures = {"limit": most, "used": used, "left": left, "asked": asked}
-    shown = {name: f"{Decimal(amount) / MICRO:f}" for name, amount in figures.items()}
-    what = f"of `{limit.sum}`" if limit.sum else "calls"
-    message = f"`{call.tool}` may use {shown['limit']} {what}{law.period}: {shown['used']} are used"
-    message += f", {shown['left']} are left, and this call is for {shown['asked']}."
-    hint = f"Stay within {shown['left']}, or go on without it and say so." if left else "Go on without it, and say so."
-    return Denial("rules.limit", message, hint, values={"tool": call.tool, **shown})
-
-
-def _after(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-    if law.value(call) in law.trace_at(trace, facts.now_ms)[2]:
-        return None
-    names, same = _names(law.rule.after), f" with the same `{law.rule.same}`" * bool(law.rule.same)
-    message = f"`{call.tool}` comes after a call of {names}{same} that worked{law.period}. There was none."
-    hint = f"Call {names}{same} first, then make this call again."
-    return Denial("rules.after", message, hint, values={"tool": call.tool, "after": names})
-
-
-def _after_not(law: Law, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-    (_, _, over, open_), value = law.trace_at(trace, facts.now_ms), law.value(call)
-    if not {value, ANY}.intersection(over) and all(one[2] != value for one in open_.values()):
-        return None
-    names, same = _names(law.rule.after_not), f" with this `{law.rule.same}`" * bool(law.rule.same)
-    message = f"`{call.tool}` is not made after a call of {names}{same}{law.period}, and there was one."
-    hint = "Go on without it, or ask the user."
-    return Denial("rules.after_not", message, hint, values={"tool": call.tool, "after": names})
-
-
-def _names(globs: Any) -> str:
-    return " or ".join(f"`{one}`" for one in _tuple(globs))
-
-
-_JUDGES: Final[Mapping[str, Callable[..., Verdict]]] = {
-    "deny": _deny,
-    "ask": _ask,
-    "nudge": _nudge,
-    "limit": _limit,
-    "after": _after,
-    "after_not": _after_not,
-}

@@ -372,6 +372,19 @@ def test_a_family_counts_together(clock: Any) -> None:
     assert told(made, "exec") == "rules.after_not"
 
 
+def test_the_same_value_is_the_same_in_a_child_and_in_a_replay(clock: Any) -> None:
+    records = MemorySink()
+    rule: Any = {"tools": "pay", "after_not": "read", "same": "n"}
+    policy = Policy([Rules(rules=(rule,))])
+    parent = policy.session("s", records=records, clock=clock)
+    parent.calls.suspend(parent.decide("read", {}))
+    told(parent, "read", n=2.0)
+    with parent.child("kid") as child:
+        codes = [told(child, "pay", n=1), told(child, "pay", n=2), told(child, "pay")]
+    assert codes == [None, "rules.after_not", "rules.after_not"]
+    assert [one.decided for one in replay(policy.chain, records.records) if not one.same] == []
+
+
 @table("timed, refused", [(True, ["rules.after", "rules.limit"]), (False, ["rules.after"])])
 def test_recorded_calls_are_judged_by_rules_as_far_as_they_have_times(
     tmp_path: Path, timed: bool, refused: Any
