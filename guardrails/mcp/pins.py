@@ -5,7 +5,6 @@ The lock file of MCP tools: the hash of what each tool said of itself when it wa
 import hashlib
 import json
 import re
-import threading
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -64,12 +63,12 @@ class Pins:
     """
     The lock file *path*, which is JSON; None: in this process only.
 
-    Safe in any number of threads. Of two processes that write at one moment the later one may undo what the other has seen for the
+    It is of one event loop. Of two processes that write at one moment the later one may undo what the other has seen for the
     first time. If the file cannot be used, the log says so, and what was known of it stays known in this process.
     """
 
     def __init__(self, path: str | None = None) -> None:
-        self._path, self._lock = path, threading.Lock()
+        self._path = path
         self._known: Pinned = {}
 
     def look(self, server: str, offered: Collection[Any]) -> dict[str, str]:
@@ -77,16 +76,15 @@ class Pins:
         Pin those of the tools that *server* offers that are new. Returns why each tool is held that says something else than it did,
         also of those that it does not offer now.
         """
-        with self._lock:
-            try:
-                self._known = self.read()
-                if self._see(server, offered):
-                    self._write()
-            except (OSError, StoreError) as error:
-                log.warning("changed tools are known in this process only: %s", error)
-                self._path = None
-                self._see(server, offered)
-            return {name: WHY for name, pin in self._known[server].items() if pin[1:]}
+        try:
+            self._known = self.read()
+            if self._see(server, offered):
+                self._write()
+        except (OSError, StoreError) as error:
+            log.warning("changed tools are known in this process only: %s", error)
+            self._path = None
+            self._see(server, offered)
+        return {name: WHY for name, pin in self._known[server].items() if pin[1:]}
 
     def _see(self, server: str, offered: Iterable[Any]) -> bool:
         """
@@ -104,13 +102,12 @@ class Pins:
         Pin what the held *tools* of the servers whose names begin with *server* say now, all of them if none is named. Returns their
         names. Raises StoreError or OSError if the file cannot be used.
         """
-        with self._lock:
-            self._known = self.read()
-            named = [own for key, own in self._known.items() if f"{key} ".startswith(f"{server} ")]
-            held = [(own, name) for own in named for name in own if own[name][1:] and (not tools or name in tools)]
-            for own, name in held:
-                own[name] = own[name][1:]
-            self._write()
+        self._known = self.read()
+        named = [own for key, own in self._known.items() if f"{key} ".startswith(f"{server} ")]
+        held = [(own, name) for own in named for name in own if own[name][1:] and (not tools or name in tools)]
+        for own, name in held:
+            own[name] = own[name][1:]
+        self._write()
         return [name for _, name in held]
 
     def read(self) -> Pinned:
