@@ -351,10 +351,11 @@ class Session(StreamableHTTPServerTransport):
     One client, or if it is *stateless* one request. It is the *owner's*.
     """
 
+    pump: Pump
+
     def __init__(self, owner: tuple[str | None, ...], *, stateless: bool) -> None:
         self.owner, self.key = owner, uuid4().hex
         super().__init__(None if stateless else self.key, idle_timeout=None if stateless else IDLE_S)
-        self.pump: Pump | None = None
 
     def run(self, meta: Mapping[str, Any]) -> Run:
         """
@@ -404,22 +405,19 @@ class Gate:
         if scope["method"] not in METHODS:
             raise HTTPException(405, headers={"Allow": ", ".join(METHODS)})
         owner, name = await self._owner(scope), headers.get("mcp-session-id")
-        if name is not None:
-            session = self.sessions.get(name)
-            if session is None or session.owner != owner:
-                raise HTTPException(404, "there is no such session")
-            await session.handle_request(scope, receive, send)
-            return
-        if len(self.sessions) >= MAX_SESSIONS:
-            raise HTTPException(503, "there are too many sessions")
-        last = HANDSHAKE_PROTOCOL_VERSIONS[-1]
-        stateless = headers.get("mcp-protocol-version", last) not in HANDSHAKE_PROTOCOL_VERSIONS
-        session = Session(owner, stateless=stateless)
-        await self.group.start(self._live, session, headers)
+        session = None if name is None else self.sessions.get(name)
+        if name is None:
+            if len(self.sessions) >= MAX_SESSIONS:
+                raise HTTPException(503, "there are too many sessions")
+            version = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1])
+            session = Session(owner, stateless=version not in HANDSHAKE_PROTOCOL_VERSIONS)
+            await self.group.start(self._live, session, headers)
+        if session is None or session.owner != owner:
+            raise HTTPException(404, "there is no such session")
         try:
             await session.handle_request(scope, receive, send)
         finally:
-            if session.pump is None or session.pump.version is None:
+            if session.pump.version is None:
                 # It is over with its one request, or did not begin as a session does.
                 await session.terminate()
 
