@@ -163,14 +163,21 @@ class Limits:
         Returns the five of them, in the order of `TABLE`, as they were raised, beside what earlier periods used; `NEVER` stands for none.
         """
         before = zip(TABLE, self.before(state, now_ms), strict=True)
-        return [self.raised(state, limit) + past if limit.name in self.own else NEVER for limit, past in before]
+        return [self.raised(state, limit, now_ms) + past if limit.name in self.own else NEVER for limit, past in before]
 
-    def raised(self, state: SessionState, limit: Limit) -> int:
+    def raised(self, state: SessionState, limit: Limit, now_ms: int) -> int:
         """
         Returns a limit that is set, as it was raised, by `extend` or as often as a person said yes.
         """
-        own, granted = self.own[limit.name], (state.own.get(GRANT) or {}).get("granted", 0)
+        own, granted = self.own[limit.name], self.grant(state, now_ms).get("granted", 0)
         return state.limits.get(limit.name, own) + own * int(granted)
+
+    def grant(self, state: SessionState, now_ms: int) -> Mapping[str, Any]:
+        """
+        Returns what is beyond a used-up limit of the present period; that of an earlier one was for that alone.
+        """
+        mine: Mapping[str, Any] = state.own.get(GRANT) or {}
+        return mine if self.period is None or mine.get("since") == self.period.since(now_ms) else {}
 
     def before(self, state: SessionState, now_ms: int) -> Sequence[int]:
         """
@@ -191,7 +198,7 @@ class Limits:
         """
         made, plain = [], not (state.limits or GRANT in state.own)
         for limit, own in self.caps:
-            most = own if plain else self.raised(state, limit)
+            most = own if plain else self.raised(state, limit, now_ms)
             left = most - limit.used(state, now_ms)
             if self.period is not None:
                 left += self.before(state, now_ms)[TABLE.index(limit)]
@@ -288,7 +295,7 @@ class Grant(Guard):
     What is beyond a used-up limit of *budget*: the calls that its `at_limit` allows, or the question to a person and the answer.
 
     It remembers `used`, calls beyond it; `asked`, the number of the call that waits for a person; `ended`, that a person said no;
-    `granted`, how often one said yes; `responses` since.
+    `granted`, how often one said yes; `responses` since; of a budget with a period its beginning, `since`.
     """
 
     name: ClassVar[str] = GRANT
@@ -300,22 +307,31 @@ class Grant(Guard):
         return self._more(state, mine, facts, "used", asked=facts.seq)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        made, values = dict(mine or {}), event.values
+        made, values = self._present(state, facts), event.values
         if event.name in ("refusal", "charge"):
             return self._more(state, mine, facts, "used" if event.name == "refusal" else "responses")
         if event.name == "extend":
-            return {name: made[name] for name in ("granted",) if made.get(name)} or None
+            return {name: made[name] for name in ("granted", "since") if made.get(name)} or None
         if made.get("asked") != values["seq"]:
             return mine
-        if event.name == "unpark":
-            return {"granted": made.get("granted", 0) + 1} if values["approved"] else made | {"asked": 0, "ended": 1}
-        return made | {"asked": 0}
+        if event.name != "unpark":
+            return made | {"asked": 0}
+        if not values["approved"]:
+            return made | {"asked": 0, "ended": 1}
+        return self._since(facts) | {"granted": made.get("granted", 0) + 1}
 
     def _more(self, state: SessionState, mine: Any, facts: Facts, name: str, **more: int) -> Any:
-        made = mine or {}
         if self.budget.cause(state, state.own.get(BUDGET), facts) is None:
             return mine
+        made = self._present(state, facts)
         return made | ({} if made.get("asked") else more) | {name: made.get(name, 0) + 1}
+
+    def _present(self, state: SessionState, facts: Facts) -> dict[str, Any]:
+        return {**self.budget.limits.grant(state, facts.now_ms), **self._since(facts)}
+
+    def _since(self, facts: Facts) -> dict[str, int]:
+        period = self.budget.limits.period
+        return {} if period is None else {"since": period.since(facts.now_ms)}
 
 
 @guard
@@ -480,7 +496,7 @@ class Budget(Guard):
         """
         Returns what becomes of a call once a limit is used up, as `at_limit` says.
         """
-        left = self._left_beyond(state)
+        left = self._left_beyond(state, facts)
         if not left:
             return cause
         if not isinstance(self.at_limit, Mapping):
@@ -490,13 +506,13 @@ class Budget(Guard):
             return None
         return replace(cause, hint=self._only(left - 1) if left > 1 else cause.hint, ends_session=False)
 
-    def _left_beyond(self, state: SessionState) -> int:
+    def _left_beyond(self, state: SessionState, facts: Facts) -> int:
         """
         Returns how many calls may come beyond a used-up limit; while a person is asked, or has said no, none.
         """
         if self.at_limit is None:
             return 0
-        mine = state.own.get(GRANT) or {}
+        mine = self._bound.grant(state, facts.now_ms)
         if isinstance(self.at_limit, Mapping):
             return max(0, int(self.at_limit["calls"]) - int(mine.get("used", 0)))
         return not (mine.get("asked") or mine.get("ended") or mine.get("responses", 0) > 1)
@@ -507,7 +523,7 @@ class Budget(Guard):
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         cause = self.cause(state, mine, facts)
-        return cause if cause is None or self.at_limit is None or not self._left_beyond(state) else None
+        return cause if cause is None or self.at_limit is None or not self._left_beyond(state, facts) else None
 
     def cause(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         """
@@ -545,7 +561,7 @@ class Budget(Guard):
         """
         named: list[str]
         (_, _, named), rest = (mine or {}).get(WARNED, ("", "", [])), self._bound.rest(state, facts.now_ms)
-        most = {limit: self._most(limit, state) for limit, _ in rest}
+        most = {limit: self._most(limit, state, facts) for limit, _ in rest}
         near = [(limit, left) for limit, left in rest if 0 < left <= most[limit] - most[limit] * (self.warn_at or 1)]
         named = [name for name in named if name in [limit.name for limit, _ in near]]
         if all(limit.name in named for limit, _ in near):
@@ -561,13 +577,13 @@ class Budget(Guard):
         place, text, _ = (mine or {}).get(WARNED, ("", "", []))
         if text and place == f"{facts.holder}#{facts.seq}":
             facts.hints = (*facts.hints, (WARNING, text))
-        left = self._left_beyond(state) if isinstance(self.at_limit, Mapping) else 0
+        left = self._left_beyond(state, facts) if isinstance(self.at_limit, Mapping) else 0
         if left and self.cause(state, mine, facts) is not None:
             facts.hints = (*facts.hints, (WARNING, self._only(left)))
         return envelope
 
-    def _most(self, limit: Limit, state: SessionState) -> int:
-        return int(self._bound.raised(state, limit))
+    def _most(self, limit: Limit, state: SessionState, facts: Facts) -> int:
+        return int(self._bound.raised(state, limit, facts.now_ms))
 
     def _in_period(self, state: SessionState, mine: Any, facts: Facts, cost: int = 0, tokens: int = 0) -> Any:
         """

@@ -100,3 +100,18 @@ def test_no_more_is_beyond_a_limit_than_it_says_and_a_replay_decides_the_same(st
     assert len(ran) <= 3 + 2 * (at_limit == WRITES)
     assert set(ran[3:]) <= {"write_file"}
     assert [one.decided for one in replay(policy.chain, records.records) if not one.same] == []
+
+
+@table(
+    "at_limit, ran",
+    [("ask", [4, 4, 4]), ({"allow": ["t"], "calls": 1}, [3, 3, 3])],
+)
+def test_what_goes_beyond_a_limit_is_for_its_period_alone(clock: Any, at_limit: Any, ran: list[int]) -> None:
+    # A person says yes once a day.
+    answers, days = [True, False, False] * 3, list[int]()
+    made = session(clock, at_limit, limits={"per": "day"}, approver=lambda _: answers.pop(0))
+    for _ in ran:
+        days.append(codes(made, *"tttttttt").count(None))
+        answers = [True, False, False]
+        clock.advance(86_400)
+    assert days == ran
