@@ -22,6 +22,7 @@ _NUMBERS: Final = pattern(r"overload for '_(?:[<>]=?|[!=]=)_' applied to '\((?:i
 _TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _HAS: Final = pattern(r"\bhas\(\s*args\.(\w+)\s*\)")
 _ARGUMENT: Final = pattern(r"\bargs\.(\w+)")
+_DECIMAL: Final = pattern(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
 
 
@@ -57,7 +58,7 @@ class Expression:
         numbers = {name: float(arguments[name]) for name in doubles & arguments.keys() if type(arguments[name]) is int}
         plain = {**arguments, **numbers}
         made: Any = None if self._program is None else self._program.eval(data={"args": plain, "tool": tool}).value()
-        if (type(made) is bool) if self.kind == "true or false" else (type(made) in (int, float)):
+        if (type(made) is bool) if self.kind == "true or false" else _is_amount(made):
             return made
         raise ValueError(f"`{self.text}` is not {self.kind}: {str(made)[:200]}")
 
@@ -87,6 +88,11 @@ class Expression:
             return [CelFault(int(line), int(column), _suggested(words, text)) for line, column, words in named]
         fits = {"true or false": ("BOOL", "DYN"), "a number": ("INT", "UINT", "DOUBLE", "DYN")}[self.kind]
         return [] if kind in fits else [CelFault(1, 1, f"`{text}` is not {self.kind}, but {kind.lower()}")]
+
+
+def _is_amount(value: object) -> bool:
+    # A decimal number is recorded as text.
+    return type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value) is not None)
 
 
 def _fault(text: str, at: int, words: str) -> CelFault:

@@ -8,6 +8,7 @@ import sys
 import threading
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,15 @@ def test_a_policy_in_code_is_held_to_the_parameters_of_its_tools() -> None:
         "no argument `order`, did you mean `order_id`?",
         "found no matching overload for '_>_' applied to '(string, int)'",
     ]
+
+
+def test_a_sum_takes_decimal_numbers_and_no_other_text(clock: Any) -> None:
+    made = session(clock, REFUNDS)
+    assert told(made, "refund", amount=Decimal("300.50")) is None
+    assert told(made, "refund", amount=Decimal("199.51")) == "rules.limit"
+    assert told(made, "refund", amount=Decimal("199.50")) is None
+    for text in ("", "x", "NaN", "1e999999999", "1_0", " 1", "9" * 99):
+        assert told(made, "refund", amount=text) == "call.error"
 
 
 FILE = """version: 1
