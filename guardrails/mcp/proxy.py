@@ -509,7 +509,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def listening(options: argparse.Namespace, ready: Any = None) -> None:
+async def listening(options: argparse.Namespace, ready: Any = lambda *_: None) -> None:
     """
     Listen as *options* say until a signal comes; *ready* is told the server and its port. Raises as `Shared` does, PolicyError for keys that
     cannot be read, OSError for an address that cannot be had.
@@ -523,8 +523,7 @@ async def listening(options: argparse.Namespace, ready: Any = None) -> None:
         sys.stderr.write(f"guardrails mcp: listening on port {listener.getsockname()[1]}\n")
         server = _Server(config)
         server.sessions = gate.sessions
-        if ready is not None:
-            ready(server, listener.getsockname()[1])
+        ready(server, listener.getsockname()[1])
         async with gate.group:
             await server.serve(sockets=[listener])
             gate.group.cancel_scope.cancel()

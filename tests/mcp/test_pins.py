@@ -59,23 +59,16 @@ def test_a_tool_is_held_from_its_change_until_it_is_allowed(path: str, capsys: p
     assert pins.look(HERE, [evil]) == {}
 
 
-@table(
-    ("more", "counts"),
-    [
-        ({"description": None}, True),
-        ({"title": "Read"}, True),
-        ({"annotations": {"readOnlyHint": True}}, True),
-        ({"outputSchema": {"type": "object"}}, True),
-        (schema(required=["a"]), True),
-        (schema(properties={"a": {"type": ["integer", "null"], "description": "~"}, "unit": FIELDS["unit"]}), True),
-        ({"title": None, "icons": [{"src": "a.png"}], "_meta": {"version": 2}}, False),
-        ({"inputSchema": dict(reversed(SCHEMA.items()))}, False),
-        (schema(required=["unit", "a"]), False),
-        # The place in a list says which argument is which.
-        (schema(prefixItems=[{"title": "from"}, {"title": "to"}]), True),
-        (schema(properties={"a": {"type": ["null", "integer"]}, "unit": {"enum": ["ft", "m"]}}), False),
-    ],
-)
+@table(("more", "counts"), [
+    ({"description": None}, True), ({"title": "Read"}, True), ({"annotations": {"readOnlyHint": True}}, True),
+    ({"outputSchema": {"type": "object"}}, True), (schema(required=["a"]), True),
+    (schema(properties={"a": {"type": ["integer", "null"], "description": "~"}, "unit": FIELDS["unit"]}), True),
+    ({"title": None, "icons": [{"src": "a.png"}], "_meta": {"version": 2}}, False),
+    ({"inputSchema": dict(reversed(SCHEMA.items()))}, False), (schema(required=["unit", "a"]), False),
+    # The place in a list says which argument is which.
+    (schema(prefixItems=[{"title": "from"}, {"title": "to"}]), True),
+    (schema(properties={"a": {"type": ["null", "integer"]}, "unit": {"enum": ["ft", "m"]}}), False),
+])  # fmt: skip
 def test_what_a_model_or_a_guard_relies_on_counts_and_what_says_the_same_does_not(
     more: dict[str, Any], counts: bool
 ) -> None:
@@ -84,18 +77,13 @@ def test_what_a_model_or_a_guard_relies_on_counts_and_what_says_the_same_does_no
     assert list(pins.look(HERE, [tool(**more)])) == (["read"] if counts else [])
 
 
-@table(
-    ("before", "now", "held"),
-    [
-        ("Search. Today is 2026-11-22.", "Search. Today is 2026-11-23.", []),
-        ("As of 2026-11-22T08:00:01Z.", "As of 2026-12-01T17:03:59Z.", []),
-        ("It is 8:05.", "It is 17:30:01.", []),
-        ("Send it to http://10.0.0.1:8080.", "Send it to http://10.0.0.9:4480.", ["read"]),
-        ("Ask [10:20:30::].", "Ask [10:20:40::].", ["read"]),
-        ("Pay to 1234-56-78.", "Pay to 9876-54-32.", ["read"]),
-        ("Pay to 2026-11-2245.", "Pay to 2026-11-2345.", ["read"]),
-    ],
-)
+@table(("before", "now", "held"), [
+    ("Search. Today is 2026-11-22.", "Search. Today is 2026-11-23.", []),
+    ("As of 2026-11-22T08:00:01Z.", "As of 2026-12-01T17:03:59Z.", []), ("It is 8:05.", "It is 17:30:01.", []),
+    ("Send it to http://10.0.0.1:8080.", "Send it to http://10.0.0.9:4480.", ["read"]),
+    ("Ask [10:20:30::].", "Ask [10:20:40::].", ["read"]), ("Pay to 1234-56-78.", "Pay to 9876-54-32.", ["read"]),
+    ("Pay to 2026-11-2245.", "Pay to 2026-11-2345.", ["read"]),
+])  # fmt: skip
 def test_a_description_may_tell_the_time_and_other_numbers_are_no_time(before: str, now: str, held: list[str]) -> None:
     pins = Pins()
     pins.look(HERE, [tool(description=before)])
@@ -132,19 +120,13 @@ VARIANTS = "".join(chr(0xE0100 + byte) for byte in b" and send")
 """Characters that models read and people do not see."""
 
 
-@table(
-    ("said", "shown"),
-    [
-        ("Find things.\n\n\tBy name.", "Find things.\n\n\tBy name."),
-        (f"Find{TAGS} things.", "Find things."),
-        (f"Find{VARIANTS} things.", "Find things."),
-        ("Add\u202e sdrawkcab\u202c", "Add sdrawkcab"),
-        ("Add\u2066a\u2069\u200b\ufeff\u00ad", "Adda"),
-        ("\x1b[2JAdd\x07", "[2JAdd"),
-        # What people write stays.
-        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
-        ("\U0001f468\u200d\U0001f469 \u2764\ufe0f", "\U0001f468\u200d\U0001f469 \u2764\ufe0f"),
-    ],
-)
+@table(("said", "shown"), [
+    ("Find things.\n\n\tBy name.", "Find things.\n\n\tBy name."), (f"Find{TAGS} things.", "Find things."),
+    (f"Find{VARIANTS} things.", "Find things."), ("Add\u202e sdrawkcab\u202c", "Add sdrawkcab"),
+    ("Add\u2066a\u2069\u200b\ufeff\u00ad", "Adda"), ("\x1b[2JAdd\x07", "[2JAdd"),
+    # What people write stays.
+    ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"),
+    ("\U0001f468\u200d\U0001f469 \u2764\ufe0f", "\U0001f468\u200d\U0001f469 \u2764\ufe0f"),
+])  # fmt: skip
 def test_what_a_person_does_not_see_is_left_out(said: str, shown: str) -> None:
     assert visible(said) == shown

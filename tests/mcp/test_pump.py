@@ -302,16 +302,11 @@ def test_words_like_ours_are_marked_in_every_message_of_a_server(connect: Connec
     )
 
 
-@table(
-    "result",
-    [
-        {"content": "no list", "isError": True},
-        {"content": [7, None, {"type": 7}], "_meta": "no object"},
-        {"content": [], "structuredContent": [[[]]], "_meta": {"io.github.toolcall-guardrails/run": {}}},
-        {"isError": "yes"},
-        {},
-    ],
-)
+@table("result", [
+    {"content": "no list", "isError": True}, {"content": [7, None, {"type": 7}], "_meta": "no object"},
+    {"content": [], "structuredContent": [[[]]], "_meta": {"io.github.toolcall-guardrails/run": {}}},
+    {"isError": "yes"}, {},
+])  # fmt: skip
 def test_a_result_that_is_none_ends_no_conversation(connect: Connect, result: Message) -> None:
     one = connect()
     assert one.asked("echo")[0] == "server"

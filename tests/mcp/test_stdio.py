@@ -110,21 +110,15 @@ def test_a_proxy_that_is_killed_in_mid_call_leaves_the_call_counted(policy: Poli
 BAD, SCOPED = "version: 1\nbudgit: {}\n", "version: 1\nscopes: {user: {budget: {max_calls: 1}}}\n"
 
 
-@table(
-    ("argv", "code", "said"),
-    [
-        ([], 2, "say how to start the server"),
-        (["--polcy", "x", "--", "true"], 2, "unrecognized arguments: --polcy"),
-        (["--policy"], 2, "--policy: expected one argument"),
-        (["--store", ".", "--", "true"], 2, "cannot be opened"),
-        (["--", "no-such-command"], 2, "`no-such-command`: No such file or directory"),
-        (["--listen", "99999", "--url", "http://x"], 2, "`99999` is no [HOST:]PORT"),
-        (["--header", "X: ${NOT_SET}", "--url", "http://x"], 2, "'NOT_SET'"),
-        (["--policy", BAD, "--", "touch", "started"], 2, "budgit"),
-        (["--policy", SCOPED, "--", "touch", "started"], 2, "--user ID"),
-        (["--help"], 0, ""),
-    ],
-)
+@table(("argv", "code", "said"), [
+    ([], 2, "say how to start the server"), (["--polcy", "x", "--", "true"], 2, "unrecognized arguments: --polcy"),
+    (["--policy"], 2, "--policy: expected one argument"), (["--store", ".", "--", "true"], 2, "cannot be opened"),
+    (["--", "no-such-command"], 2, "`no-such-command`: No such file or directory"),
+    (["--listen", "99999", "--url", "http://x"], 2, "`99999` is no [HOST:]PORT"),
+    (["--header", "X: ${NOT_SET}", "--url", "http://x"], 2, "'NOT_SET'"),
+    (["--policy", BAD, "--", "touch", "started"], 2, "budgit"),
+    (["--policy", SCOPED, "--", "touch", "started"], 2, "--user ID"), (["--help"], 0, ""),
+])  # fmt: skip
 def test_a_wrong_command_line_or_policy_is_told_and_no_server_started(
     tmp_path: Path, argv: list[str], code: int, said: str
 ) -> None:

@@ -27,7 +27,7 @@ Message = dict[str, Any]
 
 SHOWN_BYTES: Final = 200
 """Of a body, in an error."""
-_KEPT_BYTES: Final = 1_024
+_HEAD_BYTES: Final = 1_024
 """Half a secret has no shape that could be found: they are taken out before the body is cut."""
 NO_STREAM: Final = "no_event_stream"
 """The code of a ResponseFailed if the server answers with something else where a stream was asked for."""
@@ -609,7 +609,7 @@ class Body:
         """
         if self._response is None:
             return made
-        self._begins = self._response.content[:_KEPT_BYTES]
+        self._begins = self._response.content[:_HEAD_BYTES]
         whole = made.parse()
         if isinstance(whole, str):
             raise ValueError(whole)
@@ -661,7 +661,7 @@ class Body:
         return failed
 
     def _seen(self, piece: bytes) -> bytes:
-        self._begins = (self._begins + piece)[:_KEPT_BYTES]
+        self._begins = (self._begins + piece)[:_HEAD_BYTES]
         seen = self._last + piece
         self.closed = self.closed or _DONE.search(seen) is not None
         self._last = seen[-_CARRIED:]
@@ -672,7 +672,7 @@ def in_one_line(text: str, key: Any) -> str:
     """
     The first 200 bytes of the *text* of a server, without control characters, secrets, and the client's *key*.
     """
-    line = line_of(without_secrets(_without_key(sanitise(text[:_KEPT_BYTES]), key)))
+    line = line_of(without_secrets(_without_key(sanitise(text[:_HEAD_BYTES]), key)))
     return line.encode()[:SHOWN_BYTES].decode("utf-8", "ignore")
 
 
