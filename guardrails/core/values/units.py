@@ -164,7 +164,7 @@ class Period:
     """
     A period: the last *per* seconds; the day, week or month of the calendar in the time *zone*; all time, if *per* is None.
 
-    Raises ValueError if there is no such zone.
+    Raises ValueError if there is no such zone, or the period has no length.
     """
 
     def __init__(self, per: float | str | None, zone: str = UTC) -> None:
@@ -176,6 +176,8 @@ class Period:
         except (LookupError, OSError, ValueError):
             raise ValueError(f"no time zone `{zone:.60}` is known here: write one such as `Europe/Berlin`") from None
         self._slides = 0 if per is None or isinstance(per, str) else round(per * 1_000)
+        if per is not None and not isinstance(per, str) and self._slides == 0:
+            raise ValueError("a period is longer than 0s; without it all time counts")
         self._present = (0, 0)
 
     def since(self, now_ms: int) -> int:

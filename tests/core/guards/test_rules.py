@@ -267,6 +267,7 @@ def test_a_whole_number_is_a_double_where_the_schema_says_number(clock: Any) -> 
         ({"tools": "t", "deny": "x", "ask": "y"}, "got `deny` and `ask`"),
         ({"tools": "t", "deny": "x", "same": "y"}, "`same` goes with `after` and `after_not`"),
         ({"tools": "t", "limit": {"max": 1, "zone": "Mars"}}, "no time zone `Mars` is known here"),
+        ({"tools": "t", "limit": {"max": 1, "per": 0}}, "a period is longer than 0s"),
         ({"tools": "t", "limit": {"max": 1, "scope": "The user"}}, "`The user` is no scope"),
         ({"tools": "t", "when": "not args.x", "deny": "x"}, "CEL writes `!` for `not`"),
         ({"tools": "t", "when": "amount > 3", "deny": "x"}, "an argument is `args.amount`"),
