@@ -15,14 +15,12 @@ from typer.main import get_command
 
 from guardrails.core.values.version import __version__
 
-from .printing import FOUND, INTERRUPTED, USAGE, fail
+from .console import FINDINGS, INTERRUPTED, USAGE, fail
 
 
 __all__ = ["app"]
 
-COMMANDS: Final = (
-    *("demo", "init", "run", "doctor", "replay", "report", "explain", "train", "profile", "policy", "store"),
-)
+NAMES: Final = ("demo", "init", "run", "doctor", "replay", "report", "explain", "train", "profile", "policy", "store")
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {
     "hook": "Guard a coding CLI by its hooks: install, uninstall, status.",
@@ -47,12 +45,12 @@ class Group(typer.core.TyperGroup):
         return option
 
 
-def commands(*, cls: type[Group] = Group, add_completion: bool = False) -> typer.Typer:
+def commands(**settings: Any) -> typer.Typer:
     """
     Returns a collection of commands; without rich, whose tracebacks show the values of local variables.
     """
-    plain: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
-    return typer.Typer(cls=cls, no_args_is_help=True, add_completion=add_completion, **plain)
+    plain = {"cls": Group, "add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+    return typer.Typer(no_args_is_help=True, **{**plain, **settings})
 
 
 class Guardrails(Group):
@@ -72,13 +70,13 @@ class Guardrails(Group):
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)
         except GuardrailsError as error:
-            fail(str(error), FOUND if isinstance(error, NothingFoundError) else USAGE)
+            fail(str(error), FINDINGS if isinstance(error, NothingFoundError) else USAGE)
         except OSError as error:
             let_go_of_stdout()
             fail(os_message(error))
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *DOORS]
+        return [*NAMES, *DOORS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         # An unknown name asks for all, since the error suggests those that are alike.

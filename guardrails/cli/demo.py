@@ -2,7 +2,6 @@
 The command `demo`.
 """
 
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ import guardrails
 
 from guardrails.offline.figures import plural
 
-from .printing import Json, fail, points, print_json, say, table
+from .console import Json, points, print_json, say, table
 
 
 def demo(
@@ -22,7 +21,6 @@ def demo(
         list[str] | None, typer.Option("--transcript", metavar="FILE", help="Judge it instead.")
     ] = None,
     policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
-    records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
     max_requests: Annotated[int, typer.Option(min=1, help="Requests after which the demo stops a run.")] = 50,
     as_json: Json = False,
 ) -> None:
@@ -43,14 +41,11 @@ def demo(
         return
     from guardrails.agent.demo import compare
 
-    with guardrails.JsonLines(records) if records else nullcontext() as sink:
-        found = asdict(compare(chain, max_requests=max_requests, records=sink))
+    result = asdict(compare(chain, max_requests=max_requests))
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        _show(found)
-    if sink is not None and (sink.failed or sink.dropped):
-        fail(f"not all records could be written to `{records}`")
+        _show(result)
 
 
 def _play(policy: "guardrails.Policy", files: list[str], *, as_json: bool) -> None:
@@ -76,21 +71,21 @@ def _play(policy: "guardrails.Policy", files: list[str], *, as_json: bool) -> No
     points("Not judged", report.notices)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(result: dict[str, Any]) -> None:
     """
     Both runs side by side, what the model read, and its answer.
     """
     from guardrails.agent.demo import QUESTION
 
-    say(f"A stuck agent, once unguarded, once behind the policy `{found['policy']}`. It is asked: {QUESTION}")
+    say(f"A stuck agent, once unguarded, once behind the policy `{result['policy']}`. It is asked: {QUESTION}")
     typer.echo()
-    runs = {name: found[name] for name in ("unguarded", "guarded")}
-    names = [name for name in found["guarded"] if name != "answer"]
+    runs = {name: result[name] for name in ("unguarded", "guarded")}
+    names = [name for name in result["guarded"] if name != "answer"]
     table([("", *runs), *((name, *(_text(run[name]) for run in runs.values())) for name in names)])
-    read, written = found["usd_per_mtok"]
+    read, written = result["usd_per_mtok"]
     say(f"Cost at ${read:.2f} for a million tokens in and ${written:.2f} out.")
-    points("What the model read in the guarded run", [f"{n}. {text}" for n, text in enumerate(found["read"], 1)], 20)
-    points("Its final answer", [found["guarded"]["answer"] or "(none)"])
+    points("What the model read in the guarded run", [f"{n}. {text}" for n, text in enumerate(result["read"], 1)], 20)
+    points("Its final answer", [result["guarded"]["answer"] or "(none)"])
 
 
 def _text(value: Any) -> str:

@@ -15,12 +15,10 @@ import typer
 
 from guardrails import __version__
 
-from .printing import FOUND, Json, show
+from .console import FINDINGS, Json, show
 
 
 OURS: Final = "toolcall-guardrails"
-THEIRS: Final = "guardrails-ai"
-"""A distribution that installs a package of this very name."""
 FOR_WORK_ON_IT: Final = ("dev", "docs", "test")
 """Extras that no user lacks."""
 REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]++)[^;]*;\s*extra\s*==\s*['\"]([^'\"]+)['\"]$")
@@ -50,14 +48,11 @@ def doctor(*, as_json: Json = False) -> None:
     works, installed, problems = blocked is None, _installed(OURS), []
     versions = {"python": platform.python_version(), "library": __version__, "installed": installed}
     versions["folder"] = str(Path(__file__).parents[2])
-    if _installed(THEIRS):
-        clash = f"{THEIRS} is installed too, and either overwrites files of the other"
-        problems.append({"problem": clash, "next": f"pip uninstall {THEIRS} {OURS}, and install the one you want"})
     if installed not in (None, __version__):
         other = f"the installation is {installed}, and this is {__version__}"
         problems.append({"problem": other, "next": f"pip install --force-reinstall {OURS}"})
     extras = lacking((installed and requires(OURS)) or ())
-    found = {
+    document = {
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
         "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
@@ -66,21 +61,21 @@ def doctor(*, as_json: Json = False) -> None:
         "extras": [{"name": extra, "lacks": packages} for extra, packages in extras.items()],
         "problems": problems,
     }
-    show(found, as_json=as_json)
+    show(document, as_json=as_json)
     if problems or not works:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(FINDINGS)
 
 
 def lacking(requirements: Iterable[str]) -> dict[str, list[str]]:
     """
     The packages of each extra, by the *requirements* of this one, that are not installed.
     """
-    found: dict[str, list[str]] = {}
+    packages: dict[str, list[str]] = {}
     for line in requirements:
         read = REQUIREMENT.match(line.strip())
         if read is not None and read[1] != OURS and read[2] not in FOR_WORK_ON_IT:
-            found.setdefault(read[2], []).extend([read[1]] * (_installed(read[1]) is None))
-    return dict(sorted(found.items()))
+            packages.setdefault(read[2], []).extend([read[1]] * (_installed(read[1]) is None))
+    return dict(sorted(packages.items()))
 
 
 def _installed(name: str) -> str | None:

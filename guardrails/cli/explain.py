@@ -15,8 +15,8 @@ import typer
 
 import guardrails
 
+from .console import Json, fail, print_json, show, table
 from .policy import Own, own_guards
-from .printing import Json, fail, print_json, show, table
 
 
 Explained = dict[str, Any]
@@ -37,13 +37,13 @@ def explanations() -> Mapping[str, Explained]:
     """
     import yaml
 
-    found: dict[str, Explained] = {}
+    known: dict[str, Explained] = {}
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for group in yaml.load(Path(__file__).with_name("codes.yaml").read_text(encoding="utf-8"), Loader=loader):  # noqa: S506
         for code, own in group["codes"].items():
             parts = {**_EMPTY, **group.get("shared", {}), **own, "code": code}
-            found[code] = parts | {"docs": f"docs/{parts.pop('page')}"}
-    return found
+            known[code] = parts | {"docs": f"docs/{parts.pop('page')}"}
+    return known
 
 
 def explain(
@@ -66,7 +66,7 @@ def explain(
     """
     known = {**explanations(), **{one["code"]: one for one in _own(own_guards(own))}}
     if code is not None:
-        show(_found(code.strip().strip("`"), known), as_json=as_json)
+        show(_explanation(code.strip().strip("`"), known), as_json=as_json)
     elif as_json:
         print_json([{name: one[name] for name in ("code", "kind", "when")} for one in known.values()])
     else:
@@ -90,7 +90,7 @@ def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
             yield {**_EMPTY, "code": code, "when": f"the guard `{cls.name}` of your own says so", **rest}
 
 
-def _found(code: str, known: Mapping[str, Explained]) -> Explained:
+def _explanation(code: str, known: Mapping[str, Explained]) -> Explained:
     """
     The explanation of *code*, or of the same in a scope. Ends the command if there is none.
     """
@@ -108,12 +108,11 @@ def _found(code: str, known: Mapping[str, Explained]) -> Explained:
 
 
 def _in_scope(one: Explained, scope: str) -> Explained:
-    found = {
+    lines = {name: f"scopes: {{{scope}: {{{one[name]}}}}}" for name in ("loosen", "off") if one[name]}
+    return {
         **one,
+        **lines,
         "code": f"{scope}.{one['code']}",
+        "means": f"{one['means']} Here it is the limit of the scope `{scope}`, shared by all of its sessions.",
         "settings": [f"scopes.{scope}.{name}" for name in one["settings"]],
-    }
-    found |= {name: f"scopes: {{{scope}: {{{one[name]}}}}}" for name in ("loosen", "off") if one[name]}
-    return found | {
-        "means": f"{one['means']} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
     }

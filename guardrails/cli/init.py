@@ -15,8 +15,7 @@ import guardrails
 
 from guardrails.offline.figures import plural
 
-from .files import inputs_of, must_have, write_text
-from .printing import Json, Quiet, fail, print_json, printable, progress
+from .console import Json, Quiet, echo, fail, inputs_of, must_have, print_json, progress, show, write_text
 
 
 if TYPE_CHECKING:
@@ -55,31 +54,30 @@ def init(
     if output.exists() and not force:
         fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
     if source is not None:
-        _convert(source, named, output)
+        _convert(source, named, output, as_json=as_json)
         return
     if "-" in named:
         fail("the calls are read twice, so that `-` cannot be: name a file")
-    files, policy, found = inputs_of(named, output=output), guardrails.Policy.load(BASE), None
+    files, policy = inputs_of(named, output=output), guardrails.Policy.load(BASE)
+    with progress(quiet=quiet or as_json) as tell:
+        quality = count_files(policy, files, tell)
     if named:
-        with progress(quiet=quiet or as_json) as tell:
-            found = count_files(policy, files, tell)
-        must_have(found.calls, named, found.report)
+        must_have(quality.calls, named, quality.report)
     path = str(output) if output.parent != Path() else f"./{output}"
     judged = ["guardrails", "replay", path, *(named or ["sessions/"]), "--compare", BASE]
     steps = shlex.join(["guardrails", "policy", "check", path]), shlex.join(judged)
-    text = partial(starter, found, suggestions(found, policy) if found else [], policy, steps=steps)
-    mode = "observe" if found and _refuses_wrongly(text(mode="enforce"), files) else "enforce"
+    text = partial(starter, quality if named else None, suggestions(quality, policy), policy, steps=steps)
+    mode = "observe" if named and _refuses_wrongly(text(mode="enforce"), files) else "enforce"
     write_text(output, text(mode=mode))
-    calls, sessions, tools = (found.calls, found.sessions, sorted(found.tallies)) if found else (0, 0, [])
     if as_json:
-        figures = {"calls": calls, "sessions": sessions, "tools": tools}
+        figures = {"calls": quality.calls, "sessions": quality.sessions, "tools": sorted(quality.tallies)}
         print_json({"output": str(output), "mode": mode, **figures, "next": steps})
     else:
-        seen = f" from {plural(calls, 'call')} of {plural(sessions, 'session')}" if found else ""
-        typer.echo(printable("\n  ".join([f"`{output}` is written{seen}. Next:", *steps])))
+        origin = f" from {plural(quality.calls, 'call')} of {plural(quality.sessions, 'session')}" if named else ""
+        echo("\n  ".join([f"`{output}` is written{origin}. Next:", *steps]))
 
 
-def _convert(source: str, named: list[str], output: Path) -> None:
+def _convert(source: str, named: list[str], output: Path, *, as_json: bool) -> None:
     """
     Write the policy that another tool's file stands for, and say what of it does not map.
     """
@@ -88,12 +86,13 @@ def _convert(source: str, named: list[str], output: Path) -> None:
     if source != "intercept" or len(named) != 1:
         fail("`--from` takes `intercept` and one file, its policy in YAML")
     try:
-        text, lost = converted(Path(named[0]).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        text, unmapped = converted(Path(named[0]).read_text(encoding="utf-8"))
+    except ValueError as error:
         fail(f"`{named[0]}` cannot be converted: {error}")
     write_text(output, text)
-    said = [f"not mapped: {place}: {why}" for place, why in lost]
-    typer.echo(printable("\n  ".join([f"`{output}` is written. Next: guardrails policy check {output}", *said])))
+    reasons = [{"place": place, "why": why} for place, why in unmapped.items()]
+    step = shlex.join(["guardrails", "policy", "check", str(output)])
+    show({"output": str(output), "not_mapped": reasons, "next": step}, as_json=as_json)
 
 
 def _refuses_wrongly(text: str, files: "list[Input]") -> bool:

@@ -8,9 +8,11 @@ import json
 import re
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import yaml
+
+from guardrails.offline.figures import visible
 
 
 WINDOWS: Final = {"minute": "1m", "hour": "1h", "day": "day"}
@@ -23,18 +25,10 @@ OTHERS: Final = {
 }
 
 
-class Unmapped(NamedTuple):
+def converted(text: str) -> tuple[str, dict[str, str]]:
     """
-    What has no counterpart here, by its place in the file.
-    """
-
-    place: str
-    why: str
-
-
-def converted(text: str) -> tuple[str, list[Unmapped]]:
-    """
-    Returns the text of the policy that the Intercept policy *text* stands for, and what of it does not map. Raises ValueError if it is none.
+    Returns the text of the policy that the Intercept policy *text* stands for, and why places of it have no counterpart here. Raises ValueError if
+    it is none.
     """
     try:
         given = yaml.safe_load(text)
@@ -42,22 +36,18 @@ def converted(text: str) -> tuple[str, list[Unmapped]]:
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(given, dict) or given.get("version") != "1" or not isinstance(given.get("tools"), dict):
         raise ValueError('a policy of Intercept has `version: "1"` and a map of `tools`')
-    lost = [Unmapped(key, "it is not known") for key in given.keys() - {"version", "description", "default", "tools"}]
-    made: dict[str, Any] = {"version": 1}
+    unmapped = dict.fromkeys(given.keys() - {"version", "description", "default", "tools"}, "it is not known")
+    settings: dict[str, Any] = {"version": 1, "rules": []}
     if given.get("default") == "deny":
-        made["tool_filter"] = {"allow": [name for name in given["tools"] if name != "*"]}
-    rules: list[dict[str, Any]] = []
+        settings["tool_filter"] = {"allow": [name for name in given["tools"] if name != "*"]}
     for tool, entry in given["tools"].items():
         for number, rule in enumerate((entry or {}).get("rules") or ()):
-            place = f"tools.{tool}.rules.{number}"
             try:
-                rules += [{"tools": tool, **one} for one in _rules(rule)]
+                settings["rules"] += [{"tools": tool, **one} for one in _rules(rule)]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                lost.append(Unmapped(place, str(error).strip("'")))
-    head = "".join(f"# Not mapped: {one.place}: {one.why}\n" for one in lost)
-    lines = [f"  - {json.dumps(rule, ensure_ascii=False)}\n" for rule in rules]
-    settings = "".join(f"{key}: {json.dumps(value)}\n" for key, value in made.items())
-    return head + settings + ("rules:\n" + "".join(lines) if rules else ""), lost
+                unmapped[f"tools.{tool}.rules.{number}"] = str(error).strip("'")
+    comments = [visible(f"# Not mapped: {place}: {why}") + "\n" for place, why in unmapped.items()]
+    return "".join(comments) + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110), unmapped
 
 
 def _rules(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -68,10 +58,10 @@ def _rules(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if rule.get("action", "evaluate") == "deny":
         yield {"deny": text}
     elif "rate_limit" in rule:
-        found = re.fullmatch("([1-9][0-9]*)/(minute|hour|day)", str(rule["rate_limit"]))
-        if found is None:
+        rate = re.fullmatch("([1-9][0-9]*)/(minute|hour|day)", str(rule["rate_limit"]))
+        if rate is None:
             raise ValueError(f"rate_limit `{rule['rate_limit']}`")
-        yield {"limit": _limit(int(found[1]), found[2], None)}
+        yield {"limit": _limit(int(rate[1]), rate[2], None)}
     else:
         state, of_arguments, sums = rule.get("state") or {}, [], []
         for condition in rule["conditions"]:

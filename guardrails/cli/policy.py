@@ -1,5 +1,11 @@
 """
-The commands about policy files: check, schema, show, test. Other commands load a policy as these do.
+Check, test and show policy files, and print their schema.
+
+\b
+Examples:
+  guardrails policy check policy.yaml
+  guardrails policy test policy.yaml cases.yaml
+  guardrails policy schema -o policy.schema.json
 """
 
 import json
@@ -16,28 +22,14 @@ import guardrails
 from guardrails.offline.figures import plural
 
 from . import commands
-from .files import write_text
-from .printing import FOUND, Json, fail, print_json, printable
-from .printing import show as document
+from .console import FINDINGS, Json, echo, fail, print_json, write_text
+from .console import show as document
 
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
 Own = Annotated[list[str] | None, typer.Option("--guards", metavar="FILE", help="Python of your guards; it is run.")]
 
-policy = commands()
-
-
-@policy.callback()
-def _about() -> None:
-    """
-    Check, test and show policy files, and print their schema.
-
-    \b
-    Examples:
-      guardrails policy check policy.yaml
-      guardrails policy test policy.yaml cases.yaml
-      guardrails policy schema -o policy.schema.json
-    """
+policy = commands(help=__doc__)
 
 
 @policy.command()
@@ -65,13 +57,14 @@ def check(
     checked = [check_file(file, guards) for file in files]
     ok = all(one["ok"] for one in checked)
     if as_json:
-        placed = [{name: [*map(_placed, one[name])] for name in ("mistakes", "hints")} for one in checked]
-        print_json({"ok": ok, "files": [one | each for one, each in zip(checked, placed, strict=True)]})
-    for one in () if as_json else checked:
-        first = one["mistakes"] or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
-        typer.echo(printable("\n".join([*first, *one["hints"]])))
+        kinds = ("mistakes", "hints")
+        print_json({"ok": ok, "files": [one | {kind: [*map(_placed, one[kind])] for kind in kinds} for one in checked]})
+    else:
+        for one in checked:
+            verdict = one["mistakes"] or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
+            echo("\n".join([*verdict, *one["hints"]]))
     if not ok:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(FINDINGS)
 
 
 @policy.command()
@@ -138,21 +131,21 @@ def policy_test(
         return
     guards, suites = own_guards(own), []
     for name in [policy] if policy else shipped_with_cases():
-        held = guardrails.Policy.load(name, guards=guards)
+        loaded = guardrails.Policy.load(name, guards=guards)
         for file in map(load_cases, cases or [find_cases(name)]):
             if file.policy not in (None, Path(name).stem):
-                typer.echo(printable(f"{file.file}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
+                echo(f"{file.file}: written for the policy `{file.policy}`, run by `{name}`", err=True)
             chosen = [case for case in file.cases if only.casefold() in case.name.casefold()]
             if chosen:
-                suites.append(Suite(name, file.file, [run_case(held, case) for case in chosen]))
+                suites.append(Suite(name, file.file, [run_case(loaded, case) for case in chosen]))
     if not suites:
         fail(f"no case has `{only}` in its name")
     if as_json:
         print_json(to_dict(suites))
     else:
-        typer.echo(printable("\n".join(lines(suites))))
+        echo("\n".join(lines(suites)))
     if any(suite.failed for suite in suites):
-        raise typer.Exit(FOUND)
+        raise typer.Exit(FINDINGS)
 
 
 def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ...]":
@@ -183,23 +176,23 @@ def check_file(file: str, own: "tuple[type[guardrails.Guard], ...]" = ()) -> dic
     """
     from guardrails.policy.file import Document, find, shipped
 
-    found: dict[str, Any] = {"file": file, "guards": None, "hints": [], "mistakes": [], "ok": False}
     try:
         document = Document(file, own)
-        found["guards"] = len(guardrails.Policy(**document.arguments()).chain.guards)
+        guards = len(guardrails.Policy(**document.arguments()).chain.guards)
     except guardrails.PolicyError as error:
-        # What is found after the file was read has no place in it.
-        return found | {"mistakes": [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]}
+        # A mistake of the whole has no place in the file.
+        mistakes = [one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes]
+        return {"file": file, "guards": None, "hints": [], "mistakes": mistakes, "ok": False}
     # What a shipped policy says is not written by whoever checks it.
     hints = [] if find(file).parent == shipped() else document.hints()
-    return found | {"hints": hints, "ok": True}
+    return {"file": file, "guards": guards, "hints": hints, "mistakes": [], "ok": True}
 
 
-def _placed(mistake: str) -> dict[str, Any]:
-    found = _PLACED.match(mistake)
-    if found is None:
-        return {"file": None, "line": None, "column": None, "message": mistake.partition("\n")[0]}
-    return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
+def _placed(sentence: str) -> dict[str, Any]:
+    place = _PLACED.match(sentence)
+    if place is None:
+        return {"file": None, "line": None, "column": None, "message": sentence.partition("\n")[0]}
+    return {**place.groupdict(), "line": int(place["line"]), "column": int(place["column"])}
 
 
 def chain_of(policy: "guardrails.Policy") -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .files import Html, write_page
-from .printing import Json, fail, print_json, say
+from .console import Html, Json, fail, print_json, say, write_page
 
 
 def profile(
@@ -36,17 +35,17 @@ def profile(
         fail(f"`--html` would overwrite `{model}`, which is to be read")
     try:
         learned = read_model(model)
-        found = [profile_of(one) for one in learned.body["profiles"] if tool in (None, one["tool"])]
+        profiles = [profile_of(one) for one in learned.body["profiles"] if tool in (None, one["tool"])]
     except ModelError as error:
         fail(f"`{model}`: {error}")
     document = [
-        {**one.document(), "sentence": one.sentence(), "curve": curve_of(learned, one.tool, one.error)} for one in found
+        {**one.document(), "sentence": one.sentence(), "curve": curve_of(learned, one.tool, one.error)}
+        for one in profiles
     ]
     write_page(html, "profile", document)
     if as_json:
         print_json(document)
-    elif not found:
-        say(f"The model knows no failures{'' if tool is None else f' of `{tool}`'}.")
-    else:
-        for one in sorted(found, key=lambda one: (one.tool, -one.retries)):
-            say(f"{one.sentence()}.")
+        return
+    sentences = [one.sentence() for one in sorted(profiles, key=lambda one: (one.tool, -one.retries))]
+    for sentence in sentences or [f"The model knows no failures{'' if tool is None else f' of `{tool}`'}"]:
+        say(f"{sentence}.")

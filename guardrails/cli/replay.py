@@ -13,8 +13,8 @@ import guardrails
 
 from guardrails.offline.figures import plural
 
-from .files import Files, Html, inputs_of, must_have, write_page
-from .printing import FOUND, Json, Quiet, fail, observed, points, print_json, progress, say, show, table
+from . import console
+from .console import FINDINGS, Files, Html, Json, Quiet, inputs_of, must_have, points, say, write_page
 
 
 if TYPE_CHECKING:
@@ -64,18 +64,18 @@ def replay(
 
     policies = [guardrails.Policy.load(name) for name in (policy, compare) if name is not None]
     if exact and (decisions or html):
-        fail("`--exact` goes without `--decisions` and `--html`")
-    found = inputs_of(files, decisions=decisions, html=html)
+        console.fail("`--exact` goes without `--decisions` and `--html`")
+    inputs = inputs_of(files, decisions=decisions, html=html)
     if exact:
-        again = replayed(policies[0], found, policies[1:])
-        show(again.to_dict(), as_json=as_json)
-        raise typer.Exit(0 if again.same else FOUND)
-    with progress(quiet=quiet or as_json) as tell:
-        made = judge_files(policies, found, decisions=decisions, tell=tell, processes=processes)
+        again = replayed(policies[0], inputs, policies[1:])
+        console.show(again.to_dict(), as_json=as_json)
+        raise typer.Exit(0 if again.same else FINDINGS)
+    with console.progress(quiet=quiet or as_json) as tell:
+        made = judge_files(policies, inputs, decisions=decisions, tell=tell, processes=processes)
     each = [one.to_dict() for one in made]
     document = {"judgements": each} if compare is not None else each[0]
     if as_json:
-        print_json(document)
+        console.print_json(document)
     must_have(made[0].total.calls, files, made[0].report)
     if not as_json:
         _show(made)
@@ -89,9 +89,7 @@ def _show(made: "Sequence[Judgement]") -> None:
     totals, last = [one.total for one in made], made[-1]
     names = " and ".join(one.policy for one in made)
     say(f"{names} on {plural(totals[0].calls, 'recorded call')} of {plural(totals[0].sessions, 'session')}")
-    typer.echo()
-    table([("calls", *(one.policy for one in made)), *_rows(totals)], figures=True)
-    typer.echo()
+    console.table([("calls", *(one.policy for one in made)), *_rows(totals)], figures=True)
     for one in made:
         if (total := one.total).refused:
             rate = f"{total.wrong.total():,} of them had worked ({total.wrong_per_1000:.2f} in 1,000 calls)"
@@ -99,7 +97,7 @@ def _show(made: "Sequence[Judgement]") -> None:
         for path, model in one.models.items():
             asked = f"was asked about {plural(total.asked, 'failure')} and called {total.advised:,} worth a retry"
             say(f"The retry model `{path}` ({model}) {asked}.")
-    observed(totals[0].recorded_observed, totals[0].recorded_observed_worked)
+    console.observed(totals[0].recorded_observed, totals[0].recorded_observed_worked)
     wrong = [row for row in last.rows if row.decision == "deny" and row.recorded == "worked"]
     where = [f"{row.source}: {row.session_id}, call {row.call_index}: {row.tool}, {row.code}" for row in wrong]
     points(f"{last.policy} would refuse, though it had worked", where, 5)

@@ -15,8 +15,8 @@ import guardrails
 
 from guardrails.offline.figures import plural, share, usd, visible
 
-from .files import Files, Html, inputs_of, must_have, write_page, write_text
-from .printing import Json, Quiet, fail, observed, points, print_json, printable, progress, say, table
+from . import console
+from .console import Files, Html, Json, Quiet, echo, inputs_of, must_have, say, write_page
 
 
 if TYPE_CHECKING:
@@ -63,67 +63,56 @@ def report(
     """
     from guardrails.offline.report.quality import count_files, suggestions, to_dict
     from guardrails.offline.report.suggestions import overrides
+    from guardrails.policy.reload import is_name
 
     if output is not None and not suggest:
-        fail("`--output` goes with `--suggest`")
+        console.fail("`--output` goes with `--suggest`")
     known = guardrails.Policy.load(policy)
     files = inputs_of(records, html=html, output=output)
-    with progress(quiet=quiet or as_json) as tell:
-        found = count_files(known, files, tell)
-    made = suggestions(found, known)
-    document = to_dict(found, made)
+    with console.progress(quiet=quiet or as_json) as tell:
+        quality = count_files(known, files, tell)
+    made = suggestions(quality, known)
+    document = to_dict(quality, made)
     if as_json:
-        print_json(document)
-    must_have(found.calls, records, found.report)
+        console.print_json(document)
+    must_have(quality.calls, records, quality.report)
     write_page(html, "report", document)
     if not suggest:
         if not as_json:
-            _show(found)
+            _show(quality)
             wanted = shlex.join(["guardrails", "report", *records, "--policy", policy, "--suggest"])
-            typer.echo(printable(f"\nWhat a policy should know of these tools:\n  {wanted}" if made else ""))
+            echo(f"\nWhat a policy should know of these tools:\n  {wanted}" if made else "")
         return
     again = shlex.join(["guardrails", "replay", policy, *records, "--compare", str(output or "overrides.yaml")])
-    text = overrides(made, _base(policy, output), _seen(found, ""), again)
+    # A file is named as it is seen from that which extends it.
+    base = policy if is_name(policy) else os.path.relpath(os.path.realpath(policy), output and output.resolve().parent)
+    text = overrides(made, base, _seen(quality, ""), again)
     if output is not None:
-        write_text(output, text)
+        console.write_text(output, text)
         count = f"{plural(sum(len(one.settings) for one in made), 'setting')} for {plural(len(made), 'tool')}"
-        typer.echo(printable(f"{count} written to `{output}`. Judge them before you use them:\n  {again}"), err=as_json)
+        echo(f"{count} written to `{output}`. Judge them before you use them:\n  {again}", err=as_json)
     elif not as_json:
         typer.echo(text, nl=False)
 
 
-def _base(policy: str, output: Path | None) -> str:
-    """
-    Returns the base of the written file, as seen from its folder.
-    """
-    from guardrails.policy.reload import is_name
-
-    if is_name(policy):
-        return policy
-    path = Path(policy).resolve()
-    return str(path) if output is None else os.path.relpath(path, output.resolve().parent)
+def _seen(quality: "Quality", kind: str = "recorded ") -> str:
+    return f"{plural(quality.calls, f'{kind}call')} of {plural(quality.sessions, 'session')}"
 
 
-def _seen(found: "Quality", kind: str = "recorded ") -> str:
-    return f"{plural(found.calls, f'{kind}call')} of {plural(found.sessions, 'session')}"
-
-
-def _show(found: "Quality") -> None:
+def _show(quality: "Quality") -> None:
     """
     The tables of tools; those to redesign first, and why.
     """
     from guardrails.offline.report.reasons import FORMULA, ranked, reasons
 
-    tools = ranked(found.tallies.values())
-    say(f"{_seen(found)}, {plural(len(tools), 'tool')}")
-    typer.echo()
+    tools = ranked(quality.tallies.values())
+    say(f"{_seen(quality)}, {plural(len(tools), 'tool')}")
     rows = [(visible(tally.tool), *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
-    table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
-    typer.echo()
-    observed(*(sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked")))
+    console.table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
+    console.observed(*(sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked")))
     cost = sum(tally.cost for tally in tools)
-    if cost or found.model_cost:
-        say(f"Cost: {usd(cost)} of tools, {usd(found.model_cost)} of model responses.")
+    if cost or quality.model_cost:
+        say(f"Cost: {usd(cost)} of tools, {usd(quality.model_cost)} of model responses.")
     first = [tally for tally in tools[:FIRST] if tally.wasted]
     if first:
         say(f"Redesign first: {FORMULA}")
@@ -131,4 +120,4 @@ def _show(found: "Quality") -> None:
         say(f"{place}. {tally.tool}: {tally.wasted:,} of {plural(tally.calls, 'call')} wasted")
         for reason in reasons(tally):
             say(f"- {reason}", 3)
-    points("Notices", found.report.notices)
+    console.points("Notices", quality.report.notices)

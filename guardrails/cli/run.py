@@ -20,17 +20,18 @@ import typer
 
 import guardrails
 
-from .printing import FOUND, INTERRUPTED, USAGE, Json, print_json, printable, table
+from .console import FINDINGS, INTERRUPTED, USAGE, Json, echo, fail, print_json, table
 
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
-    from guardrails.agent.conversations import Conversations
 
 Several = list[str] | None
 Sandbox = Literal["auto", "bwrap", "read-only", "none"]
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
 """The fields of the end that the last line on stderr has."""
+RESULT: Final = ("answer", "finish_reason", "requests", "iterations")
+"""The fields of the end that a run has which came to one."""
 
 
 def run(
@@ -77,26 +78,31 @@ def run(
 
     # Outside of any workspace, where no tool of an agent looks.
     file = (conversation or Path(state_folder()) / "conversations.db").absolute()
+    amounts = _amounts(extend or [])
+    if task == "-":
+        task = typer.get_text_stream("stdin").read()
+    if resume is None and not listed and not (task or "").strip():
+        fail("say what the agent is to do, or `--resume ID`")
+    if resume is None and (amounts or forgive):
+        fail("`--extend` and `--forgive` go with `--resume ID`")
+    if resume is not None and wire is not None:
+        fail("`--wire` goes with a new conversation: a kept one has its own")
+    if (listed or resume is not None) and not file.exists():
+        fail(f"no conversations are kept in `{file}`")
     if listed:
         _list(file, as_json=as_json)
         return
     from guardrails.agent.agent import Settings
 
-    amounts = _amounts(extend or [])
-    if task == "-":
-        task = typer.get_text_stream("stdin").read()
-    if resume is None and not (task or "").strip():
-        raise typer.BadParameter("say what the agent is to do, or `--resume ID`")
-    if resume is None and (amounts or forgive):
-        raise typer.BadParameter("`--extend` and `--forgive` go with `--resume ID`")
-    if resume is not None and wire is not None:
-        raise typer.BadParameter("`--wire` goes with a new conversation: a kept one has its own")
     # An option that may be given twice, and is not given, is an empty tuple here.
     given = {field.name: ctx.params[field.name] for field in fields(Settings) if ctx.params[field.name] != ()}
     lines = str((records or file.with_suffix(".jsonl")).absolute())
     words = sys.stdout if not as_json and sys.stdout.isatty() else None
-    unknown = ("session", "id", "answer", "finish_reason", "requests", "iterations", "resume", "error")
-    end: dict[str, Any] = {**dict.fromkeys(unknown), "event": "end", "cost_usd": 0.0}
+    end: dict[str, Any] = {
+        "event": "end",
+        "cost_usd": 0.0,
+        **dict.fromkeys(("session", "id", *RESULT, "resume", "error")),
+    }
     shown, before = False, signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with redirect_stdout(sys.stderr), _agent(file, given, task, resume, lines, words, quiet=quiet) as agent:
@@ -112,8 +118,8 @@ def run(
                 shown = agent.view.words is not None and result.requests > 0
             finally:
                 end |= _figures(agent)
-        end |= {name: getattr(result, name) for name in ("answer", "finish_reason", "requests", "iterations")}
-        end |= {"ended": result.ended, "code": result.code, "exit_code": FOUND * (result.ended != "answered")}
+        end |= {name: getattr(result, name) for name in (*RESULT, "ended", "code")}
+        end["exit_code"] = 0 if result.ended == "answered" else FINDINGS
     except (KeyboardInterrupt, Exception) as error:  # an end without its line is none
         end |= _ended_by(error)
     finally:
@@ -122,25 +128,19 @@ def run(
 
 
 def _list(file: Path, *, as_json: bool) -> None:
-    with _conversations(file) as kept:
-        found = [{**one._asdict(), "settings": dict(one.settings)} for one in kept.listed()]
+    from guardrails.agent.conversations import Conversations
+
+    with Conversations(file) as conversations:
+        listed = [{**one._asdict(), "settings": dict(one.settings)} for one in conversations.listed()]
     if as_json:
-        print_json({"file": str(file), "conversations": found})
+        print_json({"file": str(file), "conversations": listed})
         return
     rows = [("id", "used", "messages", "model", "task")]
-    for one in found:
+    for one in listed:
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(one["last_ms"] / 1000))
         model, task = (" ".join(str(one["settings"].get(name, "")).split()) for name in ("model", "task"))
         rows.append((one["id"], used, str(one["messages"]), model, task[:60]))
     table(rows)
-
-
-def _conversations(file: Path, *, new: bool = False) -> "Conversations":
-    from guardrails.agent.conversations import ConversationError, Conversations
-
-    if not (new or file.exists()):
-        raise ConversationError(f"no conversations are kept in `{file}`")
-    return Conversations(file)
 
 
 @contextmanager
@@ -151,6 +151,7 @@ def _agent(
     An agent with a new conversation, or the one to *resume*. What is needed is looked at before any file is made.
     """
     from guardrails.agent.agent import Agent, Settings, client_of, mcp_tools, prepare, started, together
+    from guardrails.agent.conversations import Conversations
     from guardrails.agent.view import View
     from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log
@@ -159,10 +160,10 @@ def _agent(
     with needs("openai", "`guardrails run`"):
         import openai  # noqa: F401
     with ExitStack() as opened:
-        kept = chat = None
+        chats = chat = None
         if resume is not None:
-            kept = opened.enter_context(_conversations(file))
-            chat = kept.resume(resume)
+            chats = opened.enter_context(Conversations(file))
+            chat = chats.resume(resume)
         settings = Settings.merged({} if chat is None else chat.settings, given)
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
@@ -174,8 +175,9 @@ def _agent(
         warnings = _Warnings(view)
         log.addHandler(warnings)
         opened.callback(log.removeHandler, warnings)
-        kept = kept or opened.enter_context(_conversations(file, new=True))
-        yield Agent(kept, chat or started(kept, settings, task or ""), (settings, loaded, tools), view, client, records)
+        chats = chats or opened.enter_context(Conversations(file))
+        chat = chat or started(chats, settings, task or "")
+        yield Agent(chats, chat, (settings, loaded, tools), view, client, records)
 
 
 class _Warnings(logging.Handler):
@@ -224,15 +226,15 @@ def _figures(agent: "Agent") -> dict[str, Any]:
     """
     The figures of *agent*, while its session can be read.
     """
-    found: dict[str, Any] = {"session": agent.chat.id, "id": agent.chat.id}
+    figures: dict[str, Any] = {"session": agent.chat.id, "id": agent.chat.id}
     # A store that fails has ended the run: its figures are those of nobody.
     with suppress(Exception):
-        found |= {name: getattr(agent.session.ledger, name) for name in ("cost_usd", "unpriced", "progress")}
-        found |= {"messages": len(agent.chat), "denied": agent.view.denied}
-        found["interrupted"] = [call._asdict() for call in agent.repaired]
+        figures |= {name: getattr(agent.session.ledger, name) for name in ("cost_usd", "unpriced", "progress")}
+        figures |= {"messages": len(agent.chat), "denied": agent.view.denied}
+        figures["interrupted"] = [call._asdict() for call in agent.repaired]
         agent.view.say(agent.status())
     agent.view.end()
-    return found
+    return figures
 
 
 def _tell(end: dict[str, Any], *, as_json: bool, quiet: bool, shown: bool) -> NoReturn:
@@ -243,15 +245,15 @@ def _tell(end: dict[str, Any], *, as_json: bool, quiet: bool, shown: bool) -> No
     from guardrails.agent.agent import how_to_go_on
 
     if end["resume"] is not None and end["exit_code"]:
-        limited = end["exit_code"] == FOUND
+        limited = end["exit_code"] == FINDINGS
         why, option = (f"ended by {end['code']}", f" {how_to_go_on(end['code'])}") if limited else (end["ended"], "")
         typer.echo(f"{why}; nothing is lost. Go on with:\n  {end['resume']}{option}", err=True)
     if end["error"] is not None:
-        typer.echo(printable(end["error"]), err=True)
+        echo(end["error"], err=True)
     if as_json:
         print_json(end)
     elif end["answer"] is not None and not shown:
-        typer.echo(printable(end["answer"]))
+        echo(end["answer"])
     if not as_json and not quiet:
         brief = end | {"cost_usd": f"{end['cost_usd']:.4f}"}
         figures = [f"{name}={'-' if brief[name] is None else brief[name]}" for name in SHOWN]

@@ -1,5 +1,10 @@
 """
-`guardrails store`: list what a store keeps, show one state, drop some. Arguments that wait for a person are not shown.
+List, show and drop the states that a store keeps.
+
+\b
+Examples:
+  guardrails store ls state.db
+  guardrails store show redis://localhost:6379 session-1
 """
 
 import time
@@ -17,8 +22,8 @@ from guardrails.core.values.units import duration_ms
 from guardrails.offline.figures import plural
 
 from . import commands
-from .printing import FOUND, Json, fail, print_json, table
-from .printing import show as document
+from .console import FINDINGS, Json, echo, fail, print_json, table
+from .console import show as document
 
 
 if TYPE_CHECKING:
@@ -30,21 +35,7 @@ SHOWN: Final = 100
 COLUMNS: Final = ("key", "kind", "idle_s", "calls", "cost_usd", "tokens", "open", "ended_by")
 """Of a list; figures of a state that cannot be read are not there."""
 
-store = commands()
-
-
-@store.callback()
-def _about() -> None:
-    """
-    List, show and drop the states that a store keeps.
-
-    \b
-    Examples:
-      guardrails store ls state.db
-      guardrails store show redis://localhost:6379 session-1
-    """
-
-
+store = commands(help=__doc__)
 Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a server.")]
 Namespace = Annotated[str, typer.Option(metavar="NAME", help="The namespace of a server.")]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Only keys that begin with it; scopes begin with `/`.")]
@@ -70,17 +61,16 @@ def ls(
       guardrails store ls redis://localhost:6379 --idle 30d --json
     """
     before = _now() - idle
-    with _opened(place, namespace) as kept:
-        found = (one for one in kept.entries(prefix) if not idle or one.changed_ms < before)
-        latest = nlargest(limit or len(kept), found, key=lambda one: one.changed_ms)
-        whole, name = len(kept), kept.place
-    lines = [state_of(one) for one in latest]
+    with _opened(place, namespace) as states:
+        entries = (one for one in states.entries(prefix) if not idle or one.changed_ms < before)
+        latest = nlargest(limit or len(states), entries, key=lambda one: one.changed_ms)
+        whole, lines = len(states), [state_of(one) for one in latest]
     if as_json:
-        print_json({"store": name, "states": whole, "shown": len(lines), "entries": lines})
+        print_json({"store": states.place, "states": whole, "shown": len(lines), "entries": lines})
         return
     if lines:
         table([COLUMNS, *([str(line.get(name, "")) for name in COLUMNS] for line in lines)])
-    typer.echo(plural(len(lines), "state") + (f", {whole:,} in all" if whole != len(lines) else ""), err=True)
+    echo(plural(len(lines), "state") + (f", {whole:,} in all" if whole != len(lines) else ""), err=True)
 
 
 @store.command()
@@ -101,11 +91,11 @@ def show(
       guardrails store show state.db session-1
       guardrails store show state.db session-1 --json
     """
-    with _opened(place, namespace) as kept:
-        line = state_of(_stored(kept, key), whole=True)
+    with _opened(place, namespace) as states:
+        line = state_of(_stored(states, key), whole=True)
     document(line, as_json=as_json)
     if line["unreadable"]:
-        raise typer.Exit(FOUND)
+        raise typer.Exit(FINDINGS)
 
 
 @store.command()
@@ -130,20 +120,20 @@ def forget(
     from guardrails.agent.conversations import Conversations
     from guardrails.stores.places import is_url
 
-    with _opened(place, namespace) as kept, ExitStack() as stack:
+    with _opened(place, namespace) as states, ExitStack() as stack:
         conversations = None if is_url(place) else stack.enter_context(Conversations(place))
         talks = {one.id for one in conversations.listed()} if conversations else set()
         for key in {*keys} - talks:
-            _stored(kept, key)
+            _stored(states, key)
         # Closed children too: their names are free again.
-        wanted = list(dict.fromkeys([*keys, *(one.key for key in keys for one in kept.entries(f"{key}/"))]))
+        wanted = list(dict.fromkeys([*keys, *(one.key for key in keys for one in states.entries(f"{key}/"))]))
         if not yes:
             also = ", with its messages" if talks.intersection(wanted) else ""
-            fail(f"this would forget {plural(len(wanted), 'state')} of `{kept.place}`{also}: add --yes to do it")
+            fail(f"this would forget {plural(len(wanted), 'state')} of `{states.place}`{also}: add --yes to do it")
         for key in wanted:
             if conversations and key in talks:
                 conversations.forget(key)
-            kept.forget(key)
+            states.forget(key)
     document({"forgotten": len(wanted), "keys": wanted}, as_json=as_json)
 
 
@@ -168,13 +158,10 @@ def prune(
       guardrails store prune state.db --idle 30d
       guardrails store prune state.db --idle 12h --prefix test- --yes
     """
-    with _opened(place, namespace) as kept:
+    with _opened(place, namespace) as states:
         if not yes:
-            before = _now() - idle
-            old = (one.key for one in kept.entries(prefix) if one.changed_ms < before)
-            many = sum(scopes or not key.startswith("/") for key in old)
-            fail(f"this would drop {plural(many, 'state')} of `{kept.place}`: add --yes to do it")
-        dropped = kept.prune(idle / 1000, scopes=scopes, prefix=prefix)
+            fail(f"this would drop states of `{states.place}`, those that `ls --idle` lists: add --yes to do it")
+        dropped = states.prune(idle / 1000, scopes=scopes, prefix=prefix)
     document({"dropped": dropped}, as_json=as_json)
 
 
@@ -188,16 +175,16 @@ def _opened(place: str, namespace: str) -> "Iterator[PersistentStore]":
     # It would be made.
     if not is_url(place) and not Path(place).is_file():
         fail(f"`{place}` is no file: name the file of a SqliteStore, such as state.db, or the URL of a server")
-    with closing(store_at(place, namespace=namespace)) as kept:
-        yield kept
+    with closing(store_at(place, namespace=namespace)) as states:
+        yield states
 
 
-def _stored(kept: "PersistentStore", key: str) -> "Stored":
-    found = kept.read(key)
-    if found is None:
+def _stored(states: "PersistentStore", key: str) -> "Stored":
+    stored = states.read(key)
+    if stored is None:
         # Without the password that a URL may hold.
-        fail(f"`{kept.place}` keeps no `{key}`: `guardrails store ls {kept.place}` lists what it keeps")
-    return found
+        fail(f"`{states.place}` keeps no `{key}`: `guardrails store ls {states.place}` lists what it keeps")
+    return stored
 
 
 def _now() -> int:

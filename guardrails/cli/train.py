@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from .printing import Json, Quiet, fail, progress, show
+from .console import Json, Quiet, fail, progress, show
 
 
 def train(

@@ -71,13 +71,13 @@ def test_a_policy_of_intercept_decides_as_there(tmp_path: Path, clock: Any, call
 
 
 def test_what_does_not_map_is_told() -> None:
-    text, lost = converted(THEIRS)
-    assert dict(lost) == {
+    text, unmapped = converted(THEIRS)
+    assert unmapped == {
         "hide": "it is not known",
         "tools.create_refund.rules.1": "a condition on `state.other.c` with `gt`",
         "tools.create_refund.rules.2": "rate_limit `many/hour`",
     }
-    assert all(f"# Not mapped: {place}: {why}" in text for place, why in lost)
+    assert all(f"# Not mapped: {place}: {why}" in text for place, why in unmapped.items())
 
 
 @table("text", ["", "version: 1\ntools: {}", "version: '1'", "a: ["])

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.cli.files import PAGE, page
+from guardrails.cli.console import PAGE, page
 from tests.pages import EVIL, document, in_browser
 from tests.tables import table
 

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.cli import printing
-from guardrails.cli.files import write_text
+from guardrails.cli import console
 from tests.tables import table
 
 
@@ -24,7 +23,7 @@ CELL = st.text("abc 1%", max_size=9)
 
 @given(st.text())
 def test_what_is_printed_holds_no_control_characters(text: str) -> None:
-    assert all(c.isprintable() or c in "\n\t" for c in printing.printable(text))
+    assert all(c.isprintable() or c in "\n\t" for c in console.printable(text))
 
 
 @table("columns, widest", [("30", 30), ("400", 100)])
@@ -32,7 +31,7 @@ def test_a_sentence_is_wrapped_and_its_further_lines_stand_to_the_right(
     columns: str, widest: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    printing.say("word " * 50, indent=2)
+    console.say("word " * 50, indent=2)
     first, *others = capsys.readouterr().out.splitlines()
     assert max(map(len, [first, *others])) <= widest
     assert first.startswith("  word")
@@ -48,7 +47,7 @@ def test_whatever_is_in_the_cells_a_table_fits_and_nothing_is_lost(columns: int,
         shown = StringIO()
         patch.setattr(sys, "stdout", shown)
         patch.setenv("COLUMNS", str(columns))
-        printing.table(rows)
+        console.table(rows)
     assert max(map(len, shown.getvalue().splitlines()), default=0) <= columns
     joined = "".join(shown.getvalue().split())
     assert all(cell.strip()[:1] in joined for row in rows[1:] for cell in row)
@@ -57,11 +56,11 @@ def test_whatever_is_in_the_cells_a_table_fits_and_nothing_is_lost(columns: int,
 def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
-    with printing.progress(quiet=False) as tell:
+    with console.progress(quiet=False) as tell:
         assert tell is None
     monkeypatch.setattr(shown, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with printing.progress(quiet=False) as tell:
+    with console.progress(quiet=False) as tell:
         assert tell is not None
         tell("5 calls [read]\x1b[2J")
     assert "5 calls [read]\\x1b[2J" in shown.getvalue()
@@ -72,11 +71,11 @@ def test_a_file_keeps_its_mode_and_what_leads_to_it(tmp_path: Path) -> None:
     kept.write_text("old")
     kept.chmod(0o640)
     (tmp_path / "link.html").symlink_to(kept)
-    write_text(tmp_path / "link.html", "new")
+    console.write_text(tmp_path / "link.html", "new")
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("new", 0o640)
     with pytest.raises(UnicodeEncodeError):
-        write_text(kept, "half a pair: \ud800")
+        console.write_text(kept, "half a pair: \ud800")
     assert kept.read_text() == "new"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.html", "link.html"]
-    write_text(Path(os.devnull), "text")
+    console.write_text(Path(os.devnull), "text")
     assert not Path(os.devnull).is_file()
