@@ -215,7 +215,9 @@ class Law:
         """
         total, oldest, over, open_ = self.trace_at(trace, now_ms)
         made = [total, min(oldest, now_ms), over, {**open_, place: [now_ms, amount, value]}]
-        return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=True)
+        # Of too many open calls the oldest counts as one whose end nobody knows.
+        counts = self.action != "after"
+        return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=counts)
 
     def ended(self, trace: Trace, now_ms: int, place: str, *, counts: bool) -> Trace:
         """

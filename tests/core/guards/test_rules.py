@@ -304,6 +304,13 @@ def test_a_sum_takes_decimal_numbers_and_no_other_text(clock: Any) -> None:
         assert told(made, "refund", amount=text) == "call.error"
 
 
+def test_of_too_many_open_calls_none_is_a_permission(clock: Any) -> None:
+    made = session(clock, {"tools": "ship", "after": "pay"}, {"tools": "exec", "after_not": "pay"})
+    for n in range(1_002):
+        made.decide("pay", {"n": n}, claim=True)
+    assert (told(made, "ship"), told(made, "exec")) == ("rules.after", "rules.after_not")
+
+
 FILE = """version: 1
 rules:
   - {tools: refund, when: 'args.amont > 100', deny: x}
