@@ -25,6 +25,8 @@ with needs("mcp", "`guardrails.integrations.mcp`"):
 
     from guardrails.mcp.calls import PROCESS, RUN, Guarding, Listed, Run, all_pages, run_of
 
+__all__ = ["GuardedClient", "GuardrailsMiddleware"]
+
 
 class GuardrailsMiddleware:
     """
