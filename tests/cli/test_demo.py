@@ -4,29 +4,14 @@
 
 import json
 
+from functools import partial
 from pathlib import Path
 
-import pytest
-
-from typer.testing import CliRunner, Result
-
-from guardrails.cli import app
+from tests.cli.command import guardrails
 
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
-
-
-@pytest.fixture(autouse=True)
-def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-
-
-def demo(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["demo", *arguments])
-
-
-def transcript(name: str) -> str:
-    return str(TRANSCRIPTS / name)
+demo = partial(guardrails, "demo", columns=80)
 
 
 def test_the_demo_shows_both_runs_what_the_model_read_and_its_answer() -> None:
@@ -51,7 +36,9 @@ def test_the_demo_is_data_for_another_program() -> None:
 
 
 def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
-    chats = ("--transcript", transcript("stuck_search.json.gz"), "--transcript", transcript("edit_and_test.json"))
+    chats = [
+        word for name in ("stuck_search.json.gz", "edit_and_test.json") for word in ("--transcript", TRANSCRIPTS / name)
+    ]
     shown = demo(*chats)
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()

@@ -5,20 +5,18 @@
 import json
 import sys
 
+from functools import partial
 from importlib.metadata import version
 
 import pytest
 
-from typer.testing import CliRunner, Result
-
-from guardrails.cli import app
 from guardrails.cli.doctor import OURS, lacking
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes.sandbox import bubblewrap
+from tests.cli.command import guardrails
 
 
-def doctor(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["doctor", *arguments])
+doctor = partial(guardrails, "doctor")
 
 
 def test_the_sandbox_is_shown_or_what_blocks_it() -> None:
@@ -57,6 +55,6 @@ def test_an_extra_lacks_what_is_not_installed() -> None:
 
 
 def test_an_installation_of_another_version_than_its_files_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.doctor.version", lambda name: "0.0.1")
+    monkeypatch.setattr("guardrails.cli.doctor.version", lambda _: "0.0.1")
     found = json.loads(doctor("--json").stdout)
     assert [one["next"].split()[0] for one in found["problems"]] == ["pip"]

@@ -8,9 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner
-
-from guardrails.cli import app
 from guardrails.cli.explain import explanations
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.budget import ToolBudget
@@ -21,6 +18,7 @@ from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.values.types import ERROR_TYPES, STATUSES
 from guardrails.policy.check import CODES as WORDED
 from guardrails.policy.policy import Policy
+from tests.cli.command import guardrails
 from tests.tables import table
 
 
@@ -40,7 +38,7 @@ class Recipients(Guard):
 
 
 def explained(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["explain", *arguments], env={"COLUMNS": "100"})
+    done = guardrails("explain", *arguments)
     assert done.exit_code == code, done.output
     return done.output
 
@@ -100,21 +98,6 @@ def test_codes_of_guards_of_ones_own_are_explained_by_their_docstrings(tmp_path:
 
 PACKAGE = Path(__file__).parents[2] / "guardrails"
 CODES = [code for code in EXPLAINED if "." in code]
-FAMILIES = "|".join(sorted({code.partition(".")[0] for code in CODES} - {"session"}))
-"""Beginnings of texts that look like codes; `session.` begins names of modules and of events, too."""
-LIKE_CODES = re.compile(rf'"((?:{FAMILIES})\.[a-z_]+(?:\.[a-z_]+)*)"|code="([a-z0-9_]+\.[a-z0-9_.]+)"')
-NO_CODES = frozenset({"loops.settled_for", "sandbox.json", "store.db", "tools.budget", "tools.rate"})
-"""Names of counters, settings, guards and files that look like codes."""
-
-
-def unexplained(source: str) -> set[str]:
-    return {one or other for one, other in LIKE_CODES.findall(source)} - NO_CODES - set(CODES) - set(ALIASES)
-
-
-def test_every_code_in_the_source_is_explained() -> None:
-    found = {str(path): unexplained(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
-    assert {name: codes for name, codes in found.items() if codes} == {}
-    assert unexplained('Denial(code="new.code"), LAST = "loop.tired"') == {"new.code", "loop.tired"}
 
 
 def test_every_code_that_a_guard_declares_is_explained_and_no_other_is_said_to_be_a_guards() -> None:
@@ -143,8 +126,6 @@ def test_an_explanation_is_whole(one: dict[str, Any]) -> None:
     page, _, section = one["docs"].partition("#")
     headings = re.findall(r"^## (.*)$", (PACKAGE.parent / page).read_text(encoding="utf-8"), re.MULTILINE)
     assert not section or section in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
-    for sentence in re.split(r"(?<=[.;:]) ", f"{one['means']} {one['retry']} {one['instead']}"):
-        assert len(sentence.split()) <= 25, sentence
 
 
 @table("lines", sorted({line for one in EXPLAINED.values() for line in (one["loosen"], one["off"]) if line}))

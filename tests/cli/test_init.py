@@ -9,17 +9,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
 from guardrails import JsonLines, Policy, Success
-from guardrails.cli import app
+from tests.cli.command import guardrails
 
 
 SAME = [{"rows": 11}, {"rows": 11}, {"rows": 12}]
-
-
-def guardrails(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def recorded(path: Path, calls: list[dict[str, Any]]) -> Path:

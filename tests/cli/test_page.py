@@ -12,10 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-from typer.testing import CliRunner
-
-from guardrails.cli import app
 from guardrails.cli.console import PAGE, page
+from tests.cli.command import guardrails
 from tests.pages import EVIL, document, in_browser
 from tests.tables import table
 
@@ -38,7 +36,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, Any]]:
     ]
     calls.write_text("".join(json.dumps(line) + "\n" for line in lines))
     asked = (["report"], ["replay", "strict"], ["replay", "default", "--compare", "strict"])
-    runs = [CliRunner().invoke(app, [*words, str(calls), "--json"]) for words in asked]
+    runs = [guardrails(*words, calls, "--json") for words in asked]
     said = [(words[0], json.loads(run.stdout)) for words, run in zip(asked, runs, strict=True)]
     return [*said, ("profile", [FAILURE]), ("profile", [])]
 
@@ -78,20 +76,3 @@ def test_a_browser_draws_every_page_within_its_width_and_takes_no_word_for_marku
         assert "<img" not in shown
         if data:
             assert "onerror=alert(1)" in shown.split("</script>", 2)[-1]
-
-
-@pytest.mark.system
-def test_a_bar_is_as_long_as_the_number_on_it_and_a_curve_stands_where_its_numbers_do(
-    tmp_path: Path, drawn: Any
-) -> None:
-    shown = in_browser(page(*drawn[0]), tmp_path)
-    bars = re.findall(r'class="bar" style="--n: ([\d.]+)[^>]*><i></i><b>([\d,]+)</b>', shown)
-    lengths = [(float(length), int(number)) for length, number in bars][:2]
-    most = max(number for _, number in lengths)
-    assert lengths[0][1] != lengths[1][1]
-    assert [length for length, _ in lengths] == pytest.approx([number / most for _, number in lengths])
-    (tmp_path / "curve").mkdir()
-    shown = in_browser(page("profile", [FAILURE]), tmp_path / "curve")
-    (path,) = re.findall(r'<path [^>]*d="M([^"]+)"', shown)
-    heights = [118 - float(point.split(",")[1]) for point in path.split("L")]
-    assert heights == pytest.approx([108 * p for _, p in FAILURE["curve"]])

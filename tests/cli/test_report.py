@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from typer.testing import CliRunner
-
 from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Validation
-from guardrails.cli import app
+from tests.cli.command import guardrails
 from tests.pages import document
 
 
@@ -50,7 +48,7 @@ def records(tmp_path: Path, clock: Any) -> Path:
 
 
 def report(*arguments: object) -> Any:
-    done = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    done = guardrails("report", *arguments)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -87,8 +85,7 @@ def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tm
 
 def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: Path) -> None:
     html, path = tmp_path / "out.html", tmp_path / "overrides.yaml"
-    asked = ["report", str(records), "--html", str(html), "--suggest", "-o", str(path), "--json", "-q"]
-    done = CliRunner().invoke(app, asked)
+    done = guardrails("report", records, "--html", html, "--suggest", "-o", path, "--json", "-q")
     assert f"1 setting for 1 tool written to `{path}`" in done.stderr
     assert f"A page is written to `{html}`.\n" in done.stderr
     assert html.stat().st_mode & 0o077 == 0, "it is its owner's"

@@ -8,17 +8,16 @@ import sqlite3
 import time
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from typer.testing import CliRunner, Result
-
 from guardrails import Budget, Policy, SqliteStore
 from guardrails.agent.conversations import Conversations
-from guardrails.cli import app
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import VERSION
+from tests.cli.command import guardrails
 
 
 KEPT = Path(__file__).parents[1] / "golden/0.2.0"
@@ -57,8 +56,7 @@ def path(tmp_path: Path, clock: Clock) -> Path:
     return made
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["store", *map(str, arguments)])
+run = partial(guardrails, "store")
 
 
 def listed(path: Path, *arguments: str) -> list[str]:

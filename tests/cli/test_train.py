@@ -8,17 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from guardrails.cli import app
 from guardrails.core.retries.model import MAX_BYTES
 from guardrails.policy.models import read_model
+from tests.cli.command import guardrails
 from tests.offline.learning.faulty_tools import play
 from tests.pages import document
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner(env={"COLUMNS": "100"}).invoke(app, [*map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +27,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(log: Path) -> tuple[Result, Path]:
     path = log.with_name("retry.json")
-    return run("train", log, "-o", path), path
+    return guardrails("train", log, "-o", path), path
 
 
 def test_training_says_what_was_learned_and_writes_the_model(trained: tuple[Result, Path]) -> None:
@@ -45,14 +41,14 @@ def test_training_says_what_was_learned_and_writes_the_model(trained: tuple[Resu
 def test_training_again_leaves_the_file_and_says_so(trained: tuple[Result, Path], log: Path) -> None:
     _, path = trained
     before = path.read_bytes()
-    result = run("train", log, "-o", path)
+    result = guardrails("train", log, "-o", path)
     assert result.exit_code == 0
     assert "written false" in " ".join(result.stdout.split())
     assert path.read_bytes() == before
 
 
 def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
-    result = run("train", log, "-o", tmp_path / "m.json", "--dry-run", "--json")
+    result = guardrails("train", log, "-o", tmp_path / "m.json", "--dry-run", "--json")
     made = json.loads(result.stdout)
     assert made["better"] is True
     assert made["written"] is False
@@ -64,7 +60,7 @@ def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_no_log_is_told_of_where_nothing_can_be_learned(tmp_path: Path) -> None:
     other = tmp_path / "notes.jsonl"
     other.write_bytes(b'\x00\x01 no log\n{"bad": 1}\n')
-    result = run("train", other, "-o", tmp_path / "m.json")
+    result = guardrails("train", other, "-o", tmp_path / "m.json")
     assert result.exit_code == 1
     told = " ".join(result.stderr.split())
     assert "there are no failed calls in these records" in told
@@ -82,10 +78,10 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
         (b" " * (MAX_BYTES + 1), "bytes (at most 8,388,608)"),
     ):
         path.write_bytes(content)
-        shown = run("profile", path)
+        shown = guardrails("profile", path)
         assert shown.exit_code == 2
         assert said in " ".join(shown.stderr.split())
-        result = run("train", log, "-o", path)
+        result = guardrails("train", log, "-o", path)
         assert result.exit_code == 0
         assert said in " ".join(result.stdout.split())
         assert read_model(path).evidence
@@ -93,19 +89,19 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
 
 def test_a11_profiles_are_printed_as_sentences(trained: tuple[Result, Path]) -> None:
     _, path = trained
-    result = run("profile", path)
+    result = guardrails("profile", path)
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
     assert "`timeout` of `search_hotels` resolves on retry" in said
     assert "`server_error` of `legacy` has hardly ever resolved on retry (0 of" in said
     page = path.with_name("page.html")
-    assert f"written to `{page}`" in run("profile", path, "--html", page).stderr
+    assert f"written to `{page}`" in guardrails("profile", path, "--html", page).stderr
     drawn = document(page.read_text())
-    assert drawn == {"command": "profile", "data": json.loads(run("profile", path, "--json").stdout)}
+    assert drawn == {"command": "profile", "data": json.loads(guardrails("profile", path, "--json").stdout)}
     assert [wait for wait, _ in drawn["data"][0]["curve"]] == [0, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000]
-    assert run("profile", path, "--html", path).exit_code == 2
-    one = run("profile", path, "--tool", "legacy", "--json")
+    assert guardrails("profile", path, "--html", path).exit_code == 2
+    one = guardrails("profile", path, "--tool", "legacy", "--json")
     (legacy,) = json.loads(one.stdout)
     assert legacy["tool"] == "legacy"
     assert legacy["sentence"].startswith("`server_error` of `legacy`")
-    assert "knows no failures of `nosuch`" in run("profile", path, "--tool", "nosuch").stdout
+    assert "knows no failures of `nosuch`" in guardrails("profile", path, "--tool", "nosuch").stdout

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from typer.testing import CliRunner
-
-from guardrails.cli import app
+from tests.cli.command import guardrails
 from tests.tables import table
 
 
@@ -36,12 +34,11 @@ def test_a_use_that_cannot_work_is_said_and_changes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("COLUMNS", "100")
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
-    done = CliRunner().invoke(app, shlex.split(words))
+    done = guardrails(*shlex.split(words))
     told = " ".join(done.stderr.replace("\N{BOX DRAWINGS LIGHT VERTICAL}", " ").split())
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in told
