@@ -46,6 +46,8 @@ VALUE_SHOWN: Final = 64
 """Of a longer value a hash is kept."""
 TOOLS: Final = 4_096
 """Tools whose laws are kept; names come from the model."""
+MAY_HAVE_WORKED: Final = AMBIGUOUS | {"server_error", "unavailable"}
+"""Failures whose amounts are not given back: behind a gateway that failed the payment may stand."""
 ANY: Final = "*"
 """Stands for all values that were too many."""
 
@@ -182,21 +184,23 @@ class Law:
         exact = Decimal(str(self.sum.value(_plain(call), call.tool, doubles))) * MICRO
         return max(0, int(exact.to_integral_value(ROUND_CEILING)))
 
-    def value(self, call: ToolCall) -> str:
+    def value(self, call: ToolCall) -> str | None:
         """
-        Returns the value of the argument that is to be the same, as text.
+        Returns the value of the argument that is to be the same, as JSON; None: there is none, which is the same as no other.
         """
         if self.rule.same is None:
             return ""
         value: Any = _plain(call)
         for name in self.rule.same.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
-        text = str(value)
+        if value is None:
+            return None
+        text = canonical(value) or b""
         if len(text) <= VALUE_SHOWN:
-            return text
+            return text.decode()
         from hashlib import blake2b  # and with it OpenSSL: 5 ms
 
-        return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        return blake2b(text, digest_size=16).hexdigest()
 
     def trace_at(self, trace: Trace, now_ms: int) -> Trace:
         """
@@ -415,14 +419,15 @@ class Rules(Guard):
         made, now = mine or {}, facts.now_ms
         for law in watching:
             # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
-            if not law.rule.limit or law.about(call, doubles):
+            value = law.value(call)
+            if value is not None and (not law.rule.limit or law.about(call, doubles)):
                 amount = law.amount(call, doubles) if law.rule.limit else 0
-                trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, law.value(call))
+                trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, value)
                 made = {**made, law.key: trace}
         return made or None
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        unknown = outcome.error_type in AMBIGUOUS or getattr(outcome, "unknown", False)
+        unknown = outcome.error_type in MAY_HAVE_WORKED or getattr(outcome, "unknown", False)
         return mine if facts.late else self._over(state, mine, facts, worked=outcome.ok, sure=not unknown)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
