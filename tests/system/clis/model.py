@@ -7,9 +7,7 @@ A scripted model on loopback that speaks the wires of three CLIs: Anthropic Mess
     model.asked[-1].results
 """
 
-import contextlib
 import json
-import socket
 import threading
 import time
 
@@ -65,7 +63,6 @@ class Model:
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
-        self._server.hang_up()
         self._server.server_close()
         self._thread.join()
 
@@ -114,23 +111,6 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, model: Model) -> None:
         super().__init__(("127.0.0.1", 0), _Requests)
         self.model = model
-        self._open: set[socket.socket] = set()
-
-    def hang_up(self) -> None:
-        """
-        End the connections that clients keep.
-        """
-        for connection in list(self._open):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
-        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """

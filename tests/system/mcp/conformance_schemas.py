@@ -55,20 +55,15 @@ ROWS: dict[str, Any] = {
     "required": ["rows", "total"],
     "additionalProperties": False,
 }
+NAMES = """
+test_simple_text test_image_content test_audio_content test_embedded_resource test_multiple_content_types test_tool_with_logging
+test_error_handling test_tool_with_progress test_reconnection test_elicitation_sep1034_defaults test_elicitation_sep1330_enums
+waited roots grow touch greet
+"""
 TOOLS: dict[str, dict[str, Any]] = {
-    "test_simple_text": NO_ARGUMENTS,
-    "test_image_content": NO_ARGUMENTS,
-    "test_audio_content": NO_ARGUMENTS,
-    "test_embedded_resource": NO_ARGUMENTS,
-    "test_multiple_content_types": NO_ARGUMENTS,
-    "test_tool_with_logging": NO_ARGUMENTS,
-    "test_error_handling": NO_ARGUMENTS,
-    "test_tool_with_progress": NO_ARGUMENTS,
-    "test_reconnection": NO_ARGUMENTS,
+    **dict.fromkeys(NAMES.split(), NO_ARGUMENTS),
     "test_sampling": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
     "test_elicitation": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
-    "test_elicitation_sep1034_defaults": NO_ARGUMENTS,
-    "test_elicitation_sep1330_enums": NO_ARGUMENTS,
     "json_schema_2020_12_tool": {
         "$schema": DIALECT,
         "type": "object",
@@ -76,14 +71,8 @@ TOOLS: dict[str, dict[str, Any]] = {
         "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
         "additionalProperties": False,
     },
-    # Those of our own.
     "rows": NUMBER,
     "wait": {"type": "object", "properties": {"label": {"type": "string"}}},
-    "waited": NO_ARGUMENTS,
-    "roots": NO_ARGUMENTS,
-    "grow": NO_ARGUMENTS,
-    "touch": NO_ARGUMENTS,
-    "greet": NO_ARGUMENTS,
 }
 PROMPTS = {
     "test_simple_prompt": (),

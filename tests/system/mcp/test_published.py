@@ -3,20 +3,17 @@ Servers and a client as others publish them, which `python -m tests.system.mcp` 
 stuck is stopped, and a client that checks schemas takes every answer.
 """
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Policy
-from guardrails.mcp import McpServer, McpTools
 from tests.mcp.process import ENVIRONMENT, Process, tap, words
 from tests.system.mcp.chains import STDIO, node, program, script
 
@@ -92,30 +89,6 @@ def test_a_file_that_was_written_between_is_read_each_time(folder: Path) -> None
             assert sign in words(one.call("read_text_file", {"path": path}))
 
 
-def test_d5_tools_of_published_servers_run_behind_a_policy(folder: Path) -> None:
-    servers = []
-    for name, (start, _, _) in SERVERS.items():
-        command, *args = start(folder)
-        env = {"MEMORY_FILE_PATH": str(folder.parent / "memory.jsonl")}
-        servers.append(McpServer(name=name, command=command, args=tuple(args), env=env))
-
-    async def whole() -> dict[str, Any]:
-        async with McpTools(servers) as mcp:
-            assert mcp.problems == {}
-            session = Policy.load("default", tools=mcp.registry.tools).session("s")
-
-            def call(tool: str, arguments: Any) -> Coroutine[Any, Any, Any]:
-                return session.acall(tool, arguments, mcp.registry.aexecute)
-
-            wrong = await call("filesystem__read_text_file", {"path": 7})
-            assert wrong.status == "validation_error"
-            return {name: await call(f"{name}__{tool}", given(folder)) for name, (_, tool, given) in SERVERS.items()}
-
-    found = asyncio.run(whole())
-    assert {name for name, envelope in found.items() if not envelope.ok} == {"fetch"}
-    assert "note.txt" in found["filesystem"].to_json()
-
-
 # The SDK for TypeScript raises if structured content does not fit the tool's schema, or is missing
 
 CLIENT = """
@@ -182,26 +155,16 @@ def ours(result: dict[str, Any]) -> bool:
 
 def test_a_denied_call_a_cut_result_and_a_note_are_all_valid_to_a_client_that_checks(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("version: 1\nextends: default\nbudget: {max_calls: 10}\n")
-    counts: list[Any] = [3, 3, 3, 3, 3, 3, 5_000, [3], None, *range(10, 20)]
-    rows = [{} if one is None else {"n": one} for one in counts]
-    command = tap(*STDIO, policy=tmp_path / "policy.yaml")
-    schemas, found = checked(tmp_path, command, [("rows", one) for one in rows])
+    rows = [3, 3, 3, 3, 5_000, *range(10, 20)]
+    schemas, found = checked(tmp_path, tap(*STDIO, policy=tmp_path / "policy.yaml"), [("rows", {"n": n}) for n in rows])
     assert found[0]["structuredContent"]["total"] == 3
-    assert [one.get("isError", False) for one in found[:6]] == [ours(one) for one in found[:6]]
-    assert sum(map(ours, found[:6])) >= 3
-    cut = found[6]
-    assert not cut.get("isError")
-    assert cut["structuredContent"]["total"] == 5_000
-    assert 0 < len(cut["structuredContent"]["rows"]) < 5_000
-    assert len(json.dumps(cut)) < 3 * 65_536
-    assert "_guardrails" in cut["structuredContent"]
+    assert [one.get("isError", False) for one in found] == [ours(one) for one in found]
+    assert (ours(found[3]), ours(found[-1])) == (True, True), "a repeat, and what is beyond the budget"
+    cut = found[4]["structuredContent"]
+    assert (cut["total"], 0 < len(cut["rows"]) < 5_000, "_guardrails" in cut) == (5_000, True, True)
     assert "_guardrails" in schemas["rows"]["properties"]
-    assert all(map(ours, found[7:9]))
-    # The budget runs out.
-    ran = [one for one in found[9:] if not one.get("isError")]
-    assert [one["structuredContent"]["total"] for one in ran] == [*range(10, 10 + len(ran))]
-    assert ours(found[-1])
-    assert "answer" in words(found[-1])
+    ran = [one["structuredContent"]["total"] for one in found[5:] if not one.get("isError")]
+    assert ran == [*range(10, 10 + len(ran))]
 
 
 def test_a14_a_client_that_checks_takes_what_an_authors_tools_answer(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import tarfile
 import zipfile
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_the_bare_wheel_guards_a_function_and_has_its_command(python: Path, tmp_
     assert "ok" in ran(command, "policy", "check", "policy.yaml", cwd=tmp_path)
 
 
-def test_mypy_finds_the_types_of_the_installed_wheel(python: Path, tmp_path: Path) -> None:
+def test_type_checkers_find_the_types_of_the_installed_wheel(python: Path, tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "consumer.py").write_text(CONSUMER)
     (tmp_path / "calls.py").write_text(RIGHT + WRONG)
@@ -142,13 +143,8 @@ def test_mypy_finds_the_types_of_the_installed_wheel(python: Path, tmp_path: Pat
         "calls that are right pass, and wrong ones fail each"
     )
     ran(python, "consumer.py", cwd=tmp_path)
-
-
-def test_pyright_finds_them_too(python: Path, tmp_path: Path) -> None:
-    pytest.importorskip("pyright")
-    (tmp_path / "consumer.py").write_text(CONSUMER)
-    (tmp_path / "wrong.py").write_text("from guardrails import Budget\n\nBudget(max_calls='many')\n")
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
-    check = [sys.executable, "-m", "pyright", f"--pythonpath={python}"]
-    ran(*check, "consumer.py", cwd=tmp_path)
-    assert "wrong.py:3" in ran(*check, "wrong.py", cwd=tmp_path, code=1)
+    if find_spec("pyright") is not None:
+        (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+        check = [sys.executable, "-m", "pyright", f"--pythonpath={python}"]
+        ran(*check, "consumer.py", cwd=tmp_path)
+        assert "calls.py" in ran(*check, "calls.py", cwd=tmp_path, code=1)
