@@ -28,6 +28,7 @@ from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import cut, mapping, mark_of
 from guardrails.policy.policy import Policy
@@ -105,6 +106,11 @@ class Guarding:
 
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self.sessions = Sessions(guarded, **options)
+        chain = self.sessions.policy.chain
+        inert = [name for name in ("max_turns", "max_tokens") if chain.budget and name in chain.budget.own]
+        if inert:
+            of_models = "no model response is told of through MCP: budget.%s counts what tools use alone"
+            warn_once(f"inert in MCP: {inert}", of_models, ", budget.".join(inert))
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._runs: dict[str, tuple[Session, float]] = {}
         """Sessions by their runs, each with the time of its latest call, in seconds."""

@@ -203,3 +203,11 @@ def test_null_is_left_to_the_server_unless_more_is_wrong(more: dict[str, Any], f
     fitted, problems = spec.check(given)
     assert fitted == given
     assert sorted(problem.field for problem in problems) == ([] if fits else ["a", "b"])
+
+
+def test_a_limit_of_what_mcp_does_not_tell_is_named_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    Guarding(Policy([Budget(max_calls=5)]))
+    assert not caplog.text
+    for _ in range(2):
+        Guarding(Policy([Budget(max_turns=7, max_tokens=9)]))
+    assert caplog.text.count("budget.max_turns, budget.max_tokens counts") == 1
