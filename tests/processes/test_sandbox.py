@@ -21,7 +21,7 @@ import pytest
 
 from guardrails.agent.builtin.shell import Ended, run
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.processes.sandbox import LISTED, Sandbox, bubblewrap, harmless, listed
+from guardrails.processes.sandbox import Sandbox, bubblewrap, harmless, listed
 from tests.tables import table
 
 
@@ -88,10 +88,9 @@ def test_a_command_works_in_the_workspace_and_its_home_goes_with_it(place: Place
     assert (place.workspace / "made").read_text() == "x\n"
     told = place.lines("echo $HOME; ls -A ~; ls $TMPDIR | grep own", shown=place.home / ".cargo" / "bin")
     assert told == [str(place.home), ".cargo", "project"]
-    for folder in ("/tmp", "/var/tmp"):
-        with tempfile.TemporaryDirectory(dir=folder) as made:
-            place.workspace = Path(made)
-            assert place.lines("touch made /tmp/a /var/tmp/a; ls") == ["made"]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        place.workspace = Path(made)
+        assert place.lines("touch made /tmp/a /var/tmp/a; ls") == ["made"]
 
 
 @pytest.mark.system
@@ -142,9 +141,6 @@ def test_what_runs_outside_unasked_stays_as_it_is(place: Place, monkeypatch: pyt
         *(["rename", ".venv", "x"], ["open", ".git/object", "w"]),
     )
     assert [error is None for error in errors] == [False] * 7 + [True]
-    shutil.rmtree(git)
-    git.write_text("gitdir: elsewhere\n")
-    assert place.errors(["open", ".git", "w"], ["rename", ".git", "old"]) == ["OSError", "OSError"]
 
 
 @pytest.mark.system
@@ -269,4 +265,3 @@ def test_variables_that_may_hold_a_secret_are_told_to_nobody() -> None:
     plain = dict.fromkeys(["PATH", "LC_ALL", "VIRTUAL_ENV", "http_proxy"], "x")
     assert harmless({**secrets, **plain, "MY_PLAIN": "x"}) == {**plain, "MY_PLAIN": "x"}
     assert listed({**secrets, **plain, "MY_PLAIN": "x", "HTTPS_PROXY": "http://me:secret@proxy:3128"}) == plain
-    assert {name for name in LISTED if not name.endswith("_URL")} <= set(harmless(dict.fromkeys(LISTED, "")))

@@ -5,13 +5,9 @@ Whatever fails, and in whichever order: no budget is overshot, what ran is not l
 """
 
 import json
-import random
-import threading
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
-
-import pytest
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,23 +150,3 @@ def test_after_any_fault_the_session_goes_on(step: str) -> None:
     bench.now.advance(1)
     assert bench.call_with("nothing", 2).ok
     assert bench.ran[-1] == 2
-
-
-@pytest.mark.usefixtures("quick_switches")
-def test_threads_with_faults_between_them_never_overshoot() -> None:
-    for seed in range(4):
-        bench = Bench()
-
-        def work(thread: int, bench: Bench = bench, seed: int = seed) -> None:
-            rng = random.Random(f"{seed}:{thread}")
-            for n in range(10):
-                # The fault hits whoever comes by while it lasts.
-                bench.step = rng.choice([step for step in STEPS if step != "executor is cancelled"])
-                bench.call(thread * 100 + n)
-
-        threads = [threading.Thread(target=work, args=(thread,)) for thread in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(bench.ran) == len(set(bench.ran)) <= CALLS
