@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from guardrails.core.guards.truncate import Truncate as Truncate
     from guardrails.core.guards.validation import Validation as Validation
     from guardrails.core.guards.workspace import Workspace as Workspace
-    from guardrails.core.tools.tool import Tool as Tool
+    from guardrails.core.tool import Tool as Tool
     from guardrails.core.values.errors import GuardrailsError as GuardrailsError
     from guardrails.core.values.errors import PolicyError as PolicyError
     from guardrails.core.values.types import Denial as Denial
@@ -79,7 +79,7 @@ _NAMES = {
     "core.guards.rules": "Rules",
     "core.guards.summary": "Summary",
     "core.guards.truncate": "Truncate",
-    "core.tools.tool": "Tool",
+    "core.tool": "Tool",
     "core.values.errors": "GuardrailsError PolicyError",
     "core.values.types": "Denial Failed Nudge Outcome Success",
     "core.values.version": "__version__",
@@ -99,7 +99,7 @@ _ELSEWHERE = {
     "core.chain": "Chain Rule",
     "core.guards.base": "Edge Facts SessionState ToolCall",
     "core.guards.loop_score": "LoopScore",
-    "core.tools.tool": "FailureRule ResultClassifier",
+    "core.tool": "FailureRule ResultClassifier",
     "core.values.names": "session_name",
     "core.values.usage": "Price",
     "errors": "CallFailed LoopLimitExceeded ResponseFailed SessionError StoreError",

@@ -27,12 +27,12 @@ KEPT: Final = 2_000_000
 BOUNDED: Final = {
     "core.guards.duplicates._repeat": "of a tool's name, which is bounded where it comes in",
     "core.values.names.look_by_name": "the same",
-    "core.tools.tool.speaker": "the same",
+    "core.tool.speaker": "the same",
     "core.values.pattern.pattern": "of the library's own patterns",
     "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox.bubblewrap": "of four lists of folders",
-    "core.tools.tool.finder": "of a policy's own patterns",
+    "core.tool.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
 }
 

@@ -16,7 +16,7 @@ from guardrails.core.guards.base import Guard, laid, overrides
 from guardrails.core.refusals import ALIASES, filled
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER
-from guardrails.core.tools.tool import Tool, renewed, source_of
+from guardrails.core.tool import Tool, renewed, source_of
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.names import look_by_name
 from guardrails.core.values.types import Denial, Mode, Nudge

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from guardrails.core.envelope import Envelope
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.types import Failed
 
 from .results import Line, at_ms, blocks_of, cut, mapping, notes_of, read_response, shortened

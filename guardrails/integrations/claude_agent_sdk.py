@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.result.content import at
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope import Envelope
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 from uuid import uuid4
 
 from guardrails.core.envelope import Envelope
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.sessions import SessionOptions, Sessions

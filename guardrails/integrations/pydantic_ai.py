@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
 from guardrails.core.arguments.typed import problems_of
 from guardrails.core.envelope import Envelope
 from guardrails.core.result.kinds import kind_of_text
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed, Problem
 from guardrails.hooks.results import notes_of

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from guardrails.core.envelope import Envelope
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments

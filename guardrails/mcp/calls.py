@@ -26,7 +26,7 @@ from guardrails.core.result.content import block_of as on_wire
 from guardrails.core.result.content import read_mcp
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_text
-from guardrails.core.tools.tool import Tool, from_annotations
+from guardrails.core.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import Failed

@@ -23,7 +23,7 @@ from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, Validation
 from pydantic.dataclasses import dataclass
 
 from guardrails.core.result.content import block_of
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.units import duration_ms

@@ -23,7 +23,7 @@ from guardrails.core.guards.rules import SESSION, Rules
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.refusals import ERROR
-from guardrails.core.tools.tool import REPEATS, Tool
+from guardrails.core.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.pattern import pattern
 from guardrails.core.values.schema import Checked, MapType, MinLen, fit, json_schema, map_type, quoted, suggestion

@@ -36,7 +36,7 @@ from xxhash import xxh3_128_hexdigest as digest
 from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.rules import Rules
-from guardrails.core.tools.tool import REPEATS
+from guardrails.core.tool import REPEATS
 from guardrails.core.values.errors import MissingExtra, PolicyError
 from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from guardrails.core.decision import Decision
     from guardrails.core.envelope import Form
     from guardrails.core.guards.base import Guard
-    from guardrails.core.tools.tool import Tool
+    from guardrails.core.tool import Tool
     from guardrails.core.values.types import Mode
     from guardrails.core.values.usage import Price
     from guardrails.otel import Telemetry
@@ -230,7 +230,7 @@ class Policy:
         Returns the cover of each of *tools*: declared, priced and guarded. It is the honest answer to "is everything
         covered?". A tool without a price is free, whether or not there is a cost limit.
         """
-        from guardrails.core.tools.tool import Tool
+        from guardrails.core.tool import Tool
 
         named = [Tool.of(tool).name if callable(tool) else getattr(tool, "name", str(tool)) for tool in tools]
         plans = [(name, self.chain.plan(name)) for name in named]

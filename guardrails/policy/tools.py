@@ -20,8 +20,7 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool, Wire
-from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.tool import Tool, Wire, tool_call
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.steps import is_async
 

@@ -25,8 +25,7 @@ from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading, Terms, reading_of
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
-from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_call import asked, checked, tool_call
+from guardrails.core.tool import Tool, asked, checked, tool_call
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, wants_info, warn_once

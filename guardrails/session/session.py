@@ -14,8 +14,7 @@ from guardrails.core.decision import Decision
 from guardrails.core.envelope import Envelope
 from guardrails.core.guards.budget import ITERATIONS, Amounts, amount, internal
 from guardrails.core.scopes import Place, progress
-from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_call import asked, claiming
+from guardrails.core.tool import Tool, asked, claiming
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args, get_origin
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
 from guardrails.core.envelope import CallDenied, CallFailed, Envelope
-from guardrails.core.tools.tool import name_of, without_partials
+from guardrails.core.tool import name_of, without_partials
 
 from .session import Session, scoped
 from .steps import is_async

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from guardrails import Envelope, Policy, Success, Tool
-from guardrails.core.tools.tool import FailureRule, ResultClassifier
+from guardrails.core.tool import FailureRule, ResultClassifier
 
 
 SHIPPED: Final = ("default", "strict", "observe", "agent")

@@ -14,7 +14,7 @@ from guardrails.core.chain import Rule
 from guardrails.core.guards.budget import held
 from guardrails.core.scopes import OPEN
 from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.names import scope_key
 from guardrails.errors import SessionError
 from tests.conftest import FakeClock

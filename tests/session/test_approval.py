@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from guardrails import Approve, Budget, Denials, Duplicates, MemorySink, MemoryStore, Policy
 from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.errors import SessionError
 from guardrails.session.calls import ParkedCall
 from tests.conftest import FakeClock

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
 from guardrails.core.state import Entry, SessionState
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.schema import Checked, suggestion
 from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
 

@@ -22,7 +22,7 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.text.signature import canonical
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
 from guardrails.core.values.schema import Ge, Gt, MinLen

@@ -5,7 +5,7 @@ Refuse shell commands by what they would run.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from guardrails.core.tools.tool import Tool, TooManyError, named
+from guardrails.core.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import FromText
 
 from .approve import Approve

@@ -13,7 +13,7 @@ from guardrails.core.result import Reading
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import short
 from guardrails.core.text.plain_json import to_json
-from guardrails.core.tools.tool import source_of
+from guardrails.core.tool import source_of
 
 from .base import Codes, Facts, Guard, Outcome, SessionState, ToolCall, guard
 

@@ -5,7 +5,7 @@ Keep the paths of a call inside a folder.
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final
 
-from guardrails.core.tools.tool import Tool, TooManyError, named
+from guardrails.core.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import MinLen
 
 from .base import Codes, Denial, Facts, Guard, SessionState, ToolCall, Verdict, guard

@@ -16,7 +16,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.guards.budget import ITERATIONS
 from guardrails.core.refusals import ended
 from guardrails.core.text.control import sanitise
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import LoopLimitExceeded
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.text.control import cleaned, repaired, sanitise
 from guardrails.core.text.redaction import REDACTED, redact, without_secrets
-from guardrails.core.tools.tool import Wire as Form
+from guardrails.core.tool import Wire as Form
 from guardrails.core.values.errors import ResponseFailed
 from guardrails.core.values.usage import public
 from guardrails.integrations.hosting import BROKEN_OFF

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from guardrails.core.envelope import FIELDS
-from guardrails.core.tools.tool import REPEATS, Tool
+from guardrails.core.tool import REPEATS, Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import (
     Fault,

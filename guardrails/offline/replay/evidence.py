@@ -11,7 +11,7 @@ from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import data_in
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
-from guardrails.core.tools.tool import Tool, source_of
+from guardrails.core.tool import Tool, source_of
 from guardrails.core.values.types import End, Outcome, ToolCall
 from guardrails.offline.transcripts.calls import RecordedCall
 

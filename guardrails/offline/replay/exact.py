@@ -22,7 +22,7 @@ from guardrails.core.record import call_record, newer_records, newer_version
 from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, NothingFoundError, SessionError
 from guardrails.core.values.types import End, Outcome, Problem, ToolCall
 from guardrails.offline.transcripts.fields import mapping

@@ -18,8 +18,7 @@ from guardrails.core.engine import Engine
 from guardrails.core.events import event, lose
 from guardrails.core.guards.rules import Rules
 from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.tool import Tool, tool_call
 from guardrails.core.values.types import Denial, End, ToolCall, micro_dollars
 from guardrails.core.values.usage import Usage, cost_of, own_price
 from guardrails.offline.replay.evidence import Past, end_of, shown_by

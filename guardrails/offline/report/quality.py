@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.types import MICRO
 from guardrails.offline.replay.judge import declared, sessions_of
 from guardrails.offline.replay.run import seldom_collected

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from guardrails.core.result.names import about
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import REPAIRABLE, WITHOUT_EFFECT
 from guardrails.offline.replay.evidence import WINDOW, Past, Worth, end_of
 from guardrails.offline.transcripts.calls import RecordedCall

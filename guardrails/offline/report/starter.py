@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.names import LOOKS, TOKEN, own_name
 from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural, visible

@@ -18,7 +18,7 @@ from guardrails.core.result import reading_of
 from guardrails.core.result.content import Carried, content_of
 from guardrails.core.result.kinds import kind_of_text, status_in
 from guardrails.core.text.signature import masked_result_hash, result_hash, sign
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import MAX_CHARS, bounded_name
 from guardrails.core.values.types import ErrorType

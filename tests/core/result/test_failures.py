@@ -34,7 +34,7 @@ from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.failures import Source
 from guardrails.core.result.kinds import kind_of, kind_of_text
 from guardrails.core.result.waits import MAX_WAIT_MS, wait_in_text, wait_ms
-from guardrails.core.tools.tool import source_of, speaker
+from guardrails.core.tool import source_of, speaker
 from guardrails.core.values.errors import INSTEAD
 from guardrails.core.values.types import ERROR_TYPES
 from tests.core.result.carriers import RESULTS, carried

@@ -12,7 +12,7 @@ import pytest
 
 from guardrails import Tool
 from guardrails.core.result import Reading, reading_of
-from guardrails.core.tools.tool import FailureRule, ResultClassifier, finder, source_of
+from guardrails.core.tool import FailureRule, ResultClassifier, finder, source_of
 from tests.core.result.carriers import carried
 from tests.tables import table
 
@@ -81,7 +81,7 @@ def test_a_rule_that_says_nothing_or_two_things_is_none(rule: dict[str, Any]) ->
 )
 def test_a_pattern_that_invites_going_back_takes_no_time(pattern: str, text: str) -> None:
     code = (
-        "import resource, sys; from guardrails.core.tools.tool import finder; find = finder(sys.argv[1]);"
+        "import resource, sys; from guardrails.core.tool import finder; find = finder(sys.argv[1]);"
         "resource.setrlimit(resource.RLIMIT_CPU, (8, 8)); print([find(sys.argv[2]) for _ in range(20)][0])"
     )
     ran = subprocess.run([sys.executable, "-c", code, pattern, text], capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from guardrails import Budget, PolicyError, Tool, Validation
-from guardrails.core.tools.tool import TooManyError, from_annotations, named
+from guardrails.core.tool import TooManyError, from_annotations, named
 from guardrails.errors import SessionError
 from guardrails.session.final_answer import Strategy, ToolChoice, forces, next_tool_choice
 from tests.core.guards.calls import make, ok

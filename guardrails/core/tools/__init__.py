@@ -1,3 +1,0 @@
-"""
-The declarations of a policy or a program for a tool, and a call of it.
-"""
