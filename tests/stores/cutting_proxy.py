@@ -25,14 +25,14 @@ class CuttingProxy:
     `late` keeps a commit back while its connection is cut, and hands it on when `deliver` is called. `silent` swallows all
     that comes.
 
-    All that is sent waits while `paused`; what the server sends, while `unanswered`. A part of the requests, `lossy`, by a chance of
+    What the server sends waits while `unanswered`. A part of the requests, `lossy`, by a chance of
     *seed*, is the last of its connection: half of them arrive and are never answered, the others arrive in part only.
     """
 
     def __init__(self, port: int, seed: str = "") -> None:
         self._to = port
         self._random = random.Random(seed)
-        self.paused = self.unanswered = False
+        self.unanswered = False
         self.lossy = 0.0
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
@@ -91,7 +91,7 @@ class CuttingProxy:
                 for one in select.select([client, server], [], [])[0]:
                     data = one.recv(1 << 20)
                     # What was sent arrives, also if who sent it has died.
-                    while (self.paused or (self.unanswered and one is server)) and not self._end:
+                    while self.unanswered and one is server and not self._end:
                         time.sleep(0.005)
                     if not data:
                         raise OSError

@@ -95,7 +95,7 @@ class World:
                 self.proxy.cut_all()
                 yield
             case _:
-                setattr(self.proxy, name, 0.2)
+                setattr(self.proxy, name, 0.2 if name == "lossy" else True)
                 yield
                 setattr(self.proxy, name, 0)
 

@@ -3,11 +3,9 @@ Both eras of the protocol through the proxy, by the SDK's own client: nothing th
 """
 
 import asyncio
-import contextlib
 import os
 import warnings
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +27,6 @@ pytestmark = pytest.mark.system
 
 WATCHED = "test://watched-resource"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-
-
-@contextlib.contextmanager
-def target(name: str, folder: Path) -> Iterator[StdioServerParameters | str]:
-    """
-    What a client connects to.
-    """
-    with reached(name, folder) as found:
-        if isinstance(found, str):
-            yield found
-        else:
-            environment = {**os.environ, **ENVIRONMENT}
-            yield StdioServerParameters(command=found[0], args=list(found[1:]), env=environment, cwd=ROOT)
 
 
 class Conversation:
@@ -173,9 +158,13 @@ def test_all_that_a_client_can_do_passes_in_both_eras(era: str, tmp_path: Path) 
     seen = {}
     for name in ("direct", "stdio", "url", "listen"):
         (tmp_path / name).mkdir()
-        with warnings.catch_warnings(), target(name, tmp_path / name) as found:
+        with warnings.catch_warnings(), reached(name, tmp_path / name) as found:
             warnings.simplefilter("ignore")  # The newest revision calls much of the older one deprecated.
-            seen[name] = asyncio.run(everything(found, era))
+            target: Any = found
+            if not isinstance(found, str):
+                environment = {**os.environ, **ENVIRONMENT}
+                target = StdioServerParameters(command=found[0], args=list(found[1:]), env=environment, cwd=ROOT)
+            seen[name] = asyncio.run(everything(target, era))
     direct = seen.pop("direct")
     assert (direct["era"], direct["error"], direct["progress"], direct["rows"]) == (era, True, [0, 50, 100], 3)
     assert direct["cancelled"] == "cancelled: ['a']"

@@ -18,14 +18,13 @@ PRINTED = dict(
 """What the page says that each prints."""
 
 
-def ran(name: str, folder: Path, *arguments: str, modules: str = "") -> "subprocess.CompletedProcess[str]":
+def ran(name: str, folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """
-    The program *name*, run with *arguments* in *folder* without any key; *modules* is a place of more modules.
+    The program *name*, run with *arguments* in *folder* without any key.
     """
     keys = {key: value for key, value in os.environ.items() if "API_KEY" not in key}
-    own = {**keys, "PYTHONPATH": os.pathsep.join(filter(None, (modules, str(ROOT)))), "TMPDIR": str(folder)}
+    own = {**keys, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "HOME": str(folder)}
     program = [sys.executable, str(FOLDER / f"{name}.py"), *arguments]
-    own["HOME"] = str(folder)
     return subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder, env=own, timeout=120)
 
 
