@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Budget, Duplicates, JsonLines, Policy, SqliteStore, Success, Summary
+from guardrails import Budget, Duplicates, JsonLines, Policy, SqliteStore, Success, Summary
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.files import calls_in
 from guardrails.sinks import read
@@ -126,16 +126,6 @@ def test_a_call_that_is_cancelled_or_interrupted_is_ended(seen: Seen) -> None:
         ("wait", "cancelled"),
         ("stop", "cancelled"),
     ]
-
-
-def test_a_call_that_waits_is_a_span_and_so_is_the_one_that_runs(seen: Seen) -> None:
-    session = seen.session(policy=Policy([Approve(tools=("pay",))]))
-    session.call("pay", {"usd": 5}, ten, id="c1")
-    session.approve("c1")
-    session.call("pay", {"usd": 5}, ten, id="c2")
-    waiting, ran = seen.calls()
-    assert (waiting["guardrails.decision"], waiting["guardrails.code"]) == ("pending", "approve.pending")
-    assert (ran["guardrails.decision"], waiting["guardrails.n"], ran["guardrails.n"]) == ("allow", 1, 1)
 
 
 def test_a_call_that_another_process_decided_has_a_span_from_its_admission(
