@@ -60,13 +60,15 @@ class Guardrails(Group):
 
     def invoke(self, ctx: Any) -> Any:
         """
-        Run a command. Ctrl-C, an error of this library and a file that fails end it in one line.
+        Run a command, which returns whether something was found. Ctrl-C, an error of this library and a file that fails
+        end it in one line.
         """
         from guardrails.core.values.errors import GuardrailsError, NothingFoundError, os_message
         from guardrails.processes import let_go_of_stdout
 
         try:
-            return super().invoke(ctx)
+            if super().invoke(ctx) is True:
+                raise typer.Exit(FINDINGS)
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)
         except GuardrailsError as error:

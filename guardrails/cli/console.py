@@ -17,7 +17,6 @@ import typer
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.transcripts import Report
     from guardrails.offline.transcripts.files import Input
 
 FINDINGS: Final = 1
@@ -26,7 +25,6 @@ USAGE: Final = 2
 """Exit code: it cannot be done as it was asked for."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
-MAX_WIDTH: Final = 100
 WIDEST: Final = 10_000
 """Characters to a line of a table that no person reads."""
 PAGE: Final = Path(__file__).with_name("page.html")
@@ -71,9 +69,9 @@ def echo(text: str, *, err: bool = False) -> None:
 
 def width() -> int:
     """
-    Characters to a line.
+    Characters to a line: those of the terminal, at most 100.
     """
-    return min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    return min(100, shutil.get_terminal_size().columns)
 
 
 def say(text: str, indent: int = 0) -> None:
@@ -188,15 +186,15 @@ def inputs_of(paths: list[str], **outputs: Path | None) -> "list[Input]":
     return files
 
 
-def must_have(calls: int, paths: list[str], report: "Report") -> None:
+def must_have(calls: int, paths: list[str], others: Mapping[str, str]) -> None:
     """
-    End the command if there are no *calls* in the files of *paths*, which the *report* tells of.
+    End the command if there are no *calls* in the files of *paths*, where *others* are files without any, and why.
     """
     from guardrails.core.values.errors import NothingFoundError
     from guardrails.offline.transcripts.files import no_calls
 
     if not calls:
-        raise NothingFoundError(no_calls(paths, report.without))
+        raise NothingFoundError(no_calls(paths, others))
 
 
 def write_text(path: Path, text: str, mode: int = 0o666) -> None:

@@ -64,10 +64,9 @@ def _play(policy: "guardrails.Policy", files: list[str], *, as_json: bool) -> No
         print_json({"policy": policy.name, "transcripts": chats, "notes": report.notices})
         return
     for chat in chats:
-        rows = [[call[name] or "" for name in names] for call in chat["calls"]]
-        denied = sum(row[1] == "deny" for row in rows)
-        say(f"{chat['name']}: {plural(len(rows), 'call')}, {denied} denied")
-        table([names, *rows])
+        denied = sum(call["decision"] == "deny" for call in chat["calls"])
+        say(f"{chat['name']}: {plural(len(chat['calls']), 'call')}, {denied} denied")
+        table([names, *([call[name] or "" for name in names] for call in chat["calls"])])
     points("Not judged", report.notices)
 
 

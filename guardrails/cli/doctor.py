@@ -2,7 +2,6 @@
 The command `doctor`.
 """
 
-import os
 import platform
 import re
 
@@ -11,11 +10,9 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Final
 
-import typer
-
 from guardrails import __version__
 
-from .console import FINDINGS, Json, show
+from .console import Json, show
 
 
 OURS: Final = "toolcall-guardrails"
@@ -25,7 +22,7 @@ REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]++)[^;]*;\s*extra\s*==\s*['\"](
 """A package, and the extra that needs it."""
 
 
-def doctor(*, as_json: Json = False) -> None:
+def doctor(*, as_json: Json = False) -> bool:
     """
     Show what works here: versions, extras, the sandbox.
 
@@ -54,7 +51,6 @@ def doctor(*, as_json: Json = False) -> None:
     extras = lacking((installed and requires(OURS)) or ())
     document = {
         "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
-        "root": hasattr(os, "geteuid") and os.geteuid() == 0,
         "auto": "bwrap" if works else None,
         "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked}],
         "versions": versions,
@@ -62,8 +58,7 @@ def doctor(*, as_json: Json = False) -> None:
         "problems": problems,
     }
     show(document, as_json=as_json)
-    if problems or not works:
-        raise typer.Exit(FINDINGS)
+    return bool(problems) or not works
 
 
 def lacking(requirements: Iterable[str]) -> dict[str, list[str]]:

@@ -62,7 +62,7 @@ def init(
     with progress(quiet=quiet or as_json) as tell:
         quality = count_files(policy, files, tell)
     if named:
-        must_have(quality.calls, named, quality.report)
+        must_have(quality.calls, named, quality.report.without)
     path = str(output) if output.parent != Path() else f"./{output}"
     judged = ["guardrails", "replay", path, *(named or ["sessions/"]), "--compare", BASE]
     steps = shlex.join(["guardrails", "policy", "check", path]), shlex.join(judged)

@@ -16,8 +16,9 @@ from guardrails.offline.figures import visible
 
 
 WINDOWS: Final = {"minute": "1m", "hour": "1h", "day": "day"}
-COMPARED: Final = {"eq": "==", "neq": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
-OTHERS: Final = {
+COMPARISONS: Final = {"eq": "==", "neq": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+OPERATORS: Final = {
+    **{name: f"{{path}} {sign} {{value}}" for name, sign in COMPARISONS.items()},
     "in": "{path} in {value}",
     "not_in": "!({path} in {value})",
     "regex": "{path}.matches({value})",
@@ -90,8 +91,6 @@ def _condition(path: str, op: str, value: Any) -> str:
     written = json.dumps(value, ensure_ascii=False)
     if op == "exists":
         return there if value else f"!({there})"
-    if op in COMPARED:
-        return f"{there} && {path} {COMPARED[op]} {written}"
-    if op in OTHERS:
-        return f"{there} && {OTHERS[op].format(path=path, value=written)}"
-    raise ValueError(f"the operator `{op}`")
+    if op not in OPERATORS:
+        raise ValueError(f"the operator `{op}`")
+    return f"{there} && {OPERATORS[op].format(path=path, value=written)}"

@@ -22,7 +22,7 @@ import guardrails
 from guardrails.offline.figures import plural
 
 from . import commands
-from .console import FINDINGS, Json, echo, fail, print_json, write_text
+from .console import Json, echo, fail, print_json, write_text
 from .console import show as document
 
 
@@ -38,7 +38,7 @@ def check(
     own: Own = None,
     *,
     as_json: Json = False,
-) -> None:
+) -> bool:
     """
     Report every mistake of policy files, each as file:line:column.
 
@@ -63,8 +63,7 @@ def check(
         for one in checked:
             verdict = one["mistakes"] or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
             echo("\n".join([*verdict, *one["hints"]]))
-    if not ok:
-        raise typer.Exit(FINDINGS)
+    return not ok
 
 
 @policy.command()
@@ -110,7 +109,7 @@ def policy_test(
     own: Own = None,
     as_json: Json = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of case files instead.")] = False,
-) -> None:
+) -> bool:
     """
     Hold a policy to its cases: calls, each with its decision.
 
@@ -128,7 +127,7 @@ def policy_test(
 
     if schema:
         print_json(cases_schema())
-        return
+        return False
     guards, suites = own_guards(own), []
     for name in [policy] if policy else shipped_with_cases():
         loaded = guardrails.Policy.load(name, guards=guards)
@@ -144,8 +143,7 @@ def policy_test(
         print_json(to_dict(suites))
     else:
         echo("\n".join(lines(suites)))
-    if any(suite.failed for suite in suites):
-        raise typer.Exit(FINDINGS)
+    return any(suite.failed for suite in suites)
 
 
 def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ...]":

@@ -76,7 +76,7 @@ def replay(
     document = {"judgements": each} if compare is not None else each[0]
     if as_json:
         console.print_json(document)
-    must_have(made[0].total.calls, files, made[0].report)
+    must_have(made[0].total.calls, files, made[0].report.without)
     if not as_json:
         _show(made)
     write_page(html, "replay", document)
@@ -106,10 +106,7 @@ def _show(made: "Sequence[Judgement]") -> None:
         say(f"Is it honest work? `guardrails explain {code}` says how to loosen it; `--decisions` lists all calls.")
     elif last.total.refused and len(made) > 1:
         say(f"{last.policy} refuses none that had worked. Check it (`guardrails policy check`), then enforce it.")
-    lacking: dict[str, list[str]] = {}
-    for guard, why in {pair for one in made for pair in one.not_judged.items()}:
-        lacking.setdefault(why, []).append(guard)
-    points("Not judged", [f"{', '.join(sorted(guards))}: {why}" for why, guards in sorted(lacking.items())])
+    points("Not judged", sorted({f"{guard}: {why}" for one in made for guard, why in one.not_judged.items()}))
     points("Notices", last.report.notices)
 
 

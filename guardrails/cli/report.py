@@ -75,7 +75,7 @@ def report(
     document = to_dict(quality, made)
     if as_json:
         console.print_json(document)
-    must_have(quality.calls, records, quality.report)
+    must_have(quality.calls, records, quality.report.without)
     write_page(html, "report", document)
     if not suggest:
         if not as_json:

@@ -83,8 +83,6 @@ def run(
         task = typer.get_text_stream("stdin").read()
     if resume is None and not listed and not (task or "").strip():
         fail("say what the agent is to do, or `--resume ID`")
-    if resume is None and (amounts or forgive):
-        fail("`--extend` and `--forgive` go with `--resume ID`")
     if resume is not None and wire is not None:
         fail("`--wire` goes with a new conversation: a kept one has its own")
     if (listed or resume is not None) and not file.exists():
@@ -153,23 +151,20 @@ def _agent(
     from guardrails.agent.agent import Agent, Settings, client_of, mcp_tools, prepare, started, together
     from guardrails.agent.conversations import Conversations
     from guardrails.agent.view import View
-    from guardrails.core.values.errors import needs
     from guardrails.core.values.logs import log
 
     view = View(quiet=quiet, words=words)
-    with needs("openai", "`guardrails run`"):
-        import openai  # noqa: F401
     with ExitStack() as opened:
         chats = chat = None
         if resume is not None:
             chats = opened.enter_context(Conversations(file))
             chat = chats.resume(resume)
         settings = Settings.merged({} if chat is None else chat.settings, given)
+        client = opened.enter_context(client_of(settings.base_url))
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
         _, loaded, tools = prepare(settings)
         opened.enter_context(chdir(settings.workspace))
-        client = opened.enter_context(client_of(settings.base_url))
         if settings.mcp is not None:
             tools = together((opened.enter_context(mcp_tools(settings.mcp, view.say)), tools))
         warnings = _Warnings(view)

@@ -22,7 +22,7 @@ from guardrails.core.values.units import duration_ms
 from guardrails.offline.figures import plural
 
 from . import commands
-from .console import FINDINGS, Json, echo, fail, print_json, table
+from .console import Json, echo, fail, print_json, table
 from .console import show as document
 
 
@@ -80,7 +80,7 @@ def show(
     *,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
-) -> None:
+) -> bool:
     """
     Show all that is kept of one session or scope, but for arguments.
 
@@ -94,8 +94,7 @@ def show(
     with _opened(place, namespace) as states:
         line = state_of(_stored(states, key), whole=True)
     document(line, as_json=as_json)
-    if line["unreadable"]:
-        raise typer.Exit(FINDINGS)
+    return line["unreadable"] is not None
 
 
 @store.command()
@@ -220,9 +219,8 @@ def state_of(stored: "Stored", *, whole: bool = False) -> dict[str, Any]:
     if whole:
         line |= {"events": state.n, "unpriced": unpriced(state), "held_cost_usd": state.held_cost / MICRO}
         line |= _of(state, "run", "started_ms", "now_ms", "turns", "held_tokens", "reserved", "limits", "own")
-        line |= {"ended_because": why, "window": [], "pending": []}
-        for one in state.window:
-            line["window"].append(_of(one, "seq", "tool", "at_ms", "status") | {"error": one.error_type})
+        window = (_of(one, "seq", "tool", "at_ms", "status") | {"error": one.error_type} for one in state.window)
+        line |= {"ended_because": why, "window": [*window], "pending": []}
         for call in state.pending.values():
             waits = call.question and (call.question.code if call.stage == "parked" else "to be made again")
             more = {"cost_usd": call.cost / MICRO, "waits_for": waits}

@@ -55,7 +55,7 @@ def test_the_table_tells_what_would_have_been_refused_by_which_guard_and_what_wa
     assert "default refuses 2 calls; 0 of them had worked (0.00 in 1,000 calls)." in shown.stdout
     assert max(len(line) for line in lines if str(transcript) not in line) <= 80
     words = " ".join(replay("strict", transcript).stdout.split())
-    assert "budget.max_elapsed, growth: no times in sessions of lab" in words
+    assert "budget.max_elapsed: no times in sessions of lab" in words
     # A long path is broken at the width of the terminal.
     assert f"`{transcript}`:couldnotread1line,thefirstisline7" in words.replace(" ", "")
     said = json.loads(replay("default", transcript, "--json").stdout)
