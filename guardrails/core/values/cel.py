@@ -23,6 +23,7 @@ _TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _HAS: Final = pattern(r"\bhas\(\s*args\.(\w+)\s*\)")
 _ARGUMENT: Final = pattern(r"\bargs\.(\w+)")
 _DECIMAL: Final = pattern(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
+_NOT: Final = pattern(rf"{_TEXT.pattern}|\bnot(?=\s+[\w.]+\()")
 _WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
 
 
@@ -42,9 +43,11 @@ class Expression:
     """
 
     def __init__(self, text: str, kind: Kind = "true or false") -> None:
-        self.text, self.kind = text, kind
+        self.kind = kind
         cel = _library()
         self._env = cel.NewEnv(variables=_variables())
+        # A person who writes `not` before a call can mean nothing else. In as many characters, so that columns stay.
+        self.text = text = _NOT.sub(lambda one: "!  " if one[0] == "not" else one[0], text)
         self.faults = self._faults(self._env, text)
         """What is wrong with it, whatever the tool."""
         # Its checker knows no comparison of a whole number with a double, as its evaluation does.

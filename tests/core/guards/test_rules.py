@@ -305,6 +305,12 @@ def test_a_sum_takes_decimal_numbers_and_no_other_text(clock: Any) -> None:
         assert told(made, "refund", amount=text) == "call.error"
 
 
+def test_not_before_a_call_is_read_as_cel_writes_it(clock: Any) -> None:
+    when = 'not args.to.endsWith("not a(b)") && tool == "send"'
+    one = session(clock, {"tools": "send", "when": when, "deny": "only inside"})
+    assert (told(one, "send", to="not a(b)"), told(one, "send", to="x")) == (None, "rules.deny")
+
+
 def test_a_missing_value_is_the_same_as_no_other_and_equal_maps_are_the_same(clock: Any) -> None:
     one = session(clock, {"tools": "pay", "after": "look", "same": "order"})
     codes = [told(one, "look"), told(one, "pay"), told(one, "pay", order="None"), told(one, "pay", order=None)]
