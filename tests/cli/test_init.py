@@ -14,6 +14,7 @@ from guardrails import JsonLines, Policy, Success
 from tests.cli.command import guardrails
 
 
+RESULTS = ["a", "b", "Error: timeout", "not found"]
 SAME = [{"rows": 11}, {"rows": 11}, {"rows": 12}]
 
 
@@ -72,20 +73,6 @@ def test_names_and_costs_propose_declarations_that_a_person_confirms(tmp_path: P
     assert (tool.idempotent, tool.repeats, tool.cost_usd) == (False, "ask", 0.02)
 
 
-def test_of_a_transcript_it_says_which_tools_there_are_and_how_often(tmp_path: Path) -> None:
-    calls = [call(n, "get_price" if n % 2 else "book", {"n": n}, arguments={"n": n}) for n in range(10)]
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
-    done = guardrails("init", seen, "-o", path)
-    assert done.exit_code == 0, done.output
-    text = path.read_text()
-    assert "from 10 calls of 1 session, 2 tools" in text
-    assert "# book: 5 calls in 1 session\n" in text
-    assert "# get_price: 5 calls in 1 session; `default` takes it for read-only by its name" in text
-    assert "the longest session seen had 10 calls" in text
-    assert guardrails("policy", "check", path).exit_code == 0
-    assert refused_wrongly(path, seen) == []
-
-
 def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> None:
     calls = [call(n, tool, result) for n, (tool, result) in enumerate(("queue", one) for one in SAME * 4)]
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
@@ -98,11 +85,7 @@ def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> Non
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
-        st.tuples(
-            st.text(min_size=1, max_size=12),
-            st.integers(0, 2),
-            st.sampled_from(["a", "b", "Error: timeout", "not found"]),
-        ),
+        st.tuples(st.text(min_size=1, max_size=12), st.integers(0, 2), st.sampled_from(RESULTS)),
         min_size=1,
         max_size=60,
     )

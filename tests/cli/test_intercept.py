@@ -14,34 +14,7 @@ from tests.tables import table
 
 pytest.importorskip("cel_expr_python")
 
-THEIRS = """version: "1"
-description: Stripe
-default: deny
-tools:
-  create_charge:
-    rules:
-      - name: max single charge
-        conditions:
-          - {path: args.amount, op: lte, value: 50000}
-          - {path: args.meta.branch, op: regex, value: "^feat/"}
-        on_deny: Single charge cannot exceed $500.00
-      - name: daily spend cap
-        conditions: [{path: state.create_charge.daily_spend, op: lte, value: 60000}]
-        state: {counter: daily_spend, window: day, increment_from: args.amount}
-      - name: the rest
-        conditions:
-          - {path: args.currency, op: in, value: [usd, eur]}
-          - {path: args.tags, op: contains, value: x}
-          - {path: args.test, op: exists, value: false}
-  create_refund:
-    rules:
-      - {name: n, conditions: [{path: state.create_refund.c, op: lt, value: 3}], state: {counter: c, window: day}}
-      - {name: n, conditions: [{path: state.other.c, op: gt, value: 3}]}
-      - {name: n, rate_limit: many/hour}
-  delete_customer: {rules: [{name: never, action: deny}]}
-  "*": {rules: [{name: all, rate_limit: 7/minute}]}
-hide: [x]
-"""
+THEIRS = Path(__file__).with_name("files").joinpath("intercept.yaml").read_text()
 RIGHT = {"amount": 100, "meta": {"branch": "feat/a"}, "currency": "usd", "tags": ["x"]}
 
 

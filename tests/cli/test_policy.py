@@ -63,16 +63,7 @@ def test_an_older_word_still_works_and_the_new_one_is_named(write: Any) -> None:
     assert json.loads(guardrails("policy", "check", path, "--json").stdout)["files"][0]["hints"][0]["line"] == 3
 
 
-BASE = """\
-version: 1
-mode: enforce
-shell: {deny: [sudo, reboot]}
-budget: {max_calls: 9, max_turns: 5}
-tools:
-  - {match: refund, idempotent: false, budget: {max_calls: 3}}
-  - match: "get_*"
-    read_only: true
-"""
+BASE = (FILES / "base.yaml").read_text()
 
 
 def test_what_a_file_overrides_is_named(write: Any) -> None:

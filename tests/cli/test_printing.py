@@ -17,7 +17,6 @@ from guardrails.cli import console
 from tests.tables import table
 
 
-ROWS = [["tool", "calls", "failed", "retry ok", "repeat"], ["search", "117", "42.7 %", "1 of 3", "0 %"]]
 CELL = st.text("abc 1%", max_size=9)
 
 

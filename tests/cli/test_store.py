@@ -18,33 +18,20 @@ from guardrails.agent.conversations import Conversations
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import VERSION
 from tests.cli.command import guardrails
+from tests.conftest import FakeClock
 
 
 KEPT = Path(__file__).parents[1] / "golden/0.2.0"
-NOW = 1_800_000_000
 DAY = 86_400
 
 
-class Clock:
-    now = float(NOW)
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("guardrails.cli.store._now", lambda: round(made.now * 1000))
-    return made
-
-
-@pytest.fixture
-def path(tmp_path: Path, clock: Clock) -> Path:
+def path(tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     Of a store with two sessions, a child and a scope, the latter of a day before.
     """
     made = tmp_path / "state.db"
+    monkeypatch.setattr("guardrails.cli.store._now", lambda: round(clock.now * 1000))
     policy = Policy([Budget(max_calls=2)], scopes={"user": [Budget(max_calls=5)]})
     with SqliteStore(made, clock=clock) as store:
         clock.now -= DAY
@@ -112,7 +99,7 @@ def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_d
 
 
 def test_arguments_that_wait_for_a_person_are_not_shown_and_no_name_steers_the_terminal(
-    path: Path, clock: Clock
+    path: Path, clock: FakeClock
 ) -> None:
     with SqliteStore(path, clock=clock) as store:
         session = Policy([Approve(tools=("send",))]).session("asked", store=store, clock=clock)

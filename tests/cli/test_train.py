@@ -57,16 +57,6 @@ def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "m.json").exists()
 
 
-def test_a_file_that_is_no_log_is_told_of_where_nothing_can_be_learned(tmp_path: Path) -> None:
-    other = tmp_path / "notes.jsonl"
-    other.write_bytes(b'\x00\x01 no log\n{"bad": 1}\n')
-    result = guardrails("train", other, "-o", tmp_path / "m.json")
-    assert result.exit_code == 1
-    told = " ".join(result.stderr.split())
-    assert "there are no failed calls in these records" in told
-    assert "skipped: no calls that can be read" in told
-
-
 def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_path: Path) -> None:
     path = tmp_path / "retry.json"
     for content, said in (
