@@ -29,8 +29,7 @@ def test_the_sandbox_is_shown_or_what_blocks_it() -> None:
     assert told["auto"] == ("bwrap" if blocked is None else None)
     assert told["sandboxes"] == [{"name": "bwrap", "works": not blocked, "blocked": blocked}]
     assert data.exit_code == text.exit_code == (0 if blocked is None else 1)
-    words = " ".join(text.stdout.split())
-    assert (blocked or "") in words
+    assert (blocked or "") in " ".join(text.stdout.split())
 
 
 def test_on_another_system_it_says_so_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,18 +55,10 @@ def test_every_mistake_is_told_with_line_column_and_caret_and_hides_no_other_fil
     assert told == [(bad, *place) for place in places]
 
 
-def test_an_older_word_still_works_and_the_new_one_is_named(write: Any) -> None:
-    path = write("older.yaml", "version: 1\ntools:\n  - {match: poll_*, polling: true}\n")
-    shown = guardrails("policy", "check", path)
-    assert shown.exit_code == 0
-    assert f"{path}:3:21: `polling` is now `repeats: allow`" in shown.stdout
-    assert json.loads(guardrails("policy", "check", path, "--json").stdout)["files"][0]["hints"][0]["line"] == 3
-
-
 BASE = (FILES / "base.yaml").read_text()
 
 
-def test_what_a_file_overrides_is_named(write: Any) -> None:
+def test_what_a_file_overrides_is_named_and_so_is_the_new_form_of_an_older_word(write: Any) -> None:
     write("base.yaml", BASE)
     for text, told in {
         "tools: [{match: lookup, timeout: 5s}]": [],
@@ -76,10 +68,8 @@ def test_what_a_file_overrides_is_named(write: Any) -> None:
             "5:3: budget.max_calls: `40` overrides `9` of base.yaml:4",
         ],
         "shell: {deny: [halt]}": ["3:9: shell.deny: a list overrides a list of base.yaml:3"],
-        "tools: [{match: get_mail, read_only: false}]": [],
-        "tools: !replace [{match: lookup, budget: {max_calls: 40}}]": [
-            "3:1: tools: a list overrides a list of base.yaml:5"
-        ],
+        "tools: [{match: get_mail, polling: true}]": ["3:27: `polling` is now `repeats: allow`"],
+        "tools: !replace [{match: lookup, timeout: 4s}]": ["3:1: tools: a list overrides a list of base.yaml:5"],
     }.items():
         file = write("own.yaml", f"version: 1\nextends: ./base.yaml\n{text}")
         head, *shown = guardrails("policy", "check", file).stdout.splitlines()
@@ -100,10 +90,8 @@ def test_the_schema_is_printed_or_written_and_the_one_beside_the_policies_is_cur
 
 def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools_and_why_it_stops_all(write: Any) -> None:
     file = write("own.yaml", OWN)
-    shown, said = (
-        guardrails("policy", "show", file).stdout,
-        json.loads(guardrails("policy", "show", "--json", file).stdout),
-    )
+    shown = guardrails("policy", "show", file).stdout
+    said = json.loads(guardrails("policy", "show", "--json", file).stdout)
     assert "guard: budget, max_calls: 1000, max_elapsed: 604800.0" in shown
     assert 'match: ["search_*", "find_*"], cost_usd: 0.01, budget: max_calls: 3' in " ".join(shown.split())
     assert "stop      the key leaked" in shown

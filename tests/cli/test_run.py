@@ -131,7 +131,6 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
 PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</html>\n" * 99
 
 
-@pytest.mark.parametrize("wire", ["chat", "responses"])
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
@@ -142,22 +141,19 @@ PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</ht
     ],
 )
 def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
-    files: Path, wire: str, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
+    files: Path, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-mine")
     mended: list[bool] = []
     with ScriptedOpenAI(lambda body, n: cities("Kyoto")[0] if n == 0 else Text("now") if mended else reply) as server:
-        shown = run("task", *options(server, files, "--wire", wire))
+        shown = run("task", *options(server, files))
         assert shown.exit_code == 2
         *_, kept, resume, said, end = shown.stderr.splitlines()
         assert end.startswith("end ended=failed code=endpoint.")
-        url = f"{server.base_url}/{'chat/completions' if wire == 'chat' else 'responses'}"
-        assert why.format(url=url) in said
+        assert why.format(url=f"{server.base_url}/chat/completions") in said
         assert said.startswith("the endpoint ")
-        assert (kept, resume.split()[:3]) == (
-            "failed; nothing is lost. Go on with:",
-            ["guardrails", "run", "--resume"],
-        )
+        assert kept == "failed; nothing is lost. Go on with:"
+        assert resume.split()[:3] == ["guardrails", "run", "--resume"]
         assert "key-of-mine" not in shown.output
         assert "\x1b" not in shown.output
         mended.append(True)
