@@ -14,7 +14,7 @@ pytest.importorskip("cel_expr_python")
 POLICY = """version: 1
 budget: {max_calls: 5, per: day, zone: Europe/Berlin, warn_at: 0.8}
 rules:
-  - {tools: Bash, when: 'args.command.startsWith("deploy")', after: Read, same: "nothing"}
+  - {tools: Bash, when: 'args.command.startsWith("deploy")', after: Read}
   - {tools: Bash, when: 'args.command == "stop"', deny: "it is Friday"}
 """
 
