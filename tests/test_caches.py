@@ -28,7 +28,7 @@ BOUNDED: Final = {
     "core.guards.duplicates._repeat": "of a tool's name, which is bounded where it comes in",
     "core.values.names.look_by_name": "the same",
     "core.tool.speaker": "the same",
-    "core.values.pattern.pattern": "of the library's own patterns",
+    "core.values.caches.pattern": "of the library's own patterns",
     "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox.bubblewrap": "of four lists of folders",

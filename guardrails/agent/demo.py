@@ -14,7 +14,7 @@ from guardrails.core.values.errors import LoopLimitExceeded, needs
 from guardrails.core.values.usage import Price
 from guardrails.integrations.openai import run
 from guardrails.policy.policy import Policy
-from guardrails.sinks import MemorySink, Sink
+from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedOpenAI, Text, call
 
@@ -73,7 +73,7 @@ class Comparison:
     usd_per_mtok: tuple[float, float] = USD_PER_MTOK
 
 
-def compare(policy: Policy, *, max_requests: int = 50, records: Sink | None = None) -> Comparison:
+def compare(policy: Policy, *, max_requests: int = 50) -> Comparison:
     """
     Run the stuck agent twice, each time for *max_requests* at most; *policy* guards the second run. Raises MissingExtra if openai is not installed.
     """
@@ -85,12 +85,12 @@ def compare(policy: Policy, *, max_requests: int = 50, records: Sink | None = No
     bare = Policy(rules=rules, prices=priced.prices, envelope="quiet")
     http = openai.DefaultHttpxClient(transport=ScriptedOpenAI(stuck).transport)
     with openai.OpenAI(base_url="http://scripted/v1", api_key="-", max_retries=0, http_client=http) as client:
-        unguarded, _ = _run(client, bare, None, max_tool_iterations=max_requests, on_limit="raise")
-        guarded, read = _run(client, priced, records, max_tool_iterations=max_requests)
+        unguarded, _ = _run(client, bare, max_tool_iterations=max_requests, on_limit="raise")
+        guarded, read = _run(client, priced, max_tool_iterations=max_requests)
     return Comparison(policy.name, unguarded, guarded, read)
 
 
-def _run(client: "OpenAI", policy: Policy, records: Sink | None, **limit: Any) -> tuple[Figures, tuple[str, ...]]:
+def _run(client: "OpenAI", policy: Policy, **limit: Any) -> tuple[Figures, tuple[str, ...]]:
     """
     Returns the figures of a run, and the tool messages that its model read.
     """
@@ -108,9 +108,6 @@ def _run(client: "OpenAI", policy: Policy, records: Sink | None, **limit: Any) -
     with policy.session("demo", store=MemoryStore(), records=sink) as session, suppress(LoopLimitExceeded):
         done = run(client, session, model=MODEL, messages=chat, tools=[search_hotels], **limit)
         end = (done.ended, done.code, done.answer)
-    if records is not None:
-        for record in sink.records:
-            records.put(record, 500)
     counts = Counter(record["event"] for record in sink.records)
     tokens = sum(record["tokens"] for record in sink.records if record["event"] == "charge")
     figures = Figures(counts["request"], counts["settle"], tokens, session.ledger.cost_usd, *end)

@@ -12,7 +12,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.result import Reading, evidence_of
 from guardrails.core.result.content import LINE
 from guardrails.core.result.names import Form, form_of
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import pattern
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 

@@ -24,8 +24,8 @@ from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.refusals import ERROR
 from guardrails.core.tool import REPEATS, Tool
+from guardrails.core.values.caches import pattern
 from guardrails.core.values.errors import GuardrailsError, PolicyError
-from guardrails.core.values.pattern import pattern
 from guardrails.core.values.schema import Checked, MapType, MinLen, fit, json_schema, map_type, quoted, suggestion
 from guardrails.core.values.types import Mode
 from guardrails.core.values.units import Glob

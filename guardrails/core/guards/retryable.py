@@ -10,8 +10,8 @@ from xxhash import xxh3_64_intdigest
 from guardrails.core.envelope import Envelope
 from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
+from guardrails.core.values.caches import pattern
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
-from guardrails.core.values.pattern import pattern
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration

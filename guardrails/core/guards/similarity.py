@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest
 
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import pattern
 
 
 NO_SKETCH: Final = 0

@@ -7,7 +7,7 @@ tool's own names mean is declared (`Tool(more="next_cursor", total="meta.count")
 
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import pattern
 
 from .content import at, brings, number_of
 from .names import About, Form, form_of

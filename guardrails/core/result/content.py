@@ -14,9 +14,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from guardrails.core.text.plain_json import Copy
-from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.text.truncation import render
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import cached_if_short, pattern
 from guardrails.core.values.types import Failed
 
 from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, Form, form_of

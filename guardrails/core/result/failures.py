@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, Literal, NamedTuple
 
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import pattern
 from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import Carried, at, brings, first, http_error, may_carry, short

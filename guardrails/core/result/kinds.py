@@ -9,7 +9,7 @@ import re
 
 from typing import Any, Final
 
-from guardrails.core.text.short_keys import cached_if_short
+from guardrails.core.values.caches import cached_if_short
 from guardrails.core.values.names import TOKEN
 from guardrails.core.values.types import ErrorType
 

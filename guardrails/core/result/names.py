@@ -8,9 +8,8 @@ the same types, so that a form is made once, and a later result is looked at onl
 from itertools import islice
 from typing import Any, Final
 
-from guardrails.core.text.short_keys import Cache, cached_if_short
+from guardrails.core.values.caches import Cache, cached_if_short, pattern
 from guardrails.core.values.names import TOKEN
-from guardrails.core.values.pattern import pattern
 
 
 _MORE: Final = """

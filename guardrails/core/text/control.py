@@ -6,7 +6,7 @@ import re
 
 from typing import Final
 
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import pattern
 
 
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}

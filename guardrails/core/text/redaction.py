@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from guardrails.core.text.control import sanitise
-from guardrails.core.values.pattern import pattern
+from guardrails.core.values.caches import pattern
 
 
 MESSAGE_CHARS: Final = 500

@@ -18,8 +18,9 @@ from typing import Any, Final, NoReturn
 from orjson import OPT_SORT_KEYS, Fragment, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
+from guardrails.core.values.caches import cached_if_short
+
 from .plain_json import Copy
-from .short_keys import cached_if_short
 
 
 RESULT_HEAD: Final = 1 << 16

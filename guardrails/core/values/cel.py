@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
+from .caches import pattern
 from .errors import needs
-from .pattern import pattern
 from .schema import suggestion
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from xxhash import xxh3_128_hexdigest
 
+from .caches import pattern
 from .errors import SessionError
-from .pattern import pattern
 
 
 MAX_BYTES: Final = 256

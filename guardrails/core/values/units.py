@@ -15,8 +15,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Annotated, Final, Literal
 
+from guardrails.core.values.caches import pattern
 from guardrails.core.values.names import own_name
-from guardrails.core.values.pattern import pattern
 from guardrails.core.values.schema import FromText
 
 
