@@ -126,8 +126,8 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
 
 def _any_of(globs: Sequence[str]) -> Callable[[str], object]:
     named = {glob for glob in globs if _SIGNS.isdisjoint(glob)}
-    found = re.compile("|".join(translate(glob) for glob in globs if glob not in named) or "(?!)").match
-    return lambda name: name in named or found(name)
+    fits = re.compile("|".join(translate(glob) for glob in globs if glob not in named) or "(?!)").match
+    return lambda name: name in named or fits(name)
 
 
 def _got(value: object) -> str:
