@@ -109,7 +109,7 @@ class Guarding:
         chain = self.sessions.policy.chain
         inert = [name for name in ("max_turns", "max_tokens") if chain.budget and name in chain.budget.own]
         if inert:
-            of_models = "no model response is told of through MCP: budget.%s counts what tools use alone"
+            of_models = "MCP tells of no model response; what tools use alone counts for budget.%s"
             warn_once(f"inert in MCP: {inert}", of_models, ", budget.".join(inert))
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._runs: dict[str, tuple[Session, float]] = {}

@@ -210,4 +210,4 @@ def test_a_limit_of_what_mcp_does_not_tell_is_named_at_the_start(caplog: pytest.
     assert not caplog.text
     for _ in range(2):
         Guarding(Policy([Budget(max_turns=7, max_tokens=9)]))
-    assert caplog.text.count("budget.max_turns, budget.max_tokens counts") == 1
+    assert caplog.text.count("budget.max_turns, budget.max_tokens") == 1

@@ -229,7 +229,8 @@ class Law:
         """
         total, oldest, over, open_ = trace
         at_ms, amount, value = open_[place]
-        open_ = {other: one for other, one in open_.items() if other != place}
+        # Most often no other is open.
+        open_ = {other: one for other, one in open_.items() if other != place} if len(open_) > 1 else {}
         if not counts:
             return [total, oldest, over, open_] if over or open_ else NOTHING
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
@@ -260,7 +261,8 @@ class Law:
 
     def limit(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
         total, _, _, open_ = self.trace_at(trace, facts.now_ms)
-        used, asked = total + sum(one[1] for one in open_.values()), self.amount(call, doubles)
+        held = sum(one[1] for one in open_.values()) if open_ else 0
+        used, asked = total + held, self.amount(call, doubles)
         if used + asked <= self.most:
             return None
         left = max(0, self.most - used)
@@ -269,10 +271,8 @@ class Law:
         what = f"of `{self.sum.text}`" if self.sum else "calls"
         message = f"`{call.tool}` may use {shown['limit']} {what}{self.period}: {shown['used']} are used"
         message += f", {shown['left']} are left, and this call is for {shown['asked']}."
-        hint = "Go on without it, and say so."
-        if left:
-            hint = f"Stay within {shown['left']}, or go on without it and say so."
-        return Denial("rules.limit", message, hint, values={"tool": call.tool, **shown})
+        go = f"Stay within {shown['left']}, or go" if left else "Go"
+        return Denial("rules.limit", message, f"{go} on without it and say so.", values={"tool": call.tool, **shown})
 
     def after(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
         if self.value(call) in self.trace_at(trace, facts.now_ms)[2]:
@@ -405,7 +405,8 @@ class Rules(Guard):
         answer: Verdict = None
         traces, (_, judging, _, doubles) = mine or {}, self._of(facts.tool)
         for law in judging:
-            if not law.about(call, doubles):
+            # Each question costs a call that no rule objects to, so what a rule does not have is not asked.
+            if law.when and not law.about(call, doubles):
                 continue
             verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, doubles)
             if isinstance(verdict, Denial) and verdict.parks is None:
@@ -419,8 +420,8 @@ class Rules(Guard):
         made, now = mine or {}, facts.now_ms
         for law in watching:
             # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
-            value = law.value(call)
-            if value is not None and (not law.rule.limit or law.about(call, doubles)):
+            value = law.value(call) if law.rule.same else ""
+            if value is not None and (not law.rule.limit or not law.when or law.about(call, doubles)):
                 amount = law.amount(call, doubles) if law.rule.limit else 0
                 trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, value)
                 made = {**made, law.key: trace}
