@@ -116,7 +116,8 @@ def test_no_limit_is_passed_and_no_call_forgotten_or_run_twice_whatever_fails(ki
         while not world.log.stat().st_size:
             time.sleep(0.01)
         coming, over = world.faults(), time.monotonic() + SECONDS
-        while coming or time.monotonic() < over:
+        # A slow machine goes on until a worker has left the first user, whose limit is reached by then.
+        while coming or time.monotonic() < over or b"u1 " not in world.log.read_bytes():
             name = coming.pop() if coming else chosen.choice(world.faults())
             with world.fault(name, chosen.randrange(PROCESSES)):
                 time.sleep(chosen.uniform(0.05, 0.8))
@@ -127,6 +128,7 @@ def test_no_limit_is_passed_and_no_call_forgotten_or_run_twice_whatever_fails(ki
         ran = [line.split() for line in world.log.read_text().splitlines()]
         assert max(Counter(call_id for _, _, call_id in ran).values()) == 1, "a call ran twice"
         calls, paid = Counter(user for user, _, _ in ran), Counter(user for user, tool, _ in ran if tool == "pay")
+        most = 0
         with store_at(world.place, timeout=30) as store:
             for user, count in calls.items():
                 counted, cost = store.update(
@@ -134,7 +136,8 @@ def test_no_limit_is_passed_and_no_call_forgotten_or_run_twice_whatever_fails(ki
                 )
                 # What ran is counted; what was admitted and killed before it ran is counted too.
                 assert count <= counted <= LIMIT, user
+                most = max(most, counted)
                 assert max(paid[user] / 100, cost) <= LIMIT_USD + 1e-9, user
-        assert max(calls.values()) == LIMIT, "no limit was reached"
+        assert most == LIMIT, "no limit was reached"
     finally:
         world.close()
