@@ -187,6 +187,8 @@ class Chain:
         ending = [(g, True) for g in with_companions(enforced)]
         self.spenders = _hooks(ending, "spent")
         self.call_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls], "spent")
+        self.end_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls and g.hears("settle")], "spent")
+        """Those that may find an end in how a call ended, though it cost nothing and time is far."""
         self.turn_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_turns], "spent")
         counting = with_companions([g for g in self.guards if g.mode != "off" and self.mode != "off"])
         if all(g.limits is None for g in counting):

@@ -83,19 +83,9 @@ class Engine(NamedTuple):
     child: bool = False
     life: Callable[[], str] | None = None
 
-    def of(self, chain: Chain) -> "Engine":
-        """
-        Returns the same of another *chain*.
-        """
-        return self._replace(chain=chain)
-
-    def within(self, scopes: Sequence[tuple[str, str, Chain]]) -> "Engine":
-        """
-        Returns the same in no *scopes* but these.
-        """
-        return self._replace(scopes=scopes)
-
-    def apply(self, event: Callable[..., T], now_ms: int, states: States, clocks: Clocks = None, *values: Any) -> T:
+    def apply(
+        self, event: Callable[..., T], values: Sequence[Any], now_ms: int, states: States, clocks: Clocks = None
+    ) -> T:
         """
         Let *event*, a function of a `Moment` and *values*, happen in *states*: the session's, those of its scopes where they are given,
         and its family's root's.
@@ -133,36 +123,6 @@ class Engine(NamedTuple):
         finally:
             part(state, states[-1], names, event=state.n != n)
 
-    def decide(
-        self,
-        call: ToolCall,
-        plan: Plan,
-        now_ms: int,
-        claims: bool,
-        stop: Denial | None,
-        states: States,
-        clocks: Clocks = None,
-    ) -> Decision:
-        """
-        Returns whether *call* may run. *claims*: who asks runs it. *stop*: an operator has stopped all calls.
-        """
-        return self.apply(_decide, now_ms, states, clocks, call, plan, now_ms, claims, stop)
-
-    def complete(
-        self,
-        decision: Decision,
-        end: End,
-        plan: Plan,
-        now_ms: int,
-        advised: Advised | None,
-        states: States,
-        clocks: Clocks = None,
-    ) -> tuple[Envelope, Completion]:
-        """
-        Returns what the model reads of a call that is over, and what is recorded of it.
-        """
-        return self.apply(_complete, now_ms, states, clocks, decision, end, plan, now_ms, advised)
-
 
 class Moment(Place):
     """
@@ -177,14 +137,13 @@ class Moment(Place):
     def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Place]) -> None:
         self.name = self.holder = ""
         self.id, self.chain, self.state, self.now_ms = engine.id, engine.chain, state, state.now_ms
-        self.engine, self.scopes = engine, scopes
+        self.engine, self.scopes, self.places = engine, scopes, (self, *scopes)
 
     def marks(self) -> dict[str, Any] | None:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        shares = self.scopes or self.state.family is not None
-        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
+        return None if self.engine.life is None else marks(self.state, self.scopes)
 
     def go_by(self, plan: Plan) -> None:
         """
@@ -202,7 +161,8 @@ class Moment(Place):
             made.observed, made.errors = tuple(verdicts.observed), tuple(verdicts.errors)
         if self.expired:
             made.expired = self.expired
-        made.marks = self.marks()
+        if self.scopes or self.state.family is not None:
+            made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> int:
@@ -223,7 +183,10 @@ class Moment(Place):
 # Before a call runs
 
 
-def _decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, stop: Denial | None) -> Decision:
+def decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, stop: Denial | None) -> Decision:
+    """
+    Returns whether *call* may run. *claims*: who asks runs it. *stop*: an operator has stopped all calls.
+    """
     state = at.state
     if state.pending and stop is None:
         twin = _twin(state, call)
@@ -269,7 +232,7 @@ def _verdicts(at: Moment, call: ToolCall, facts: Facts) -> Verdicts | None:
         if last is not None and last.status == "error":
             facts.failed = last
     facts.models = at.chain.models.loaded
-    for place in (at, *at.scopes):
+    for place in at.places:
         its, own = place.state, place.plan
         facts.now_ms, facts.holder, facts.known, mine = place.now_ms, place.holder, place.chain.known, its.own.get
         checks = own.fresh_checks if fresh else own.checks
@@ -296,7 +259,7 @@ def _count(at: Moment, call: ToolCall, facts: Facts, verdicts: Verdicts | None) 
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
     before = []
-    for place in (at, *at.scopes):
+    for place in at.places:
         its, own = place.state, place.plan
         before.append(its.own.copy())
         facts.now_ms, facts.holder = place.now_ms, place.holder
@@ -305,7 +268,7 @@ def _count(at: Moment, call: ToolCall, facts: Facts, verdicts: Verdicts | None) 
             verdicts = verdicts or Verdicts()
             verdicts.fail(error, name, place, deny=own.deny_on_error and enforced)
     if verdicts is not None and verdicts.denials:
-        for place, remembered in zip((at, *at.scopes), before, strict=True):
+        for place, remembered in zip(at.places, before, strict=True):
             place.state.own = remembered
     return verdicts
 
@@ -331,20 +294,20 @@ def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, verdicts: Verdic
     for scope in at.scopes:
         hold_in(scope.state, pending)
     if made.envelope is None:
-        pending.limit = _used_up(at, facts, whole=state.present.is_whole)
+        pending.limit = _used_up(at, facts, chain.call_spenders, whole=state.present.is_whole)
     if at.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
-        made.left_ms = time_left((at, *at.scopes))
+        made.left_ms = time_left(at.places)
     return at.answer(made, verdicts)
 
 
-def _used_up(at: Moment, facts: Facts, *, whole: bool) -> Limit | None:
+def _used_up(at: Moment, facts: Facts, own: tuple[Hook, ...], *, whole: bool) -> Limit | None:
     """
-    Returns the limit that a call, just admitted or over, uses up; what ends the session at once does so. *whole*: no call of the present
-    turn is to come.
+    Returns the limit that a call, just admitted or over, uses up, as the hooks *own* of its session or those of a scope find; what ends the
+    session at once does so. *whole*: no call of the present turn is to come.
     """
-    for place in (at, *at.scopes):
+    for place in at.places:
         facts.now_ms, facts.holder, facts.turn_over = place.now_ms, place.holder, whole
-        spenders = place.chain.call_spenders
+        spenders = place.chain.call_spenders if place.name else own
         cause = first_cause(place, spenders, facts)
         if cause is None:
             continue
@@ -427,9 +390,9 @@ def _again(at: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims: boo
     waited = twin.stage in ("approved", "suspended")
     if (claims and twin.stage == "running") or (twin.question is not None and not twin.question.binds(call)):
         return _refuse(at, call, plan, Verdicts([at.chain.worded(in_flight(call.tool))]), claims=claims)
-    left_ms = time_left((at, *at.scopes))
+    left_ms = time_left(at.places)
     if twin.stage == "parked" or not (claims or waited):
-        at.scopes = ()
+        at.scopes, at.places = (), (at,)
         made = Decision.again(call, twin, own, state.run)
     else:
         if waited:
@@ -441,7 +404,7 @@ def _again(at: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims: boo
         state.n += 1
         if waited:
             facts = Facts(state.now_ms, plan.tool, turn=state.present.number)
-            twin.limit = _used_up(at, facts, whole=state.present.is_whole) or twin.limit
+            twin.limit = _used_up(at, facts, at.chain.call_spenders, whole=state.present.is_whole) or twin.limit
         for scope in at.scopes:
             move_in(scope.state, twin, taken)
         made = Decision.again(call, twin, own, state.run)
@@ -505,18 +468,22 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
     tell(state, chain.on, "turn", _IMPLIED, facts)
     turn.implied += 1
     turn.refused, turn.since_ms = [], state.now_ms
-    cause = first_cause(own, chain.turn_spenders, facts)
-    if cause is not None:
-        exhaust(state, cause)
+    for hook in chain.turn_spenders:
+        # Without a memory of turns a guard knows of none.
+        if hook[1] in state.own and (cause := first_cause(own, (hook,), facts)) is not None:
+            exhaust(state, cause)
     facts.turn_over = False
 
 
 # After it has run
 
 
-def _complete(
+def complete(
     at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
+    """
+    Returns what the model reads of a call that is over, and what is recorded of it.
+    """
     chain, state, own = at.chain, at.state, end.own
     now = at.now_ms = touch(state, now_ms)
     failed, at_ms = end.error_type is not None, decision.at_ms
@@ -538,14 +505,19 @@ def _complete(
     if failed and pending is not None:
         _note_advice(pending.entry, envelope, now, withheld=withheld is not None)
     facts.over = True
-    limit = (None if pending is None else pending.limit) or _used_up(at, facts, whole=False)
+    limit = None if pending is None else pending.limit
+    if limit is None:
+        changed = end.cost is not None or end.tokens is not None or decision.cost or decision.tokens or at.scopes
+        spenders = chain.call_spenders if changed or now - state.started_ms >= chain.soon_ms else chain.end_spenders
+        limit = _used_up(at, facts, spenders, whole=False) if spenders else None
     if limit is not None:
         envelope.limit(limit[1], finish(limit[0]), limit[0] if names_turns(limit[0]) else None)
     shows = chain.form != "merged" and "progress" not in chain.left_out
-    envelope.close(chain.left_out, progress((at, *at.scopes), near=True) if shows else None, chain.form)
+    envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.marks = at.marks()
+    if at.scopes or state.family is not None:
+        made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
     if facts.hints is not decision.nudges:
@@ -587,7 +559,7 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
         entry.result_hash, entry.steady, entry.came = end.hash, end.steady, end.came
         if unknown:
             note_uncertain(state, pending)
-    for place in (at, *at.scopes):
+    for place in at.places:
         its, own = place.state, place.plan
         its.n += 1
         if place.name:
@@ -606,7 +578,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
     Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
     failed = outcome.error_type is not None
-    for place in (at, *at.scopes):
+    for place in at.places:
         its, own, code, hints = place.state, place.plan, envelope.code, facts.hints
         facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
         for name, key, _, shape in own.shapes if failed else own.success_shapes:
@@ -621,7 +593,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
             envelope.code = place.code(envelope.code or "")
         if facts.hints is not hints:
             facts.hints = tuple(one if one in hints else (place.code(one[0]), one[1]) for one in facts.hints)
-    for place in (at, *at.scopes) if failed and envelope.retryable else ():
+    for place in at.places if failed and envelope.retryable else ():
         facts.now_ms, facts.holder = place.now_ms, place.holder
         values = {"tool": call.tool, "sig": call.sig}
         tell(place.state, place.plan.on, "advised", values, facts)

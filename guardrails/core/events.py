@@ -6,9 +6,8 @@ An event is a name and its values, as the record has them: a replay lets the rec
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from math import ceil
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
@@ -40,21 +39,19 @@ from guardrails.core.values.types import Denial, ToolCall
 
 
 Values = Mapping[str, Any]
-Step = Callable[[Moment], Happened]
-T = TypeVar("T")
 
 LIMITS: Final = {limit.name: limit for limit in TABLE}
 """By the state's names of them."""
 
 
-def event(name: str, values: Values, now_ms: int) -> Step:
+def happen(at: Moment, name: str, values: Values, now_ms: int) -> Happened:
     """
-    Returns the step of the event *name* at *now_ms*, for `Engine.apply`. Raises SessionError if there is no such event.
+    Let the event *name* happen at *now_ms*. Raises SessionError if there is no such event, or it may not happen.
     """
-    happen = EVENTS.get(name)
-    if happen is None:
+    if name not in EVENTS:
         raise SessionError(f"unknown event `{name}` in the records")
-    return partial(_happen, happen, values, now_ms)
+    made = EVENTS[name](at, values, now_ms)
+    return made if isinstance(made, Happened) else _happened(at, made)
 
 
 def is_shared(name: str, values: Values) -> bool:
@@ -69,11 +66,6 @@ def is_shared(name: str, values: Values) -> bool:
 
 
 _SHARED: Final = frozenset({"charge", "request", "release", "unpark", "suspend", "policy", "note"})
-
-
-def _happen(happen: Callable[..., Any], values: Values, now_ms: int, at: Moment) -> Happened:
-    made = happen(at, values, now_ms)
-    return made if isinstance(made, Happened) else _happened(at, made)
 
 
 def _happened(at: Moment, limits: dict[str, int] | None = None, refused: tuple[str, str] | None = None) -> Happened:
@@ -121,7 +113,7 @@ def _request(at: Moment, values: Values, now_ms: int) -> Happened:
     estimate = values.get("estimate")
     cost, tokens = estimate or (0, 0)
     at.now_ms = time_of(at.state, now_ms)
-    refused = exhausted_by((at, *at.scopes), request=True, cost=cost, tokens=tokens)
+    refused = exhausted_by(at.places, request=True, cost=cost, tokens=tokens)
     more = {"n": at.state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
     _everywhere(at, now_ms, "request", {**values, "estimate": estimate, **more})
     return _happened(at, refused=refused)
@@ -132,7 +124,7 @@ def _everywhere(at: Moment, now_ms: int, name: str, values: Values) -> None:
     Count something in the session and in each of its scopes alike.
     """
     at.now_ms = touch(at.state, now_ms)
-    for place in (at, *at.scopes):
+    for place in at.places:
         _count(place, name, values)
     _number(at)
 
@@ -150,7 +142,7 @@ def _release_in(at: Moment, values: Values) -> None:
     """
     Give back what a model request holds, everywhere.
     """
-    for place in (at, *at.scopes):
+    for place in at.places:
         tell(place.state, place.chain.on, "release", values, Facts(place.now_ms, holder=place.holder))
     _number(at)
 
@@ -216,7 +208,7 @@ def _let_go(at: Moment, pending: Pending, event: str) -> None:
     """
     Let what happened to an admission happen in the scopes too; guards take back what they counted of a call that never ran.
     """
-    for place in (at, *at.scopes):
+    for place in at.places:
         if place.name:
             move_in(place.state, pending, event)
         if event in ("refuse", "withdraw"):

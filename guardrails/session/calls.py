@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.arguments import foreign_arguments
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision
-from guardrails.core.engine import Engine
+from guardrails.core.engine import Engine, complete, decide
 from guardrails.core.envelope import Envelope
 from guardrails.core.prepare import prepare
 from guardrails.core.record import identity
@@ -200,7 +200,7 @@ class Calls:
             call.places = places_of(plan.locates, call, plan.tool)
         now = ledger.time()
         try:
-            step = partial(engine.decide, call, plan, now, execute is not asked, policy.stop)
+            step = partial(engine.apply, decide, (call, plan, now, execute is not asked, policy.stop), now)
             decision = ledger.store.update(ledger.all_keys, step)
         except Exception as error:  # a store that fails is a guard that fails
             decision = ledger.unknown(call, plan, now, error)
@@ -293,12 +293,12 @@ class Calls:
         if failed and policy.model_files is not None:
             policy.model_files.refresh(reading.at_ms)
         try:
-            step = partial(ledger.engine.complete, decision, reading, plan, reading.at_ms, None)
+            step = partial(ledger.engine.apply, complete, (decision, reading, plan, reading.at_ms, None), reading.at_ms)
             envelope, completion = ledger.store.update(ledger.all_keys, step)
         except Exception as error:  # the tool has run: its result is never lost
             ledger.log_fault(error)
-            alone = Engine(ledger.chain, ledger.id)
-            envelope, completion = alone.complete(decision, reading, plan, reading.at_ms, None, (SessionState(),))
+            values, alone = (decision, reading, plan, reading.at_ms, None), Engine(ledger.chain, ledger.id)
+            envelope, completion = alone.apply(complete, values, reading.at_ms, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion.n = 0
         else:

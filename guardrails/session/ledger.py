@@ -19,7 +19,7 @@ from guardrails.core import record as records
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
-from guardrails.core.events import event, is_shared, lose
+from guardrails.core.events import happen, is_shared, lose
 from guardrails.core.guards.budget import ITERATIONS, LIMITS, NO_LIMITS, TIME, Limits, internal, settings_of, unpriced
 from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.evidence import changed_seq
@@ -248,7 +248,7 @@ class Ledger:
         Lay something of this session on its policy's chain, now and whenever that is another.
         """
         with self.lock:
-            self.engine, self.layers = self.engine.of(layer(self.chain)), (*self.layers, layer)
+            self.engine, self.layers = self.engine._replace(chain=layer(self.chain)), (*self.layers, layer)
 
     def refresh(self) -> None:
         """
@@ -265,7 +265,7 @@ class Ledger:
             if chain is self.base:
                 return
             scopes = tuple((name, own, policy.scopes.get(name, below)) for name, own, below in engine.scopes)
-            self.engine = engine.of(layered(chain, self.layers)).within(scopes)
+            self.engine = engine._replace(chain=layered(chain, self.layers), scopes=scopes)
             # In here: the events of two changes are in the order of the changes.
             try:
                 self.event("policy", {"before": before, "after": chain.source})
@@ -293,7 +293,9 @@ class Ledger:
         """
         Returns the findings of *look* in the state of the session alone.
         """
-        return self._answer(self.engine.within(()), self.keys, lambda places: look(places[0].state, places[0].now_ms))
+        return self._answer(
+            self.engine._replace(scopes=()), self.keys, lambda places: look(places[0].state, places[0].now_ms)
+        )
 
     def look(self, look: Look[T]) -> T:
         """
@@ -316,7 +318,7 @@ class Ledger:
         None if the store failed under `on_error: allow`. One that is *needed* raises then.
         """
         now, chain = self.time(), self.chain
-        step = partial(self.engine.apply, event(name, {**values, **hidden}, now), now)
+        step = partial(self.engine.apply, happen, (name, {**values, **hidden}, now), now)
         try:
             made = self.store.update(self.all_keys if is_shared(name, values) else self.keys, step)
         except Exception as error:
@@ -353,7 +355,7 @@ class Ledger:
         """
         now = self.time()
         for one in which:
-            self.store.update(self.keys, partial(self.engine.apply, partial(lose, seq=one.seq, now_ms=now), now))
+            self.store.update(self.keys, partial(self.engine.apply, lose, (one.seq, now), now))
 
     def unknown(self, call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Decision:
         """

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Decision
-from guardrails.core.engine import Engine
+from guardrails.core.engine import Engine, complete, decide
 from guardrails.core.envelope import Envelope
-from guardrails.core.events import event
+from guardrails.core.events import happen
 from guardrails.core.guards.budget import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.record import call_record, newer_records, newer_version
@@ -300,7 +300,8 @@ class Replay:
         chain, plan = way
         stop = stopped(str(record["stop"])) if "stop" in record else None
         engine, states, clocks = self._at(life, record, chain)
-        decision = engine.decide(call, plan, record["ts_ms"], record.get("claimed", True), stop, states, clocks)
+        values = (call, plan, record["ts_ms"], record.get("claimed", True), stop)
+        decision = engine.apply(decide, values, record["ts_ms"], states, clocks)
         life.decisions[n] = decision, way
         return decision
 
@@ -316,7 +317,8 @@ class Replay:
         # It may have been taken up under another id since.
         decision = decision.of(replace(decision.call, id=record.get("id", decision.call.id)))
         engine, states, clocks = self._at(life, record, chain)
-        engine.complete(decision, end_of(record), plan, record["ts_ms"], advised_of(record), states, clocks)
+        values = (decision, end_of(record), plan, record["ts_ms"], advised_of(record))
+        engine.apply(complete, values, record["ts_ms"], states, clocks)
 
     def _event(self, life: Life, record: Record) -> None:
         name, n, values = record["event"], record["n"], dict(record)
@@ -342,7 +344,7 @@ class Replay:
 
     def _happen(self, life: Life, record: Record, name: str, values: Record) -> None:
         engine, states, clocks = self._at(life, record, life.rules.chain.with_least(record.get("least", 0)))
-        engine.apply(event(name, values, record["ts_ms"]), record["ts_ms"], states, clocks)
+        engine.apply(happen, (name, values, record["ts_ms"]), record["ts_ms"], states, clocks)
 
     def _at(self, life: Life, record: Record, chain: Chain) -> tuple[Engine, list[SessionState], list[int]]:
         """

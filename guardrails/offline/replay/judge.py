@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Decision
-from guardrails.core.engine import Engine
-from guardrails.core.events import event, lose
+from guardrails.core.engine import Engine, complete, decide
+from guardrails.core.events import happen, lose
 from guardrails.core.guards.rules import Rules
 from guardrails.core.state import SessionState
 from guardrails.core.tool import Tool, tool_call
@@ -197,7 +197,7 @@ class Track:
             row.codes = tuple(code for code, _ in decision.nudges)
         if not call.has_result:
             # Nobody knows how it ended: the next call gives it up.
-            own.engine.apply(partial(lose, seq=decision.seq, now_ms=now), now, (self.state,))
+            own.engine.apply(lose, (decision.seq, now), now, (self.state,))
             return
         # A result of which nothing is known is like no other.
         shown = shown_by(call, -len(self.rows) if evidence is None else evidence, outcome, made, plan)
@@ -223,12 +223,12 @@ class Track:
         The decision on *call*. A person who is asked is taken to say yes: what was recorded ran.
         """
         self._settle(now)
-        asking = (call, plan, now, True, None, (self.state,))
-        decision = self.lens.engine.decide(*asking)
+        asking = decide, (call, plan, now, True, None), now, (self.state,)
+        decision = self.lens.engine.apply(*asking)
         if decision.pending and decision.seq is not None:
             asked = ((decision.denials[0].code, ""),)
             self._event("unpark", {"seq": decision.seq, "sig": call.sig, "approved": True, "reason": ""}, now)
-            decision = self.lens.engine.decide(*asking)
+            decision = self.lens.engine.apply(*asking)
             decision.nudges = asked
         return decision
 
@@ -241,7 +241,7 @@ class Track:
             self._complete(decision, shown, plan, row, end_ms)
 
     def _complete(self, decision: Decision, shown: End, plan: Plan, row: Row, now: int) -> None:
-        envelope, _ = self.lens.engine.complete(decision, shown, plan, now, None, (self.state,))
+        envelope, _ = self.lens.engine.apply(complete, (decision, shown, plan, now, None), now, (self.state,))
         if envelope.judged is not None:
             row.advised = bool(envelope.retryable)
 
@@ -274,7 +274,7 @@ class Track:
         return None if price is None else cost_of(Usage(call.tokens_in or 0, call.tokens_out or 0), price)
 
     def _event(self, name: str, values: Mapping[str, Any], now: int) -> None:
-        self.lens.engine.apply(event(name, values, now), now, (self.state,))
+        self.lens.engine.apply(happen, (name, values, now), now, (self.state,))
 
 
 def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
