@@ -22,11 +22,8 @@ from guardrails.sinks import JsonLines, MemorySink, read, to_line
 from tests.tables import table
 
 
-ARGUMENTS = {
-    "city": "Shibuya",
-    "card": 4111111111111111,
-    "users": [{"name": "a", "pin": "t0"}, {"name": "b", "pin": "t1"}],
-}
+USERS = [{"name": "a", "pin": "t0"}, {"name": "b", "pin": "t1"}]
+ARGUMENTS = {"city": "Shibuya", "card": 4111111111111111, "users": USERS}
 
 
 @dataclasses.dataclass
@@ -71,33 +68,24 @@ def test_a_path_leads_into_objects_and_what_is_no_json_goes_whole(arguments: obj
     assert line["erased"] == [erased, "problems"]
 
 
-@table(
-    "arguments",
-    [
-        '{"word": "open sesame"',
-        {"_truncated_json": '{"word": "open sesame'},
-        [orjson.Fragment(b"[" * 3000 + b'"open sesame"' + b"]" * 3000)],
-    ],
-)
+NESTED = orjson.Fragment(b"[" * 3000 + b'"open sesame"' + b"]" * 3000)
+
+
+@table("arguments", ['{"word": "open sesame"', {"_truncated_json": '{"word": "open sesame'}, [NESTED]])
 def test_what_cannot_be_looked_into_is_erased(arguments: object) -> None:
     assert "sesame" not in str(shown({"arguments": arguments}, "arguments.**.word"))
 
 
 @table(("message", "left"), [
-    ("no open-sesame here", ERASED), ("no Open Sesame", ERASED), ("no open\nsesame", ERASED), ("no open sesa...", ERASED), ("open the door", None), ("", None),
-    ("4111111111111111 is expired", None),
+    ("no open-sesame here", ERASED), ("no Open Sesame", ERASED), ("no open\nsesame", ERASED), ("no open sesa...", ERASED), ("", ""),
+    ("open the door", "open the door"), ("4111111111111111 is expired", "4111111111111111 is expired"),
 ])  # fmt: skip
 @table("event", ["call", "settle"])
-def test_a_message_that_repeats_what_went_is_erased_whole(message: str, left: str | None, event: str) -> None:
-    record = {
-        "event": event,
-        "arguments": {"word": "open sesame", "card": 4111111111111111},
-        "error_message": message,
-        "guard_errors": [["budget", message]],
-    }
+def test_a_message_that_repeats_what_went_is_erased_whole(message: str, left: str, event: str) -> None:
+    given = {"word": "open sesame", "card": 4111111111111111}
+    record = {"event": event, "arguments": given, "error_message": message, "guard_errors": [["budget", message]]}
     line = shown(record, "arguments.word")
-    said = message if left is None else left
-    assert (line["error_message"], line["guard_errors"]) == (said, [["budget", said]])
+    assert (line["error_message"], line["guard_errors"]) == (left, [["budget", left]])
     assert ("arguments" in line) is (event == "call")
 
 
@@ -159,10 +147,6 @@ class Handle:
     """Nothing is known of it but its address, so arguments with one cannot be signed."""
 
 
-def unsigned(arguments: Any) -> ToolCall:
-    return ToolCall("t", arguments, "call_1", None, None)
-
-
 def test_the_arguments_of_a_record_are_those_from_before_the_tool_ran(clock: Any, tmp_path: Any) -> None:
     arguments = {"handle": Handle(), "rows": [1, 2], "late": 1}
 
@@ -173,13 +157,10 @@ def test_the_arguments_of_a_record_are_those_from_before_the_tool_ran(clock: Any
 
     # Only flush writes, so that the tool is done before its call's line is made.
     with JsonLines(tmp_path / "calls.jsonl") as sink:
-        session = Policy().session("s", clock=clock, records=sink)
-        assert session.call("t", arguments, spoil).ok
+        assert Policy().session("s", clock=clock, records=sink).call("t", arguments, spoil).ok
         sink.flush()
-
     call = next(iter(read(tmp_path / "calls.jsonl")))
-    assert call["sig"] is None
-    assert call["arguments"] == {"handle": "<Handle>", "rows": [1, 2], "late": 1}
+    assert (call["sig"], call["arguments"]) == (None, {"handle": "<Handle>", "rows": [1, 2], "late": 1})
 
 
 def test_recording_uses_nothing_up_that_the_tool_is_given(clock: Any) -> None:
@@ -196,16 +177,16 @@ def test_signed_arguments_are_not_written_again() -> None:
     assert snapshot(ToolCall("t", {"a": 1}, "call_1", b"", 1, (), canonical)) is canonical
 
 
-@table(
-    "arguments",
-    [
-        {"handle": Handle(), "text": "x" * 100_000},
-        {"handle": Handle(), "rows": [b""] * 40_000},
-        [[]] * MAX_SNAPSHOT_BYTES,
-    ],
-)
+LONG = [
+    {"handle": Handle(), "text": "x" * 100_000},
+    {"handle": Handle(), "rows": [b""] * 40_000},
+    [[]] * MAX_SNAPSHOT_BYTES,
+]
+
+
+@table("arguments", LONG)
 def test_a_snapshot_is_bounded_and_says_so(arguments: Any) -> None:
-    written = snapshot(unsigned(arguments))
+    written = snapshot(ToolCall("t", arguments, "call_1", None, None))
     assert len(written) <= MAX_SNAPSHOT_BYTES
     assert b"truncated" in written
     orjson.loads(written)

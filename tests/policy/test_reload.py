@@ -13,15 +13,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import (
-    Approve,
-    Denials,
-    Guard,
-    MemorySink,
-    Policy,
-    Tool,
-    guard,
-)
+from guardrails import Approve, Denials, Guard, MemorySink, Policy, Tool, guard
 from guardrails.core.guards.base import SessionState
 from guardrails.errors import SessionError
 from guardrails.offline.replay.exact import Rules
@@ -102,11 +94,11 @@ def test_the_limits_of_a_scope_change_with_the_file_and_other_scopes_need_a_star
 ) -> None:
     policy = Policy.load(write("scopes: {user: {budget: {max_calls: 1}}}"), reload=0)
     one, other = (policy.session(name, scopes={"user": "u"}) for name in "ab")
-    assert [one.call("t", {"n": n}, ok).ok for n in range(2)] == [True, False]
+    assert statuses(one, 2) == ["success", "limit_reached"]
     write("scopes: {user: {budget: {max_calls: 3}}}")
-    assert [other.call("t", {"n": n}, ok).ok for n in range(3)] == [True, True, False]
+    assert statuses(other, 3) == ["success", "success", "limit_reached"]
     write("scopes: {tenant: {budget: {max_calls: 9}}}")
-    assert not other.call("t", {"n": 9}, ok).ok
+    assert statuses(other, 1) == ["limit_reached"]
     assert "needs a start of the process" in caplog.text
 
 
@@ -114,12 +106,10 @@ def test_a_file_that_the_policy_extends_counts_too(write: Write) -> None:
     write("budget: {max_calls: 1}", "base.yaml")
     session = Policy.load(write("extends: ./base.yaml"), reload=0).session("s")
     assert statuses(session, 2) == ["success", "limit_reached"]
-    write("budget: {max_calls: 2}", "base.yaml")
-    assert statuses(session, 2) == ["success", "limit_reached"]
-    write("budget: {max_calls: 3}", "other.yaml")
+    write("budget: {max_calls: 2}", "other.yaml")
     write("extends: ./other.yaml")
-    assert statuses(session, 1) == ["success"]
-    write("budget: {max_calls: 5}", "other.yaml")
+    assert statuses(session, 2) == ["success", "limit_reached"]
+    write("budget: {max_calls: 4}", "other.yaml")
     assert statuses(session, 2) == ["success", "success"]
 
 
@@ -128,54 +118,28 @@ def test_a_file_that_comes_after_the_one_that_extends_it_is_taken_up_within_2_s(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(reload, "monotonic", lambda: now[0])
-    session = Policy.load(write("budget: {max_calls: 9}"), reload=0).session("s")
+    session, seen = Policy.load(write("budget: {max_calls: 9}"), reload=0).session("s"), []
     write("extends: ./later.yaml")
-    assert statuses(session, 1) == ["success"]
-    now[0] = 2.0
-    assert statuses(session, 1) == ["success"]
-    write("stop: the key leaked", "later.yaml")
-    now[0] = 3.9
-    assert statuses(session, 1) == ["success"]
-    now[0] = 4.0
-    assert statuses(session, 1) == ["denied"]
+    for now[0] in (0.0, 2.0, 3.9, 4.0):
+        seen += statuses(session, 1)
+        write("stop: the key leaked", "later.yaml") if now[0] == 2 else None
+    assert seen == ["success", "success", "success", "denied"]
     assert len([one for one in caplog.records if one.levelno == logging.ERROR]) == 1
 
 
 def test_what_a_session_was_given_stays(write: Write) -> None:
-    def look(page: int) -> str:
-        return "row"
-
     policy = Policy.load(write("budget: {max_calls: 9}"), reload=0)
     session = policy.session("s", tools=[Tool(name="pay", cost_usd=0.5)])
     session.calls.declare(Tool(name="search", timeout=7))
-    scope = scoped(session, {}, [Tool(name="search")])
-    guarded = session.wrap(look)
+    scope, guarded = scoped(session, {}, [Tool(name="search")]), session.wrap(ok)
     child = session.child("a", max_calls=2)
     write("budget: {max_calls: 9, max_cost_usd: 0.6}")
     assert session.call("pay", {"n": 1}, ok).ok
     assert session.call("pay", {"n": 2}, ok).code == "budget.max_cost_usd"
     assert session.ledger.chain.plan("search").timeout_ms == 7_000
-    assert scope.call("elsewhere", {}, ok).code in ("tool_filter.unknown", None)
     assert scope.ledger.chain.known == frozenset({"search"})
-    assert "row" in guarded(page=1)
+    assert "ok" in guarded()
     assert statuses(child, 3) == ["success", "success", "limit_reached"]
-
-
-def test_a_call_that_runs_is_settled_and_who_waits_for_a_person_waits_on(write: Write) -> None:
-    text = "approve: [send]\nbudget: {max_calls: 5%s}\ntools: [{match: pay, cost_usd: 0.5}]"
-    session = Policy.load(write(text % ", max_cost_usd: 1"), reload=0).session("s")
-
-    def change(*_: Any) -> str:
-        write(text % "")
-        assert session.ledger.progress["calls_used"] == 2
-        return "paid"
-
-    assert session.call("send", {"to": "ann"}, ok).code == "approve.pending"
-    assert session.call("pay", {}, change).value == "paid"
-    assert session.ledger.cost_usd == 0.5
-    [parked] = session.pending()
-    session.approve(parked)
-    assert session.call("send", {"to": "ann"}, ok).ok
 
 
 def test_records_tell_which_policy_decided_each_call(write: Write) -> None:
@@ -198,18 +162,17 @@ def test_records_tell_which_policy_decided_each_call(write: Write) -> None:
 
 
 def test_threads_that_call_while_a_file_changes_all_go_over(write: Write) -> None:
-    policy = Policy.load(write("budget: {max_calls: 100000}"), reload=0)
-    sink = MemorySink()
+    policy, sink = Policy.load(write("budget: {max_calls: 100000}"), reload=0), MemorySink()
     sessions = [policy.session(name, records=sink) for name in "ab"]
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(sessions[number % 2].call, "t", {"n": number}, ok) for number in range(240)]
         for number in range(5):
             write(f"budget: {{max_calls: {200000 + number}}}")
     assert all(call.result().ok for call in calls)
-    assert all(session.ledger.progress["calls_used"] == 120 for session in sessions)
     sink.close()
-    for name in "ab":
-        numbers = [record["n"] for record in sink.records if record["session_id"] == name]
+    for session in sessions:
+        assert session.ledger.progress["calls_used"] == 120
+        numbers = [record["n"] for record in sink.records if record["session_id"] == session.id]
         assert sorted(numbers) == list(range(1, len(numbers) + 1))
 
 
@@ -237,20 +200,17 @@ def test_what_is_written_while_a_file_is_read_is_found_by_the_next_look(write: W
 
 def test_every_call_of_a_policy_is_refused_and_let_through_again(write: Write) -> None:
     session = Policy.load(write("budget: {max_calls: 2}"), reload=0).session("s")
-    assert session.call("t", {"n": 1}, ok).ok
-    write("budget: {max_calls: 2}\nstop: the key leaked")
-    refused = session.call("t", {"n": 2}, ok)
-    assert (refused.status, refused.code, refused.retryable) == ("denied", "deny_all.on", False)
-    assert refused.message == "All tool calls are stopped: the key leaked. It was not called."
-    assert (session.exhausted, session.tool_choice()) == ("deny_all.on", "none")
-    write("budget: {max_calls: 2}")
-    assert statuses(session, 2) == ["success", "limit_reached"]
-    assert session.exhausted == "budget.max_calls"
+    for used_up in (None, "budget.max_calls"):
+        assert statuses(session, 1) == ["success"]
+        assert session.exhausted == used_up
+        write("budget: {max_calls: 2}\nstop: the key leaked")
+        refused = session.call("t", {"n": 2}, ok)
+        assert (refused.status, refused.code, refused.retryable) == ("denied", "deny_all.on", False)
+        assert refused.message == "All tool calls are stopped: the key leaked. It was not called."
+        assert (session.exhausted, session.tool_choice()) == ("deny_all.on", "none")
+        write("budget: {max_calls: 2}")
     # A session that was over before is over afterwards.
-    write("budget: {max_calls: 2}\nstop: the key leaked")
-    assert session.call("t", {"n": 9}, ok).code == "deny_all.on"
-    write("budget: {max_calls: 2}")
-    assert session.call("t", {"n": 10}, ok).code == "budget.max_calls"
+    assert statuses(session, 1) == ["limit_reached"]
 
 
 def test_a_policy_that_only_watches_one_that_extends_another_and_an_awaited_call_are_stopped_too(write: Write) -> None:
@@ -262,7 +222,9 @@ def test_a_policy_that_only_watches_one_that_extends_another_and_an_awaited_call
         assert asyncio.run(policy.session("a").acall("t", {}, ok)).code == "deny_all.on"
 
 
-def test_what_runs_is_settled_and_what_has_not_begun_does_not_begin(write: Write) -> None:
+def test_what_runs_is_settled_what_has_not_begun_does_not_begin_and_who_waits_for_a_person_waits_on(
+    write: Write,
+) -> None:
     text = "approve: [pay]\ntools: [{match: t, cost_usd: 0.25}]"
     session = Policy.load(write(text), reload=0).session("s")
 
@@ -271,10 +233,10 @@ def test_what_runs_is_settled_and_what_has_not_begun_does_not_begin(write: Write
         return "done"
 
     assert session.call("pay", {"to": "ann"}, ok).code == "approve.pending"
-    session.approve(session.pending()[0])
     assert session.decide("t", {"n": 1}, id="c1").allowed
     assert session.call("t", {"n": 2}, stop).value == "done"
     assert session.ledger.cost_usd == 0.25
+    session.approve(session.pending()[0])
     assert session.call("pay", {"to": "ann"}, ok).code == "deny_all.on"
     assert session.call("t", {"n": 1}, ok, id="c1").code == "deny_all.on"
     write(text)

@@ -55,29 +55,19 @@ def test_d2_a_later_registration_replaces_an_earlier_one() -> None:
     assert registry.execute("search_hotels", {"path": "a"}) == "read a"
 
 
-@table(
-    ("tool", "arguments", "result"),
-    [
-        ("search_hotels", {"city": "Kyoto"}, ["Kyoto", "3"]),
-        ("search_hotels", '{"city": "Kyoto", "stars": 4}', ["Kyoto", "4"]),
-        ("book", {"hotel": "h_1", "nights": "2"}, ("h_1", 2)),
-        ("book_instance", {"hotel": "h_1"}, Booking(hotel="h_1")),
-        ("read", {"path": "a"}, "read a"),
-        ("raw", {"anything": 1}, ("raw", {"anything": 1})),
-        ("late", {"city": "Nara"}, "Nara"),
-    ],
-)
+@table(("tool", "arguments", "result"), [
+    ("search_hotels", {"city": "Kyoto"}, ["Kyoto", "3"]), ("search_hotels", '{"city": "Kyoto", "stars": 4}', ["Kyoto", "4"]),
+    ("book", {"hotel": "h_1", "nights": "2"}, ("h_1", 2)), ("book_instance", {"hotel": "h_1"}, Booking(hotel="h_1")),
+    ("read", {"path": "a"}, "read a"), ("raw", {"anything": 1}, ("raw", {"anything": 1})), ("late", {"city": "Nara"}, "Nara"),
+])  # fmt: skip
 def test_d2_a_function_a_model_a_schema_and_an_executor_are_all_tools(tool: str, arguments: Any, result: Any) -> None:
     registry = Registry([search_hotels])
-
-    @registry.register(parameters=Booking)
-    def book(hotel: str, nights: int) -> Any:
-        return hotel, nights
 
     @registry.register(parameters=Booking)
     def book_instance(booking: Booking) -> Any:
         return booking
 
+    registry.register(lambda hotel, nights: (hotel, nights), name="book", parameters=Booking)
     registry.register(lambda path: f"read {path}", name="read", parameters=SCHEMA)
     registry.register(asearch, name="late")
     registry.add(Tool(name="raw"), lambda tool, arguments: (tool, arguments))
@@ -103,17 +93,13 @@ def test_d4_a_call_that_cannot_run_is_an_envelope_and_no_exception() -> None:
     assert session.call("fly", {}, registry.execute).error_type == "tool_missing"
 
 
-@table(
-    ("register", "error", "reason"),
-    [
-        (lambda r: r.register(lambda x: x), TypeError, "`<lambda>` is no name of a tool"),
-        (lambda r: r.register(search_hotels, name="a b"), TypeError, "`a b` is no name of a tool"),
-        (lambda r: r.register(search_hotels, timeout=-1), PolicyError, "timeout"),
-        (lambda r: r.register(search_hotels, parameters={"type": "array"}), PolicyError, "object"),
-        (lambda r: r.register("search"), TypeError, "use `add`"),
-        (lambda r: r.add(Tool(name="x"), "run"), TypeError, "function of (tool, arguments)"),
-    ],
-)
+@table(("register", "error", "reason"), [
+    (lambda r: r.register(lambda x: x), TypeError, "`<lambda>` is no name of a tool"),
+    (lambda r: r.register(search_hotels, name="a b"), TypeError, "`a b` is no name of a tool"),
+    (lambda r: r.register(search_hotels, timeout=-1), PolicyError, "timeout"), (lambda r: r.register("search"), TypeError, "use `add`"),
+    (lambda r: r.register(search_hotels, parameters={"type": "array"}), PolicyError, "object"),
+    (lambda r: r.add(Tool(name="x"), "run"), TypeError, "function of (tool, arguments)"),
+])  # fmt: skip
 def test_what_cannot_be_offered_is_said_at_once_and_changes_nothing(
     register: Any, error: type[Exception], reason: str
 ) -> None:

@@ -80,10 +80,8 @@ class Bound:
         setattr(self, name, limit)
 
 
-Ge, Gt, Le = (partial(Bound, name) for name in ("ge", "gt", "le"))
-"""At least, more than, at most so much."""
-MinLen, MaxLen = (partial(Bound, name) for name in ("min_length", "max_length"))
-"""So many characters or elements at least, at most."""
+Ge, Gt, Le, MinLen, MaxLen = (partial(Bound, name) for name in ("ge", "gt", "le", "min_length", "max_length"))
+"""At least, more than, at most so much; so many characters or elements at least, at most."""
 
 
 class FromText:
@@ -128,7 +126,6 @@ def _map_type(kind: Any) -> Any:
     """
     Returns the `MapType` of the settings that *kind*, a dataclass or a `TypedDict`, declares; None if it is neither.
     """
-    types: dict[str, Any] = {}
     if isinstance(kind, MapType):
         return kind
     if dataclasses.is_dataclass(kind):
@@ -137,7 +134,7 @@ def _map_type(kind: Any) -> Any:
         required = frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)
     elif hasattr(kind, "__required_keys__"):
         types, required = kind.__annotations__, kind.__required_keys__
-    if not types:
+    else:
         return None
     if not kind.__module__.startswith("guardrails."):
         # Ours are written out: to look for names in them took a tenth of a start. What is not known is told once it is given.
@@ -153,27 +150,6 @@ map_type: Final[Callable[[Any], Any]] = cache(_map_type)
 # A value and its type
 
 
-_BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, tuple[str, str]]]] = {
-    "ge": (operator.ge, "be at least", ("minimum", "")),
-    "gt": (operator.gt, "be above", ("exclusiveMinimum", "")),
-    "le": (operator.le, "be at most", ("maximum", "")),
-    "lt": (operator.lt, "be below", ("exclusiveMaximum", "")),
-    "min_length": (operator.ge, "have a length of at least", ("minLength", "minItems")),
-    "max_length": (operator.le, "have a length of at most", ("maxLength", "maxItems")),
-}
-_MISSING: Final = "missing key "
-_KINDS: Final[Mapping[Any, tuple[Any, str, str]]] = {
-    bool: (bool, "true or false", "boolean"),
-    int: (int, "a whole number", "integer"),
-    float: ((float, int), "a number", "number"),
-    str: (str, "text", "string"),
-    **dict.fromkeys((None, NoneType), (NoneType, "null", "null")),
-    **dict.fromkeys((list, tuple), ((list, tuple), "a list", "array")),
-    **dict.fromkeys((dict, MapType), (Mapping, "a map of keys", "object")),
-}
-"""Of each kind of value the Python types that stand for it, and its names: ours, and that of JSON Schema."""
-
-
 def fit(kind: Any, value: Any, path: Path = ()) -> "tuple[Any, list[Fault]]":
     """
     Returns the value that *value* is as the type *kind*, and the faults in it; with a fault the value is nobody's.
@@ -184,22 +160,21 @@ def fit(kind: Any, value: Any, path: Path = ()) -> "tuple[Any, list[Fault]]":
 
 def _fit(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     keys = None if get_origin(kind) else map_type(kind)
-    form: Any = MapType if keys else get_origin(kind) or kind
     if keys and type(value) is keys.of:
         # What code has made is looked at too: its class has taken all that it was given.
         value = {name: getattr(value, name) for name in keys.types}
-    types, expected, _ = _KINDS.get(form, (object, "", ""))
-    if not isinstance(value, types) or (type(value) is bool and form in (int, float)):
-        faults.append(Fault(path, value, "", (expected,)))
+    form = _FORMS.get(MapType if keys else get_origin(kind) or kind, _OTHER)
+    if not isinstance(value, form.types) or (type(value) is bool and kind in (int, float)):
+        faults.append(Fault(path, value, "", (form.expected,)))
         return value
     try:
-        return _FORMS.get(form, _other)(keys or kind, value, path, faults)
+        return form.fit(keys or kind, value, path, faults)
     except (ValueError, PolicyError) as error:
         faults.append(Fault(path, value, " ".join(str(error).split())))
     return value
 
 
-def _scalar(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
+def _plain(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     return float(value) if kind is float else value
 
 
@@ -238,7 +213,7 @@ def _map(keys: MapType, value: Any, path: Path, faults: list[Fault]) -> Any:
         else:
             faults.append(Fault((*path, key), value, unknown(str(key), keys), kind="key"))
     lacking = (key for key in keys.types if key in keys.required and key not in value)
-    faults += [Fault(path, value, f"{_MISSING}{quoted(key)}", kind="missing") for key in lacking]
+    faults += [Fault(path, value, f"missing key {quoted(key)}", kind="missing") for key in lacking]
     return value if len(faults) > before else keys.make(**made)
 
 
@@ -246,21 +221,18 @@ def unknown(key: str, keys: MapType) -> str:
     """
     Returns that *keys* have no such *key*, and which it may have been meant for.
     """
-    known = [*keys.types]
-    near = suggestion(key, known)
+    near = suggestion(key, [*keys.types])
     below = [quoted(f"{name}.{key}") for name, kind in keys.types.items() if key in _keys_below(kind)][:3]
     if below and not near:
         near = f", did you mean {' or '.join(below)}?"
     if not near:
-        near = f", known here: {', '.join(map(quoted, known))}" * (len(known) <= 12) + keys.only
+        near = f", known here: {', '.join(map(quoted, keys.types))}" * (len(keys.types) <= 12) + keys.only
     return f"unknown key {quoted(key)}{near}"
 
 
 def _keys_below(kind: Any) -> set[str]:
-    if get_origin(kind) in (Union, UnionType):
-        return {key for one in get_args(kind) for key in _keys_below(one)}
-    keys = map_type(kind)
-    return set() if keys is None else {*keys.types}
+    alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else [kind]
+    return {key for one in alternatives if (keys := map_type(one)) is not None for key in keys.types}
 
 
 def _one_of(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
@@ -268,44 +240,39 @@ def _one_of(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     fitting = [made for made, wrong in tried if not wrong]
     if fitting:
         return next((made for made in fitting if type(made) is type(value)), fitting[0])
-    refused = [wrong[0] for _, wrong in tried if wrong[0].path == path and wrong[0].expected]
-    meant = sorted((wrong for _, wrong in tried if wrong[0] not in refused), key=len)
-    nearest = [wrong for wrong in meant if len(wrong) == len(meant[0])]
-    lacking = [one.text for wrong in nearest for one in wrong if one.kind == "missing" and one.path == path]
-    if not meant:
-        expected = dict.fromkeys(one for fault in refused for one in fault.expected)
-        faults.append(Fault(path, value, "", tuple(expected), "".join(one.near for one in refused)))
-    elif len(lacking) > 1:
-        keys = (one.removeprefix(_MISSING) for one in lacking)
-        faults.append(Fault(path, value, f"{_MISSING}{' or '.join(keys)}", kind="missing"))
+    # An alternative of another kind of value was not meant.
+    others = [wrong[0] for _, wrong in tried if wrong[0].path == path and wrong[0].expected]
+    meant = [wrong for _, wrong in tried if wrong[0] not in others]
+    if meant:
+        faults += sorted(meant, key=len)[0]
     else:
-        faults += meant[0]
+        expected = dict.fromkeys(one for fault in others for one in fault.expected)
+        faults.append(Fault(path, value, "", tuple(expected), "".join(one.near for one in others)))
     return value
 
 
 def _marked(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
-    limits, made, before = list(_limits(kind)), value, len(faults)
-    ours = [mark for mark in kind.__metadata__ if isinstance(mark, (FromText, Checked))]
-    if len(ours) + len({mark for mark, _, _ in limits}) < len(kind.__metadata__):
+    marks, made, before = kind.__metadata__, value, len(faults)
+    if not all(any(hasattr(mark, name) for name in ("parse", "check", *_BOUNDS)) for mark in marks):
         return _other(kind, value, path, faults)
-    for mark in ours:
+    for mark in marks:
         made = mark.parse(made) if isinstance(mark, FromText) else made
     made = _fit(kind.__origin__, made, path, faults)
     if len(faults) > before:
         return value
-    for mark in ours:
+    for mark in marks:
         made = mark.check(made) if isinstance(mark, Checked) else made
-    for _, name, limit in limits:
-        holds, words, of_length = _BOUNDS[name][0], _BOUNDS[name][1], name.endswith("length")
-        size = len(made) if of_length else made
-        if not holds(size, limit):
-            faults.append(Fault(path, made, f"must {words} {limit}, got {size if of_length else quoted(str(value))}"))
+    for name, limit in _limits(kind):
+        size = len(made) if name.endswith("length") else made
+        if not _BOUNDS[name][0](size, limit):
+            got = quoted(str(value)) if size is made else size
+            raise ValueError(f"must {_BOUNDS[name][1]} {limit}, got {got}")
     return made
 
 
-def _limits(kind: Any) -> "list[tuple[Any, str, Any]]":
-    bounds = ((mark, name, getattr(mark, name, None)) for mark in kind.__metadata__ for name in _BOUNDS)
-    return [one for one in bounds if one[2] is not None]
+def _limits(kind: Any) -> "list[tuple[str, Any]]":
+    bounds = ((name, getattr(mark, name, None)) for mark in kind.__metadata__ for name in _BOUNDS)
+    return [(name, limit) for name, limit in bounds if limit is not None]
 
 
 def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
@@ -324,15 +291,39 @@ def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
         raise ValueError(f"the type of this setting cannot be checked: {str(error).partition('. ')[0]}") from None
 
 
-_FORMS: Final[Mapping[Any, Callable[[Any, Any, Path, list[Fault]], Any]]] = {
-    **dict.fromkeys((bool, int, float, str, None, NoneType), _scalar),
-    **dict.fromkeys((Union, UnionType), _one_of),
-    **dict.fromkeys((list, tuple), _list),
-    dict: _dict,
-    MapType: _map,
-    Literal: _literal,
-    Annotated: _marked,
-    NotRequired: lambda kind, *given: _fit(get_args(kind)[0], *given),
+class _Form(NamedTuple):
+    """
+    A kind of type: the Python types that stand for it, its names (ours, and that of JSON Schema), and how a value is held to it.
+    """
+
+    types: Any
+    expected: str
+    json: str
+    fit: Callable[[Any, Any, Path, list[Fault]], Any]
+
+
+_OTHER: Final = _Form(object, "", "", _other)
+_FORMS: Final[Mapping[Any, _Form]] = {
+    bool: _Form(bool, "true or false", "boolean", _plain),
+    int: _Form(int, "a whole number", "integer", _plain),
+    float: _Form((float, int), "a number", "number", _plain),
+    str: _Form(str, "text", "string", _plain),
+    **dict.fromkeys((None, NoneType), _Form(NoneType, "null", "null", _plain)),
+    **dict.fromkeys((list, tuple), _Form((list, tuple), "a list", "array", _list)),
+    dict: _Form(Mapping, "a map of keys", "object", _dict),
+    MapType: _Form(Mapping, "a map of keys", "object", _map),
+    **dict.fromkeys((Union, UnionType), _OTHER._replace(fit=_one_of)),
+    Literal: _OTHER._replace(fit=_literal),
+    Annotated: _OTHER._replace(fit=_marked),
+    NotRequired: _OTHER._replace(fit=lambda kind, *given: _fit(get_args(kind)[0], *given)),
+}
+_BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, str]]] = {
+    "ge": (operator.ge, "be at least", "minimum"),
+    "gt": (operator.gt, "be above", "exclusiveMinimum"),
+    "le": (operator.le, "be at most", "maximum"),
+    "lt": (operator.lt, "be below", "exclusiveMaximum"),
+    "min_length": (operator.ge, "have a length of at least", "min"),
+    "max_length": (operator.le, "have a length of at most", "max"),
 }
 
 
@@ -355,13 +346,15 @@ def json_schema(kind: Any, named: dict[str, Schema]) -> Schema:
     if origin is Annotated:
         texts = [mark.schema for mark in kind.__metadata__ if isinstance(mark, FromText) and mark.schema is not None]
         made = texts[0] if texts else json_schema(kind.__origin__, named)
-        return {**made, **{_BOUNDS[name][2][made.get("type") == "array"]: limit for _, name, limit in _limits(kind)}}
+        unit = "Items" if made.get("type") == "array" else "Length"
+        words = ((_BOUNDS[name][2] + unit * name.endswith("length"), limit) for name, limit in _limits(kind))
+        return {**made, **dict(words)}
     below = [json_schema(one, named) for one in arguments]
     if origin in (list, tuple):
         return {"type": "array", "items": below[0]}
     if origin is dict:
         return {"type": "object", "additionalProperties": below[1]}
-    return {"anyOf": below} if below else {"type": _KINDS[kind][2]} if kind in _KINDS else {}
+    return {"anyOf": below} if below else {"type": _FORMS[kind].json} if kind in _FORMS else {}
 
 
 def _of_map(keys: MapType, named: dict[str, Schema]) -> Schema:
@@ -383,9 +376,8 @@ def _docstrings(kind: type) -> dict[str, str]:
     from textwrap import dedent
 
     body: Any = ast.parse(dedent(inspect.getsource(kind))).body[0]
-    pairs = (
-        (field, below)
+    return {
+        field.target.id: " ".join(below.value.value.split())
         for field, below in pairwise(body.body)
         if [type(field), type(below)] == [ast.AnnAssign, ast.Expr]
-    )
-    return {field.target.id: " ".join(below.value.value.split()) for field, below in pairs}
+    }

@@ -20,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.guards.validation import advice
-from guardrails.core.values.types import Problem
 from tests.tables import table
 
 
@@ -89,17 +88,11 @@ def untyped(anything, *, other=3): ...  # type: ignore[no-untyped-def]
 def odd_names(json: int, schema: str = "", copy: bool = False, model_config: int = 1, _hidden: int = 0) -> None: ...
 
 
-FUNCTIONS: list[Callable[..., Any]] = [
-    *(no_parameters, scalars, bounded, choices, containers, unions, models, dates),
-    *(positional, open_ended, untyped, odd_names),
-]
+FUNCTIONS: list[Callable[..., Any]] = [no_parameters, scalars, bounded, choices, containers, unions, models, dates]
+FUNCTIONS += [positional, open_ended, untyped, odd_names]
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}, "text": {"type": "string"}, "rows": {"type": "array"}},
-    "additionalProperties": True,
-}
-
+KINDS = {"n": {"type": "integer"}, "text": {"type": "string"}, "rows": {"type": "array"}}
+SCHEMA = {"type": "object", "properties": KINDS, "additionalProperties": True}
 DEFINITIONS: list[Any] = [Stay, Guest, *FUNCTIONS, SCHEMA]
 
 
@@ -154,17 +147,14 @@ class Loud(metaclass=Shouting):
 
 def _nested(depth: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
-
     for _ in range(depth):
         value = {"name": value, "tags": [value], "guest": value, "kids": [value]}
-
     return value
 
 
 def _cyclic() -> dict[str, Any]:
     value: dict[str, Any] = {"name": "x"}
-    value["guest"] = value["tags"] = value["kids"] = value["anything"] = value["limits"] = value
-
+    value |= dict.fromkeys(("guest", "tags", "kids", "anything", "limits"), value)
     return value
 
 
@@ -175,45 +165,19 @@ class Node(BaseModel):
 
 FIELDS = ("name", "city", "text", "anything", "count", "ratio", "limit", "rooms", "n", "check_in", "tags", "rows")
 """Of all definitions."""
-VALUES = {
-    "nan": float("nan"),
-    "infinity": float("-inf"),
-    "surrogate": "\ud800",
-    "10 MB": "x" * 10_000_000,
-    "big integer": 10**5_000,
-    "big float": 1e300,
-    "many": list(range(200_000)),
-    "a set": {1, 2},
-    "bytes": b"\xff\xfe",
-    "other keys": {1: 2, (1, 2): b"x"},
-}
-HOSTILE = {
-    **{name: dict.fromkeys(FIELDS, value) for name, value in VALUES.items()},
-    "deep": _nested(2_000),
-    "cyclic": _cyclic(),
-    "odd keys": {"\ud800": 1, "x" * 10_000_000: 1, 1: 2, None: 3, (1, 2): 4},
-    "many keys": {f"key{n}": n for n in range(20_000)},
-    "hostile": Hostile(),
-    "hostile values": dict.fromkeys(("name", "city", "anything", "n", "rooms", "rows"), Hostile()),
-    "hostile classes": dict.fromkeys(FIELDS, Loud()),
-    "an object": object(),
-    "a class": Stay,
-    "a function": scalars,
-    "deep text": "[" * 100_000,
-    "long text": "[" + " " * 2_000_000,
-    "text with a big number": "1" * 5_000,
-}
+HOSTILE: list[Any] = [
+    *(dict.fromkeys(FIELDS, one) for one in (float("nan"), float("-inf"), "\ud800", "x" * 10_000_000, 10**5_000, 1e300, list(range(200_000)))),
+    *(dict.fromkeys(FIELDS, one) for one in ({1, 2}, b"\xff\xfe", {1: 2, (1, 2): b"x"}, Loud())),
+    dict.fromkeys(("name", "city", "anything", "n", "rooms", "rows"), Hostile()),
+    _nested(2_000), _cyclic(), {"\ud800": 1, "x" * 10_000_000: 1, 1: 2, None: 3, (1, 2): 4}, {f"key{n}": n for n in range(20_000)},
+    Hostile(), object(), Stay, scalars, "[" * 100_000, "[" + " " * 2_000_000, "1" * 5_000,
+]  # fmt: skip
 
 
 @table("definition", [*DEFINITIONS, Node])
-@table("name", HOSTILE)
-def test_d4_no_arguments_make_the_check_raise(definition: Any, name: str) -> None:
-    _, problems = arguments_of(definition).check(HOSTILE[name])
-
-    assert_readable(problems)
-
-
-def assert_readable(problems: tuple[Problem, ...]) -> None:
+@pytest.mark.parametrize("at", range(len(HOSTILE)))
+def test_d4_no_arguments_make_the_check_raise(definition: Any, at: int) -> None:
+    _, problems = arguments_of(definition).check(HOSTILE[at])
     assert len(problems) <= 20
     assert all(len(problem.message) <= 200 and len(problem.field) <= 1_000 for problem in problems)
     json.dumps(problems, ensure_ascii=False).encode()

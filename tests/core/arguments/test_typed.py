@@ -17,6 +17,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, fiel
 from guardrails.core.arguments import arguments_of
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
+from tests.core.arguments.test_arguments import Stay
 from tests.tables import table
 
 
@@ -148,17 +149,6 @@ class Dog(BaseModel):
     kind: Literal["dog"]
     bark: str
     size: int
-
-
-class Stay(BaseModel):
-    check_in: date
-    check_out: date
-
-    @model_validator(mode="after")
-    def in_order(self) -> "Stay":
-        if self.check_out <= self.check_in:
-            raise ValueError("check_out must be after check_in")
-        return self
 
 
 class Trip(BaseModel):

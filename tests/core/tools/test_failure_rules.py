@@ -66,19 +66,11 @@ def test_a_rule_that_says_nothing_or_two_things_is_none(rule: dict[str, Any]) ->
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        (r"(a+)+$", "a" * 8_000 + "!"),
-        (r"(?:x+x+)+y", "x" * 8_000),
-        (r"^(\w+\s?)*$", "word " * 1_600 + "!"),
-        (r"(.*)(.*)(.*)(.*)(.*)!", "a" * 8_000),
-        (r"(?i)(a|a|ab)*c", "ab" * 4_000),
-        (r"(a?){40}a{40}b", "a" * 8_000),
-        (r"(a|a)(a|a)(a|a)(a|a)" * 20 + "b", "a" * 8_000),
-        (r"error.*timeout.*retry.*failed", "error timeout retry " * 400),
-    ],
-)
+@pytest.mark.parametrize(("pattern", "text"), [
+    (r"(a+)+$", "a" * 8_000 + "!"), (r"(?:x+x+)+y", "x" * 8_000), (r"^(\w+\s?)*$", "word " * 1_600 + "!"), (r"(.*)(.*)(.*)(.*)(.*)!", "a" * 8_000),
+    (r"(?i)(a|a|ab)*c", "ab" * 4_000), (r"(a?){40}a{40}b", "a" * 8_000), (r"(a|a)(a|a)(a|a)(a|a)" * 20 + "b", "a" * 8_000),
+    (r"error.*timeout.*retry.*failed", "error timeout retry " * 400),
+])  # fmt: skip
 def test_a_pattern_that_invites_going_back_takes_no_time(pattern: str, text: str) -> None:
     code = (
         "import resource, sys; from guardrails.core.tool import finder; find = finder(sys.argv[1]);"

@@ -4,9 +4,9 @@ What is known about a tool before it is called, what a host hands over for one c
 
 import asyncio
 import enum
-import functools
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,11 +37,8 @@ class Stay(BaseModel):
     nights: int = 1
 
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "nights": {"type": "integer"}},
-    "required": ["city"],
-}
+FIELDS = {"city": {"type": "string"}, "nights": {"type": "integer"}}
+SCHEMA = {"type": "object", "properties": FIELDS, "required": ["city"]}
 
 
 class Finder:
@@ -54,7 +51,7 @@ class Finder:
 
 
 @table(("function", "name", "description", "parameters"), [
-    (book, "book", "Book a room.", {"city", "nights"}), (functools.partial(book, nights=2), "book", "Book a room.", {"city"}),
+    (book, "book", "Book a room.", {"city", "nights"}), (partial(book, nights=2), "book", "Book a room.", {"city"}),
     (Finder(), "Finder", "Cities.", {"city"}),
 ])  # fmt: skip
 def test_a_tool_has_the_name_and_words_of_its_function(
@@ -161,7 +158,7 @@ def test_a_hosts_mistake_charges_nothing(
         pytest.skip("nothing is run")
     session = make(clock, Budget(max_calls=1))
     given = settings if way == "decide" else {"execute": ok, **settings}
-    ask = functools.partial(getattr(session, way), tool, {}, **given)
+    ask = partial(getattr(session, way), tool, {}, **given)
     with pytest.raises(raised, match=message):
         asyncio.run(ask()) if way == "acall" else ask()
     assert session.ledger.progress["calls_used"] == 0
@@ -191,20 +188,10 @@ ALLOWED: list[Callable[[str], Any]] = [
     lambda mode: {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": TOOLS}},
     lambda mode: {"type": "allowed_tools", "mode": mode, "tools": TOOLS},
 ]
-FORCING: list[Any] = [
-    *(
-        "required",
-        "any",
-        "search",
-        CHAT_NAMED,
-        *({"type": kind, "name": "search"} for kind in ("function", "tool", "custom")),
-    ),
-    *({"type": "custom", "custom": {"name": "sql"}}, *(allowed("required") for allowed in ALLOWED)),
-    *({"type": "mcp", "server_label": "docs", "name": "lookup"}, {"type": "file_search"}, {"type": "shell"}),
-]
-FREE: list[Any] = [
-    *(None, "auto", "none", {"type": "auto"}, {"type": "none"}, *(allowed("auto") for allowed in ALLOWED))
-]
+FORCING: list[Any] = ["required", "any", "search", CHAT_NAMED, *(allowed("required") for allowed in ALLOWED)]
+FORCING += [{"type": kind, "name": "search"} for kind in ("function", "tool", "custom", "mcp", "file_search", "shell")]
+FORCING += [{"type": "custom", "custom": {"name": "sql"}}, {"type": "file_search"}]
+FREE: list[Any] = [None, "auto", "none", {"type": "auto"}, {"type": "none"}, *(allowed("auto") for allowed in ALLOWED)]
 choices = st.sampled_from(FORCING + FREE)
 
 
@@ -227,10 +214,8 @@ def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
     def strategy(call_count: int, turn_count: int) -> ToolChoice:
         return "required" if turn_count < 2 else CHAT_NAMED if call_count < 5 else None
 
-    says = [
-        next_tool_choice("auto", strategy, first=t == 0, exhausted=False, calls=c, turns=t)
-        for c, t in [(0, 0), (1, 1), (4, 2), (5, 3)]
-    ]
+    asked = partial(next_tool_choice, "auto", strategy, exhausted=False)
+    says = [asked(first=t == 0, calls=c, turns=t) for c, t in [(0, 0), (1, 1), (4, 2), (5, 3)]]
     assert says == ["required", "required", CHAT_NAMED, None]
 
 

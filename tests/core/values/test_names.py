@@ -29,10 +29,10 @@ def test_d8_a_name_that_could_reach_outside_is_refused(name: Any, said: str) -> 
         checked_id(name)
 
 
-@table(
-    "name",
-    ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x", "می‌خواهم", "👩‍🔬", "שלום"],
-)
+SOUND = ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x", "می‌خواهم", "👩‍🔬", "שלום"]
+
+
+@table("name", SOUND)
 def test_d8_other_names_are_kept_as_they_are(name: str) -> None:
     assert checked_id(name) is session_name(name) is name
 

@@ -5,6 +5,7 @@ Settings held to their types: what fits, what is told of all else, and what an e
 import json
 import re
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import jsonschema_rs
 import pytest
-import typing_extensions
 
 from annotated_types import Interval
 from hypothesis import given
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from guardrails.core.values import units
-from guardrails.core.values.schema import Checked, FromText, Ge, MapType, MinLen, Schema, fit, json_schema
+from guardrails.core.values.schema import Checked, FromText, Ge, MapType, MinLen, fit, json_schema
 from guardrails.core.values.units import ByteSize, Duration, byte_size, duration_ms, duration_s, glob, matcher
 from tests.tables import table
 
@@ -62,12 +62,7 @@ def positive(value: int) -> int:
     return -value
 
 
-class Halved(typing_extensions.TypedDict):
-    number: int
-    text: NotRequired[str]
-
-
-PLAIN = [bool, int, float, str, None, list[int], tuple[str, ...], dict[str, int], int | None, Literal["a", "ünï"], Half]
+PLAIN = [bool, int, float, str, None, list[int], tuple[str, ...], dict[str, int], int | None, Literal["a", "ünï"]]
 """Types that pydantic reads as we do."""
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-2, 300), st.sampled_from([2**53 + 1, 0.5, "a", "ünï"])),
@@ -79,15 +74,9 @@ VALUES = st.recursive(
 @given(st.sampled_from(PLAIN), VALUES)
 def test_a_plain_value_fits_as_pydantic_says_in_strict_mode(kind: Any, value: Any) -> None:
     made, faults = fit(kind, value)
-    expected: Any
-    known: Any = Halved if kind is Half else kind
-    try:
-        text = json.dumps(value)
-        expected = TypeAdapter(list[known]).validate_json(f"[{text}]", strict=True)[0]
-    except ValidationError:
-        expected = ValidationError
-    if kind is Half and isinstance(value, dict) and value.keys() - {"number", "text"}:
-        expected = ValidationError
+    expected: Any = ValidationError
+    with suppress(ValidationError):
+        expected = TypeAdapter(list[kind]).validate_json(f"[{json.dumps(value)}]", strict=True)[0]
     assert (ValidationError if faults else made) == expected
     assert faults or repr(made) == repr(expected)
 
@@ -129,24 +118,25 @@ def test_every_fault_is_told_at_its_place() -> None:
     ]
 
 
-def test_the_schema_of_a_type_holds_for_what_fits_and_says_what_its_settings_mean() -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    timeout: Annotated[Duration, Ge(1)] | None = None
+    max_bytes: ByteSize = 65_536
+
+
+def test_the_schema_of_a_type_holds_for_what_may_be_written_and_says_what_its_settings_mean() -> None:
     named: dict[str, Any] = {}
-    schema = json_schema(dict[str, Pair | Annotated[list[Annotated[int, Interval(ge=1)]], MinLen(1)]], named)
-    held = jsonschema_rs.validator_for({**schema, "$defs": named})
-    right: list[Any] = [{"a": {"low": 1, "inner": [{"low": 2}]}}, {"a": [1]}]
-    wrong: list[Any] = [{"a": {"high": 1}}, {"a": []}, {"a": [0]}, {"a": {"low": 1, "lwo": 2}}, []]
-    assert [held.is_valid(value) for value in (*right, *wrong)] == [True] * 2 + [False] * 5
+    kind = dict[str, Pair | Settings | Annotated[list[Annotated[int, Interval(ge=1)]], MinLen(1)]]
+    held = jsonschema_rs.validator_for({**json_schema(kind, named), "$defs": named})
+    right: list[Any] = [{"low": 1, "inner": [{"low": 2}]}, [1], {"timeout": "10m", "max_bytes": "64KiB"}]
+    right += [{"timeout": 1.5, "max_bytes": 65_536}, {"timeout": None}]
+    wrong: list[Any] = [{"high": 1}, [], [0], {"low": 1, "lwo": 2}, {"timeout": "24 hours"}, {"max_bytes": "64KB"}]
+    assert [one for one in (*right, *wrong) if not held.is_valid({"a": one})] == wrong
     assert named["Pair"]["description"] == "Two numbers."
     assert named["Pair"]["properties"]["low"] == {"type": "integer", "description": "The smaller one."}
 
 
 # Durations and sizes as people write them
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    timeout: Annotated[Duration, Ge(1)] | None = None
-    max_bytes: ByteSize = 65_536
 
 
 @table(("parse", "written", "expected"), [
@@ -176,21 +166,8 @@ def test_what_is_ambiguous_or_wrong_is_refused_with_the_forms_that_work(parse: A
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans(), st.binary()))
 def test_reading_is_total_a_value_or_a_value_error(value: object) -> None:
     for parse in (duration_ms, duration_s, byte_size):
-        try:
-            read = parse(value)
-        except ValueError:
-            continue
-
-        assert read >= 0
-
-
-def test_the_schema_of_a_setting_allows_what_may_be_written() -> None:
-    named: dict[str, Schema] = {}
-    json_schema(Settings, named)
-    is_valid = jsonschema_rs.validator_for(named["Settings"]).is_valid
-    right = ({"timeout": "10m", "max_bytes": "64KiB"}, {"timeout": 1.5, "max_bytes": 65_536}, {"timeout": None})
-    wrong = ({"timeout": "24 hours"}, {"max_bytes": "64KB"})
-    assert [is_valid(one) for one in (*right, *wrong)] == [True] * 3 + [False] * 2
+        with suppress(ValueError):
+            assert parse(value) >= 0
 
 
 SOUND = ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None]

@@ -19,13 +19,7 @@ from tests.tables import table
 DAY = 86_400
 YEAR = 365.25 * DAY
 NOW = 1_800_000_000.0
-ABSURD = {
-    "negative": -5.0,
-    "1970": 0.0,
-    "two years ahead": NOW + 2 * YEAR,
-    "two years behind": NOW - 2 * YEAR,
-    "two hours behind": NOW - 7_200,
-}
+ABSURD = [-5.0, 0.0, NOW + 2 * YEAR, NOW - 2 * YEAR, NOW - 7_200]
 GUARDS = (
     Budget(max_elapsed=3_600, max_calls=50, max_cost_usd=1),
     Rate(max_calls_per_minute=30),
@@ -63,14 +57,13 @@ EVENTS: dict[str, Any] = {
 
 @table("on_error", ["deny", "allow"])
 @table("event", EVENTS)
-@table("name", ABSURD)
-def test_one_absurd_reading_ends_no_session(name: str, event: str, on_error: Any) -> None:
-    clock, sink = Clock(), MemorySink()
-    policy = Policy(GUARDS, on_error=on_error)
+@table("wrong", ABSURD)
+def test_one_absurd_reading_ends_no_session(wrong: float, event: str, on_error: Any) -> None:
+    clock, sink, policy = Clock(), MemorySink(), Policy(GUARDS, on_error=on_error)
     session = policy.session("s", clock=clock, records=sink)
     session.request()
     assert session.call("t", {"n": 0}, ok).ok
-    clock.wrong = (ABSURD[name],)
+    clock.wrong = (wrong,)
     EVENTS[event](session)
     clock.wrong = ()
     for n in range(20):
