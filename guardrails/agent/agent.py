@@ -166,7 +166,7 @@ def load_tools(file: str) -> Registry:
         public = [one for name, one in inspect.getmembers(module, inspect.isfunction) if not name.startswith("_")]
         functions = getattr(module, "tools", None) or [one for one in public if one.__module__ == module.__name__]
         registry = getattr(module, "registry", None) or Registry(functions)
-    except (ImportError, TypeError, PolicyError) as error:
+    except (TypeError, PolicyError) as error:
         raise AgentError(f"`{file}`: {error}") from error
     if not registry.entries:
         raise AgentError(f"`{file}` defines no tools: write functions, a list `tools` or a `Registry` named `registry`")

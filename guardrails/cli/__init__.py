@@ -92,11 +92,10 @@ class Guardrails(Group):
 
 def _command(name: str) -> Any:
     command = getattr(import_module(f"guardrails.cli.{name}"), name)
-    if isinstance(command, typer.Typer):
-        return get_command(command)
-    alone = commands()
-    alone.command(name)(command)
-    return get_command(alone)
+    group = command if isinstance(command, typer.Typer) else commands()
+    if group is not command:
+        group.command(name)(command)
+    return get_command(group)
 
 
 def _version(wanted: bool) -> None:

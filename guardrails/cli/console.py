@@ -4,6 +4,7 @@ What commands share: their options, the files that they read and write, and text
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
+
+from guardrails.offline.figures import visible
 
 
 if TYPE_CHECKING:
@@ -55,9 +58,7 @@ def printable(text: str) -> str:
     """
     *text* without control characters, line feeds and tabs kept: what tools and models wrote must not steer a terminal.
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return re.sub(r"[^\n\t]+", lambda part: visible(part[0]), text)
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -203,11 +204,10 @@ def write_text(path: Path, text: str, mode: int = 0o666) -> None:
     """
     from guardrails.stores.places import write_whole
 
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8")
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
     else:
-        write_whole(target, text.encode(), mode)
+        write_whole(os.path.realpath(path), text.encode(), mode)
 
 
 def page(command: str, data: Any) -> str:

@@ -16,7 +16,6 @@ from .console import Json, points, print_json, say, table
 
 
 def demo(
-    *,
     transcripts: Annotated[
         list[str] | None, typer.Option("--transcript", metavar="FILE", help="Judge it instead.")
     ] = None,

@@ -21,13 +21,8 @@ from .policy import Own, own_guards
 
 Explained = dict[str, Any]
 """One code in plain words, for a person who has met it. `codes.yaml` says what each part is."""
-_EMPTY: Final[Explained] = {
-    **dict.fromkeys(("code", "kind", "status", "when", "means", "settings"), ""),
-    **dict.fromkeys(("told", "retry", "loosen", "off", "instead", "docs"), ""),
-    "kind": "denial",
-    "status": "denied",
-    "settings": (),
-}
+_LATER: Final = dict.fromkeys(("told", "retry", "loosen", "off", "instead", "docs"), "")
+_EMPTY: Final[Explained] = {"code": "", "kind": "denial", "status": "denied", "when": "", "means": "", "settings": ()}
 
 
 def explanations() -> Mapping[str, Explained]:
@@ -41,7 +36,7 @@ def explanations() -> Mapping[str, Explained]:
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for group in yaml.load(Path(__file__).with_name("codes.yaml").read_text(encoding="utf-8"), Loader=loader):  # noqa: S506
         for code, own in group["codes"].items():
-            parts = {**_EMPTY, **group.get("shared", {}), **own, "code": code}
+            parts = {**_EMPTY, **_LATER, **group.get("shared", {}), **own, "code": code}
             known[code] = parts | {"docs": f"docs/{parts.pop('page')}"}
     return known
 
@@ -49,7 +44,6 @@ def explanations() -> Mapping[str, Explained]:
 def explain(
     code: Annotated[str | None, typer.Argument(help="A code, an error type or a status; none: list all.")] = None,
     own: Own = None,
-    *,
     as_json: Json = False,
 ) -> None:
     """
@@ -78,16 +72,11 @@ def _own(guards: "Iterable[type[guardrails.Guard]]") -> Iterator[Explained]:
     The codes that guards of one's own declare; their docstrings say what they mean.
     """
     for cls in guards:
-        rest = {
-            "means": " ".join((cls.__doc__ or "A guard of your own.").split()),
-            "settings": [f"{cls.name}.{each.name}" for each in fields(cls)],
-            "told": "the message that the guard gives it",
-            "retry": "That depends on the guard.",
-            "off": f"{cls.name}: {{mode: off}}",
-            "docs": "docs/extend.md",
-        }
-        for code in cls.codes or ():
-            yield {**_EMPTY, "code": code, "when": f"the guard `{cls.name}` of your own says so", **rest}
+        rest: Explained = {"means": " ".join((cls.__doc__ or "A guard of your own.").split())}
+        rest |= {"told": "the message that the guard gives it", "retry": "That depends on the guard."}
+        rest |= {"settings": [f"{cls.name}.{each.name}" for each in fields(cls)], "docs": "docs/extend.md"}
+        rest |= {"when": f"the guard `{cls.name}` of your own says so", "off": f"{cls.name}: {{mode: off}}"}
+        yield from ({**_EMPTY, **_LATER, **rest, "code": code} for code in cls.codes or ())
 
 
 def _explanation(code: str, known: Mapping[str, Explained]) -> Explained:
@@ -109,10 +98,6 @@ def _explanation(code: str, known: Mapping[str, Explained]) -> Explained:
 
 def _in_scope(one: Explained, scope: str) -> Explained:
     lines = {name: f"scopes: {{{scope}: {{{one[name]}}}}}" for name in ("loosen", "off") if one[name]}
-    return {
-        **one,
-        **lines,
-        "code": f"{scope}.{one['code']}",
-        "means": f"{one['means']} Here it is the limit of the scope `{scope}`, shared by all of its sessions.",
-        "settings": [f"scopes.{scope}.{name}" for name in one["settings"]],
-    }
+    means = f"{one['means']} Here it is the limit of the scope `{scope}`, shared by all of its sessions."
+    settings = [f"scopes.{scope}.{name}" for name in one["settings"]]
+    return {**one, **lines, "code": f"{scope}.{one['code']}", "means": means, "settings": settings}

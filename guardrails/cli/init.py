@@ -26,7 +26,6 @@ BASE: Final = "default"
 
 
 def init(
-    *,
     transcripts: Annotated[list[str] | None, typer.Argument(metavar="TRANSCRIPT", help="Recorded calls.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy file.")] = Path("policy.yaml"),
     source: Annotated[str | None, typer.Option("--from", metavar="intercept", help="Convert its policy file.")] = None,

@@ -27,6 +27,7 @@ from .console import show as document
 
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
+PRICED: Final = ("input_mtok", "output_mtok")
 Own = Annotated[list[str] | None, typer.Option("--guards", metavar="FILE", help="Python of your guards; it is run.")]
 
 policy = commands(help=__doc__)
@@ -36,7 +37,6 @@ policy = commands(help=__doc__)
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
-    *,
     as_json: Json = False,
 ) -> bool:
     """
@@ -59,10 +59,9 @@ def check(
     if as_json:
         kinds = ("mistakes", "hints")
         print_json({"ok": ok, "files": [one | {kind: [*map(_placed, one[kind])] for kind in kinds} for one in checked]})
-    else:
-        for one in checked:
-            verdict = one["mistakes"] or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
-            echo("\n".join([*verdict, *one["hints"]]))
+    for one in () if as_json else checked:
+        verdict = one["mistakes"] or [f"{one['file']}: ok, {plural(one['guards'], 'guard')}"]
+        echo("\n".join([*verdict, *one["hints"]]))
     return not ok
 
 
@@ -104,7 +103,6 @@ def show(
 def policy_test(
     policy: Annotated[str | None, typer.Argument(metavar="POLICY", help="Without it all shipped ones.")] = None,
     cases: Annotated[list[Path] | None, typer.Argument(metavar="CASES", help="Without one the policy's own.")] = None,
-    *,
     only: Annotated[str, typer.Option("-k", metavar="TEXT", help="Only cases with this in their name.")] = "",
     own: Own = None,
     as_json: Json = False,
@@ -155,10 +153,7 @@ def own_guards(files: Iterable[str] | None) -> "tuple[type[guardrails.Guard], ..
 
     guards: list[type[guardrails.Guard]] = []
     for file in files or ():
-        try:
-            module = run_file(file, "guards")
-        except ImportError as error:
-            fail(str(error))
+        module = run_file(file, "guards")
         classes = [each for each in vars(module).values() if isinstance(each, type)]
         own = [each for each in classes if issubclass(each, guardrails.Guard) and each.__module__ == module.__name__]
         if not own:
@@ -201,18 +196,13 @@ def chain_of(policy: "guardrails.Policy") -> dict[str, Any]:
     stop = {} if policy.stop is None else {"stop": policy.stop.values["reason"]}
     modes = [{name: mode for name in ("mode", "on_error") if (mode := getattr(rule, name))} for rule in chain.rules]
     rules = zip(chain.rules, modes, strict=True)
-    return {
-        "name": policy.name,
-        "mode": chain.mode,
-        **stop,
-        "on_error": chain.on_error,
+    named = {"name": policy.name, "mode": chain.mode, **stop, "on_error": chain.on_error}
+    return named | {
         "envelope": chain.form or "nested",
         "guards": _settings_of(chain.guards),
         "tools": [{"match": list(rule.match), **rule.declared, **own, **rule.guards} for rule, own in rules],
         "scopes": {scope: _settings_of(own.guards) for scope, own in policy.scopes.items()},
-        "prices": {
-            model: {"input_mtok": p.input_mtok, "output_mtok": p.output_mtok} for model, p in policy.prices.items()
-        },
+        "prices": {model: {name: getattr(one, name) for name in PRICED} for model, one in policy.prices.items()},
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .console import Html, Json, fail, print_json, say, write_page
+from .console import Html, Json, fail, inputs_of, print_json, say, write_page
 
 
 def profile(
@@ -31,8 +31,7 @@ def profile(
     from guardrails.offline.learning.profiles import profile_of
     from guardrails.policy.models import read_model
 
-    if html is not None and html.resolve() == model.resolve():
-        fail(f"`--html` would overwrite `{model}`, which is to be read")
+    inputs_of([str(model)], html=html)
     try:
         learned = read_model(model)
         profiles = [profile_of(one) for one in learned.body["profiles"] if tool in (None, one["tool"])]

@@ -34,7 +34,6 @@ FIGURES: Final = {
 
 
 def replay(
-    *,
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
     files: Files,
     compare: Annotated[str | None, typer.Option(metavar="POLICY", help="A second policy beside the first.")] = None,

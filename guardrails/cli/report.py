@@ -39,7 +39,6 @@ COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], str]], ...]]" = (
 
 
 def report(
-    *,
     records: Files,
     policy: Annotated[str, typer.Option(help="What is known of the tools; `--suggest` extends it.")] = "default",
     html: Html = None,

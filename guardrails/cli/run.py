@@ -32,11 +32,12 @@ SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_us
 """The fields of the end that the last line on stderr has."""
 RESULT: Final = ("answer", "finish_reason", "requests", "iterations")
 """The fields of the end that a run has which came to one."""
+OPEN: Final = ("session", "id", *RESULT, "resume", "error")
+"""The fields of the end that are there in any case."""
 
 
 def run(
     ctx: typer.Context,
-    *,
     task: Annotated[str | None, typer.Argument(help="The task of the agent; `-` reads it from stdin.")] = None,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint.")] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model.")] = None,
@@ -96,11 +97,7 @@ def run(
     given = {field.name: ctx.params[field.name] for field in fields(Settings) if ctx.params[field.name] != ()}
     lines = str((records or file.with_suffix(".jsonl")).absolute())
     words = sys.stdout if not as_json and sys.stdout.isatty() else None
-    end: dict[str, Any] = {
-        "event": "end",
-        "cost_usd": 0.0,
-        **dict.fromkeys(("session", "id", *RESULT, "resume", "error")),
-    }
+    end: dict[str, Any] = {"event": "end", "cost_usd": 0.0, **dict.fromkeys(OPEN)}
     shown, before = False, signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with redirect_stdout(sys.stderr), _agent(file, given, task, resume, lines, words, quiet=quiet) as agent:

@@ -45,7 +45,6 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it.")]
 @store.command()
 def ls(
     place: Place,
-    *,
     prefix: Prefix = "",
     idle: Annotated[int, typer.Option(metavar="TIME", parser=duration_ms, help="Only what is idle for so long.")] = 0,
     limit: Annotated[int, typer.Option(metavar="N", min=0, help="Show at most so many lines; 0 shows all.")] = SHOWN,
@@ -77,7 +76,6 @@ def ls(
 def show(
     place: Place,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The key, as `ls` lists it.")],
-    *,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
 ) -> bool:
@@ -101,7 +99,6 @@ def show(
 def forget(
     place: Place,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys, as `ls` lists them.")],
-    *,
     yes: Yes = False,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
@@ -139,7 +136,6 @@ def forget(
 @store.command()
 def prune(
     place: Place,
-    *,
     idle: Annotated[int, typer.Option(metavar="TIME", parser=duration_ms, help="Drop what is idle for so long: 30d.")],
     prefix: Prefix = "",
     scopes: Annotated[bool, typer.Option("--scopes", help="Drop scopes too: their budgets start afresh.")] = False,
@@ -199,18 +195,12 @@ def state_of(stored: "Stored", *, whole: bool = False) -> dict[str, Any]:
     from guardrails.core.values.errors import StateUnreadable
     from guardrails.core.values.names import SCOPES
 
-    key = stored.key
-    line: dict[str, Any] = {
-        "key": key,
-        "kind": "scope" if key.startswith(SCOPES) else "child" if "/" in key else "session",
-        "version": stored.packed[0] if stored.packed else None,
-        "bytes": len(stored.packed),
-        "changed_ms": stored.changed_ms,
-        "idle_s": max(0, _now() - stored.changed_ms) // 1000,
-        "unreadable": None,
-    }
+    key, packed, idle = stored.key, stored.packed, max(0, _now() - stored.changed_ms)
+    kind = "scope" if key.startswith(SCOPES) else "child" if "/" in key else "session"
+    line: dict[str, Any] = {"key": key, "kind": kind, "version": packed[0] if packed else None, "bytes": len(packed)}
+    line |= {"changed_ms": stored.changed_ms, "idle_s": idle // 1000, "unreadable": None}
     try:
-        state = unpack(stored.packed)
+        state = unpack(packed)
     except StateUnreadable as error:
         return line | {"unreadable": error.reason}
     by, why = (None, None) if state.exhausted is None else state.exhausted[:2]

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from .console import Json, Quiet, fail, progress, show
+from .console import Json, Quiet, fail, inputs_of, progress, show
 
 
 def train(
-    *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that reads the records.")] = "duckdb",
@@ -42,8 +41,7 @@ def train(
         fail("`--loops` reads on this machine: leave `--engine spark` out")
     if not half_life > 0:
         fail(f"`--half-life` is more than 0 days, not `{half_life:g}`")
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        fail(f"cannot write the model file `{output}`: {'it' if output.is_dir() else 'there'} is a folder")
+    inputs_of([], output=output)
     cluster = (master or "local[*]") if engine == "spark" else None
     options: dict[str, Any] = {"dry_run": dry_run, "force": force, "loops": loops}
     with progress(quiet=quiet or as_json) as tell:

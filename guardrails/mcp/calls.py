@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple, Unpack
 from uuid import uuid4
 
@@ -190,56 +191,53 @@ class Guarding:
         """
         tool, listed = await self.known(asked["name"], listing)
         scope = scope_of(session, tool, asked, listed=listed is not None)
-        answer: Any = None
-        given: Any = None
-        value: Any = None
-        raised: Exception | None = None
+        # What the server says, once it is asked.
+        its = SimpleNamespace(answer=None, given=None, value=None, raised=None)
 
         async def execute(_: str, fitted: Any) -> Any:
-            nonlocal answer, given, value, raised
-            given = raised = None
+            its.given = its.raised = None
             try:
-                answer = await send(fitted)
+                its.answer = await send(fitted)
             except Exception as error:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
-                raised = error
-                value = Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
+                its.raised = error
+                its.value = Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
             else:
-                if is_question(answer):
+                if is_question(its.answer):
                     raise Asks
-                given = wire(answer)
-                value = outcome_of(given) if _is_result(given) else "began a task"
-            return _explained(tool, fitted, value) if isinstance(value, Failed) else value
+                its.given = wire(its.answer)
+                its.value = outcome_of(its.given) if _is_result(its.given) else "began a task"
+            return _explained(tool, fitted, its.value)
 
         try:
             envelope = await scope.acall(tool.name, asked.get("arguments") or {}, execute)
         except Asks:
-            return answer
+            return its.answer
         watched = watches(session.ledger.policy)
-        if raised is not None and (watched or not isinstance(raised, failures)):
-            raise raised
-        if given is None:
+        if its.raised is not None and (watched or not isinstance(its.raised, failures)):
+            raise its.raised
+        if its.given is None:
             return refused(envelope)
-        if watched or not _is_result(given):
-            return answer
-        if given.get("isError") or not envelope.ok:
-            return refused(envelope, given)
-        made = answered(envelope, given, value, UNKNOWN if listed is None else listed.get("outputSchema"))
-        return answer if made is given else made
+        if watched or not _is_result(its.given):
+            return its.answer
+        if its.given.get("isError") or not envelope.ok:
+            return refused(envelope, its.given)
+        made = answered(envelope, its.given, its.value, UNKNOWN if listed is None else listed.get("outputSchema"))
+        return its.answer if made is its.given else made
 
 
-def _explained(tool: Tool, arguments: Any, failed: Failed) -> Failed | Envelope:
+def _explained(tool: Tool, arguments: Any, value: Any) -> Any:
     """
-    Returns a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
+    Returns the *value* of a call; a failure as the server tells it, with the fields that are wrong if it says that arguments do not fit.
     """
-    if tool.parameters is None or (failed.error_type or kind_of_text(failed.message)) != "validation":
-        return failed
-    strict = SchemaArguments(tool.parameters.schema())
-    fitted = checked_arguments(replace(tool, parameters=strict), arguments)
-    return fitted if isinstance(fitted, Envelope) else failed
+    failed = isinstance(value, Failed) and (value.error_type or kind_of_text(value.message))
+    if tool.parameters is None or failed != "validation":
+        return value
+    fitted = checked_arguments(replace(tool, parameters=SchemaArguments(tool.parameters.schema())), arguments)
+    return fitted if isinstance(fitted, Envelope) else value
 
 
 def watches(policy: InForce) -> bool:

@@ -373,8 +373,10 @@ class Gate:
         names = ("user", "tenant") if options.tokens else (options.identity_header, options.tenant_header)
         self._names = {place: name for place, name in zip(("user", "tenant"), names, strict=True) if name is not None}
         """The scopes that a request says, each with the header that does."""
-        self._verifier = None if options.tokens is None else verifier_in(options.tokens)
+        self._verifier = options.tokens and getattr(run_file(options.tokens, "tokens"), "verifier", None)
         """Says whose a request is by its token; None: headers do."""
+        if options.tokens is not None and self._verifier is None:
+            raise PolicyError([f"`{options.tokens}` has no `verifier`"])
         self._shared = Shared(options, *self._names)
         self._needs = self._names.keys() & {"user", *self._shared.policy.scopes}
         self._guards = lru_cache(MAX_SESSIONS)(partial(Guards, self._shared))
@@ -460,16 +462,6 @@ class Gate:
             await session.terminate()
             if self.sessions.pop(session.key, None) is not None and session.mcp_session_id is not None:
                 guards.sessions.end(guards.sessions.of(session.run({}).name))
-
-
-def verifier_in(file: str) -> Any:
-    """
-    Returns the `verifier` of a Python *file*. Raises PolicyError if it has none, or cannot be run.
-    """
-    try:
-        return run_file(file, "tokens").verifier
-    except (ImportError, AttributeError) as error:
-        raise PolicyError([f"`{file}` has no `verifier`: {error}"]) from error
 
 
 # The server

@@ -21,6 +21,7 @@ from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
 from guardrails.core.tool import Tool, Wire, tool_call
+from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.steps import is_async
 
@@ -217,16 +218,16 @@ def run_file(file: str, holds: str) -> ModuleType:
     """
     Returns the module of a Python *file*, which *holds* `tools` or `guards`. It is run: it is to be one that is trusted.
 
-    Raises ImportError if there is none, or it cannot be run.
+    Raises PolicyError if there is none, or it cannot be run.
     """
     name = f"guardrails_own_{holds}_{Path(file).stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not Path(file).is_file():
-        raise ImportError(f"`{file}` is no Python file with {holds}")
+        raise PolicyError([f"`{file}` is no Python file with {holds}"])
     # Types that it names are looked up there.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ImportError(f"`{file}` cannot be run: {type(error).__name__}: {error}") from error
+        raise PolicyError([f"`{file}` cannot be run: {type(error).__name__}: {error}"]) from error
     return module
