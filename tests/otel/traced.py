@@ -1,22 +1,24 @@
 """
-The command `guardrails` in a process whose SDK exports to a collector, as `opentelemetry-instrument` sets one up:
+The command `guardrails` in a process whose SDK writes spans into a file, set up as `opentelemetry-instrument` does it:
 
-    python traced.py ENDPOINT ARGUMENTS...
+    python traced.py FILE ARGUMENTS...
 """
 
 import sys
 
+from pathlib import Path
+
 from opentelemetry import trace
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
 
 if __name__ == "__main__":
-    endpoint = sys.argv.pop(1)
+    file = Path(sys.argv.pop(1)).open("a")  # noqa: SIM115  to the end of the process
     provider = TracerProvider(resource=Resource({"service.name": sys.argv[1]}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces"), schedule_delay_millis=50))
+    exporter = ConsoleSpanExporter(out=file, formatter=lambda span: f"{span.to_json(indent=None)}\n")
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     from guardrails.__main__ import main
 
