@@ -3,6 +3,7 @@ A client that tells its events to `respond`, and keeps a transcript as it does.
 """
 
 import json
+import tempfile
 import time
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 
 
+ROOT = Path(__file__).parents[2]
 POLICY = """
 version: 1
 extends: default
@@ -22,16 +24,15 @@ extends: default
 
 class Driven:
     """
-    Sessions in *folder*, behind the policy that *text* says.
+    Sessions in a folder of their own below *folder*, behind the policy that *text* says.
     """
 
     def __init__(self, folder: Path, text: str = POLICY, **options: Any) -> None:
-        self.folder = folder
-        self.transcript = folder / "transcript.jsonl"
-        policy = folder / "policy.yaml"
-        policy.write_text(text)
+        self.folder = folder = Path(tempfile.mkdtemp(dir=folder))
+        self.transcript, self.policy = folder / "transcript.jsonl", folder / "policy.yaml"
+        self.policy.write_text(text)
         store, records = str(folder / "hooks.db"), str(folder / "records.jsonl")
-        self.options = Options(policy=str(policy), store=store, records=records, **options)
+        self.options = Options(policy=str(self.policy), store=store, records=records, **options)
         self.calls = 0
         self.project = ""
         self.clock: Callable[[], float] = time.time

@@ -5,14 +5,12 @@ The same rules behind each client, in its own words; and what a client does not 
 import json
 import time
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guardrails import Policy, SqliteStore
-from guardrails.hooks.options import Options
 from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
 from tests.tables import table
 
@@ -20,21 +18,6 @@ from tests.tables import table
 CLIENTS = pytest.mark.parametrize("client", [Claude, Codex, Gemini])
 USAGE = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 5}
 BIG = "line\n" * 40_000
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Callable[[], Path]:
-    """
-    Folders, each a new one.
-    """
-    names = iter(range(1_000))
-
-    def make() -> Path:
-        made = tmp_path / f"{next(names)}"
-        made.mkdir()
-        return made
-
-    return make
 
 
 @CLIENTS
@@ -46,18 +29,17 @@ def test_a_repeat_that_brings_nothing_is_refused_and_free_again_after_work(clien
     assert driven.ran(), "tests run again after an edit"
 
 
-HONEST = {
-    "searches that find nothing": ('bd search "topic {} of many" --json', "[]"),
-    "looks that find nothing": ("rg name{} src || true", ""),
-    "pages without content": ("curl -s http://localhost/{}", '{"items": []}'),
-    "failures": ("which tool{}", None),
-}
+HONEST = [
+    *(('bd search "topic {} of many" --json', "[]"), ("rg name{} src || true", "")),
+    *(("curl -s http://localhost/{}", '{"items": []}'), ("which tool{}", None)),
+]
+"""Looks that find nothing, and failures."""
 
 
 @CLIENTS
-def test_other_commands_are_not_refused_for_what_those_before_them_found(client: Any, folder: Any) -> None:
-    for command, shown in HONEST.values():
-        driven = client(folder())
+def test_other_commands_are_not_refused_for_what_those_before_them_found(client: Any, tmp_path: Path) -> None:
+    for command, shown in HONEST:
+        driven = client(tmp_path)
         for n in range(12):
             assert not refused(driven.before(arguments={"command": command.format(n)})), command
             if shown is not None:
@@ -90,9 +72,9 @@ def test_observed_calls_are_decided_recorded_and_never_answered(tmp_path: Path) 
     assert observed[0] != observed[2]
 
 
-def test_a_person_is_asked_in_the_way_of_each_client(folder: Any) -> None:
+def test_a_person_is_asked_in_the_way_of_each_client(tmp_path: Path) -> None:
     asking = "version: 1\napprove: {tools: ['*']}\n"
-    claude, codex, gemini = (client(folder(), asking).before() for client in (Claude, Codex, Gemini))
+    claude, codex, gemini = (client(tmp_path, asking).before() for client in (Claude, Codex, Gemini))
     assert claude["hookSpecificOutput"]["permissionDecision"] == "ask"
     assert gemini["decision"] == "ask"
     assert gemini["reason"] == gemini["systemMessage"]
@@ -117,9 +99,9 @@ def test_a_refusal_is_a_sentence_with_the_envelope_below_it_and_a_limit_asks_for
 
 @table("together, stops", [(True, [False] * 4), (False, [False, False, True, True])])
 def test_a_model_that_goes_on_after_it_has_read_why_is_stopped_and_its_person_reads_the_digest(
-    together: bool, stops: list[bool], folder: Any
+    together: bool, stops: list[bool], tmp_path: Path
 ) -> None:
-    driven, stopped = Claude(folder(), "version: 1\nbudget: {max_calls: 1}\n"), []
+    driven, stopped = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n"), []
     if together:
         driven.said("msg_1", USAGE, *(f"toolu_{n}" for n in range(1, 5)))
     for n in range(1, 5):
@@ -155,11 +137,30 @@ def test_a_limit_that_the_policy_raises_lets_the_session_go_on_with_the_next_mes
     assert [made.ran(arguments={"command": f"make {n}"}) for n in range(3)] == [True, True, False]
     made.tell(prompt)
     assert not made.ran(arguments={"command": "make 3"})
-    raised = tmp_path / "raised.yaml"
-    raised.write_text(f"version: 1\n{more}\n")
-    made.options = Options(policy=str(raised), store=made.options.store)
+    made.policy.write_text(f"version: 1\n{more}\n")
     made.tell(prompt)
     assert [made.ran(arguments={"command": f"make {n}"}) for n in range(4, 7)] == [True, True, "4" not in more]
+
+
+RULES = """version: 1
+budget: {max_calls: 5, per: day, zone: Europe/Berlin, warn_at: 0.8}
+rules:
+  - {tools: Bash, when: 'args.command.startsWith("deploy")', after: Read}
+  - {tools: Bash, when: 'args.command == "stop"', deny: "it is Friday"}
+"""
+
+
+def test_a_coding_cli_is_held_to_rules_and_told_of_a_limit_that_is_near(tmp_path: Path) -> None:
+    pytest.importorskip("cel_expr_python")
+    cli = Claude(tmp_path, RULES)
+    assert "it is Friday" in str(reason(cli.before("Bash", {"command": "stop"})))
+    assert refused(cli.before("Bash", {"command": "deploy a"}))
+    assert cli.ran("Read", {"file_path": "a"})
+    assert [cli.ran("Bash", {"command": command}) for command in ("deploy a", "ls")] == [True, True]
+    cli.before("Bash", {"command": "make"})
+    assert "Left: 1 call of 5 a day, Europe/Berlin." in str(cli.after())
+    assert cli.ran("Bash", {"command": "make it"})
+    assert "5 a day, Europe/Berlin" in str(cli.before("Bash", {"command": "more"}))
 
 
 # Results and the calls that they are of
@@ -200,20 +201,19 @@ def test_identical_calls_in_parallel_are_two(client: Any, tmp_path: Path) -> Non
     assert {r["seq"] for r in records if r["event"] == "settle"} == {r["seq"] for r in records if r["event"] == "call"}
 
 
-@table(
-    "text, failed",
-    [
-        ("Output: a\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)\nProcess Group PGID: 7", False),
-        ("Output: a\nError: (none)\nExit Code: 2\nSignal: 0\nBackground PIDs: (none)\nProcess Group PGID: 7", True),
-        ("Output: a\nError: (none)\nExit Code: (none)\nSignal: 9\nProcess Group PGID: 7", True),
-        ("Output: a\nSignal: SIGTERM", True),
-        ("Output: the log ends in\nExit Code: 1\nas it should\nProcess Group PGID: 7", False),
-    ],
-)
+REST = "Background PIDs: (none)\nProcess Group PGID: 7"
+
+
+@table("text, failed", [
+    (f"Output: a\nError: (none)\nExit Code: 0\nSignal: 0\n{REST}", False), ("Output: a\nSignal: SIGTERM", True),
+    (f"Output: a\nError: (none)\nExit Code: 2\nSignal: 0\n{REST}", True),
+    ("Output: a\nError: (none)\nExit Code: (none)\nSignal: 9\nProcess Group PGID: 7", True),
+    ("Output: the log ends in\nExit Code: 1\nas it should\nProcess Group PGID: 7", False),
+])  # fmt: skip
 def test_an_exit_code_of_gemini_counts_behind_the_output_and_if_it_is_not_0(
-    text: str, failed: bool, folder: Any
+    text: str, failed: bool, tmp_path: Path
 ) -> None:
-    driven = Gemini(folder())
+    driven = Gemini(tmp_path)
     driven.before()
     answer = driven.after(f"<untrusted_context>\n{text}\n</untrusted_context>")
     assert [r["status"] for r in driven.records() if r["event"] == "settle"] == ["error" if failed else "ok"]
@@ -262,45 +262,29 @@ def test_the_commands_of_each_client_are_read_where_a_policy_speaks_of_them(clie
     assert not refused(driven.before(arguments={"command": "ls"}))
 
 
-def state(driven: Any) -> Any:
-    """
-    The session, as the store has it.
-    """
-    return Policy.load(driven.options.policy).session("s", store=SqliteStore(driven.options.store))
-
-
 def tokens(driven: Any) -> int:
-    found: int = state(driven).ledger.read(lambda state, _: state.tokens)
+    session = Policy.load(driven.options.policy).session("s", store=SqliteStore(driven.options.store))
+    found: int = session.ledger.read(lambda state, _: state.tokens)
     return found
 
 
 # Calls whose end nobody tells
 
 
-@table("client", [Claude, Codex, Gemini])
-def test_the_same_call_made_at_the_same_time_waits_for_the_first(client: Any, tmp_path: Path) -> None:
-    driven = client(tmp_path)
-    assert driven.before() == {}
-    assert reason(driven.before())["code"] == "call.in_flight"
+FOLLOWS = {
+    Claude: ("UserPromptSubmit", "Stop", "SessionStart"),
+    Codex: ("UserPromptSubmit", "Stop"),
+    Gemini: ("BeforeAgent", "AfterAgent"),
+}
 
 
-@pytest.mark.parametrize(
-    ("client", "event"),
-    [
-        (Claude, "UserPromptSubmit"),
-        (Claude, "Stop"),
-        (Claude, "SessionStart"),
-        (Codex, "UserPromptSubmit"),
-        (Codex, "Stop"),
-        (Gemini, "BeforeAgent"),
-        (Gemini, "AfterAgent"),
-    ],
-)
-def test_a_call_that_was_interrupted_is_over_once_something_comes_that_follows_it(
+@table("client, event", [(client, event) for client, events in FOLLOWS.items() for event in events])
+def test_the_same_call_waits_for_the_first_until_something_comes_that_follows_an_interrupted_one(
     client: Any, event: str, tmp_path: Path
 ) -> None:
     driven = client(tmp_path)
     assert driven.before() == {}
+    assert reason(driven.before())["code"] == "call.in_flight"
     driven.tell(event)
     assert driven.before() == {}, "it may be made again"
 
@@ -323,9 +307,7 @@ def count(total: int) -> dict[str, Any]:
 
 @table("client", [Codex, Gemini])
 def test_a_call_whose_end_nobody_tells_is_over_with_the_response_after_it(client: Any, tmp_path: Path) -> None:
-    folder = tmp_path / client.__name__
-    folder.mkdir()
-    driven = client(folder)
+    driven = client(tmp_path)
     for n in range(1, 4):
         assert driven.before("mcp__a__b", {"q": 1}) == {}, "it is tried again"
         if client is Gemini:
@@ -379,20 +361,10 @@ def test_a_response_of_gemini_is_charged_by_its_last_piece(tmp_path: Path) -> No
     assert tokens(driven) == 100
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{" * 100_000,
-        b'{"type": "assistant", "message": {"id": "m", "model": "x", "usage": {"input_tokens": 1e300}}}',
-        b'{"type": "assistant", "message": {"id": "m", "model": "x", "usage": {"input_tokens": -5, "output_tokens": -7}}}',
-        b'{"type": "assistant", "message": {"id": "m", "model": "x", "usage": {"input_tokens": "many"}}}',
-        b'{"type": "assistant", "message": {"id": 7, "model": [], "usage": []}}',
-        b'{"type": "assistant", "message": "usage"}',
-        b'{"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": ["usage"]}, 1]}}',
-        b"\xff\xfe usage \x00",
-        b'{"type": "assistant", "message": {"id": "m", "usage": ',
-    ],
-)
+STRANGE = Path(__file__).with_name("strange.jsonl").read_bytes().splitlines()
+
+
+@table("line", [*STRANGE, b"{" * 100_000, b"\xff\xfe usage \x00"])
 def test_what_anybody_has_written_into_a_transcript_harms_nothing(tmp_path: Path, line: bytes) -> None:
     driven = Claude(tmp_path)
     driven.transcript.write_bytes(line + b"\n")

@@ -9,17 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import (
-    Approve,
-    Budget,
-    Duplicates,
-    MemorySink,
-    Policy,
-    Session,
-    Truncate,
-)
-from guardrails.hooks.events import answer
+from guardrails import Approve, Budget, Duplicates, MemorySink, Policy, Session, Truncate
+from guardrails.hooks.events import answer, open_calls
 from guardrails.hooks.results import cut
+from tests.hooks.driven import reason
 from tests.tables import table
 
 
@@ -32,21 +25,8 @@ def call(name: str, n: int, tool: str = "Bash", arguments: Any = None, **said: A
     return event(name, tool_name=tool, tool_input=given, tool_use_id=f"toolu_{n}", **said)
 
 
-def specific(output: dict[str, Any]) -> dict[str, Any]:
-    found = output.get("hookSpecificOutput", {})
-    assert isinstance(found, dict)
-    return found
-
-
-def refusal(output: dict[str, Any]) -> dict[str, Any]:
-    """
-    The envelope that the model reads of a call that is denied.
-    """
-    said = specific(output)
-    assert said["permissionDecision"] == "deny"
-    read = json.loads(said["permissionDecisionReason"].partition("\n")[2])
-    assert isinstance(read, dict)
-    return read
+def specific(output: dict[str, Any]) -> Any:
+    return output.get("hookSpecificOutput", {})
 
 
 def ran(session: Session, n: int, response: Any = "ok", **said: Any) -> dict[str, Any]:
@@ -61,16 +41,12 @@ def used(session: Session) -> Any:
     return session.ledger.progress["calls_used"]
 
 
-def open_calls(session: Session) -> Any:
-    return session.ledger.read(lambda state, _: len(state.pending))
-
-
 def test_the_same_hook_asked_twice_charges_once_and_lets_the_call_run_twice() -> None:
     session = Policy([Budget(max_calls=5), Duplicates()]).session("s")
     assert answer(session, call("PreToolUse", 1)) == {}
     assert answer(session, call("PreToolUse", 1)) == {}
     twin = call("PreToolUse", 1) | {"tool_use_id": "toolu_2"}
-    assert refusal(answer(session, twin))["code"] == "call.in_flight"
+    assert reason(answer(session, twin))["code"] == "call.in_flight"
     assert used(session) == 1
 
 
@@ -141,7 +117,7 @@ def test_a_call_that_a_person_allowed_in_claude_code_is_charged_once() -> None:
     assert asked["permissionDecision"] == "ask"
     assert "approve.pending" in asked["permissionDecisionReason"]
     answer(session, call("PostToolUse", 1, tool_response="done"))
-    assert (used(session), open_calls(session), session.pending()) == (1, 0, [])
+    assert (used(session), open_calls(session), session.pending()) == (1, [], [])
 
 
 # Sub-agents
@@ -155,7 +131,7 @@ def test_a_sub_agent_beyond_the_number_that_a_policy_allows_makes_no_call() -> N
     session = Policy([Budget(max_children=2)]).session("s")
     for n in (1, 2):
         ran(session, n, **in_agent(n))
-    refused = refusal(answer(session, call("PreToolUse", 3, **in_agent(3))))
+    refused = reason(answer(session, call("PreToolUse", 3, **in_agent(3))))
     assert (refused["status"], refused["code"]) == ("limit_reached", "budget.max_children")
     ran(session, 4, **in_agent(1))
     ran(session, 5)
@@ -179,6 +155,3 @@ def test_a_person_reads_the_digest_where_the_model_ends_at_a_limit_without_a_wor
     ran(session, 1)
     assert answer(session, stop) == {"systemMessage": session.digest()}
     assert answer(session, stop | {"last_assistant_message": "I found it."}) == {}
-
-
-# The end

@@ -12,7 +12,7 @@ import pytest
 
 from guardrails.hooks.clients import CLIENTS
 from guardrails.hooks.install import HOMES, TIMEOUT_S, main
-from tests.hooks.processes import ROOT
+from tests.hooks.driven import ROOT
 from tests.tables import table
 
 
@@ -29,8 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).mkdir()
     for name in (*(home.variable for home in HOMES.values()), "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(sys, "executable", str(interpreter(tmp_path / "bin" / "python3", "")))
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "home"
@@ -81,16 +80,14 @@ def test_options_are_in_the_command_and_their_paths_are_whole(home: Path, capsys
     (Path.cwd() / "own.yaml").write_text("version: 1\nextends: default\n")
     said = ["--policy", "./own.yaml", "--store", "s.db", "--records", "r.jsonl", "--user", "it's me", "--tenant", "t"]
     assert main(["install", "claude", "--observe", *said]) == 0
-    here = Path.cwd()
-    assert commands(home / FILES["claude"]) == {
-        f"{sys.executable} -I -m guardrails hook --client=claude --policy={here / 'own.yaml'} --store={here / 's.db'} "
-        f"--records={here / 'r.jsonl'} '--user=it'\"'\"'s me' --tenant=t --observe"
-    }
-    assert f"records: {here / 'r.jsonl'}" in capsys.readouterr().out
+    [command] = commands(home / FILES["claude"])
+    there = {"policy": "own.yaml", "store": "s.db", "records": "r.jsonl"}
+    paths = " ".join(f"--{name}={Path.cwd() / file}" for name, file in there.items())
+    start = f"{sys.executable} -I -m guardrails hook --client=claude"
+    assert command == f"""{start} {paths} '--user=it'"'"'s me' --tenant=t --observe"""
+    assert f"records: {Path.cwd() / 'r.jsonl'}" in capsys.readouterr().out
     assert main(["install", "claude"]) == 0
-    assert commands(home / FILES["claude"]) == {
-        f"{sys.executable} -I -m guardrails hook --client=claude --policy=default"
-    }
+    assert commands(home / FILES["claude"]) == {f"{start} --policy=default"}
     assert "records: none" in capsys.readouterr().out
 
 
@@ -109,9 +106,10 @@ def test_the_text_to_put_in_by_hand_is_shown_for_a_file_with_comments(
     assert status(capsys, "claude")[1]["claude user"]["problems"] == []
 
 
-@table(
-    "words, said", [line.split(" => ") for line in Path(__file__).with_name("wrong_uses.txt").read_text().splitlines()]
-)
+USES = [line.split(" => ") for line in Path(__file__).with_name("wrong_uses.txt").read_text().splitlines()]
+
+
+@table("words, said", USES)
 def test_a_wrong_use_is_2_and_changes_nothing(
     words: str, said: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

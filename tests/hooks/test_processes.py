@@ -3,54 +3,86 @@ The process of a hook: whatever is broken blocks nothing; at the same time a bud
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrails import Policy, SqliteStore
-from tests.hooks.processes import Home, answer, denied, event, policy
+from tests.hooks.driven import ROOT, refused
+from tests.tables import table
 
 
 pytestmark = pytest.mark.system
+DOOR = "import os, sys\n{}\nfrom guardrails.hooks import main\nmain(sys.argv[1:])\n"
 
 
-DOOR = "from guardrails.hooks import main\nmain(sys.argv[1:])\n"
+def start(folder: Path, words: list[str], *options: object) -> "subprocess.Popen[bytes]":
+    """
+    A Python process of *words* in the home *folder*.
+    """
+    own = {name: str(folder) for name in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")} | {"PYTHONPATH": str(ROOT)}
+    command, pipes = [sys.executable, *words, *map(str, options)], dict.fromkeys(("stdin", "stdout", "stderr"), -1)
+    return subprocess.Popen(command, env={**os.environ, **own}, **pipes)  # type: ignore[call-overload,no-any-return]
 
 
-def run(home: Home, code: str, data: bytes, *options: object) -> "subprocess.CompletedProcess[bytes]":
-    words = [sys.executable, "-c", code, *map(str, options)]
-    return subprocess.run(words, input=data, capture_output=True, env=home.environment, check=True)
+def hook(folder: Path, number: int = 0, *options: object, code: str = "") -> "subprocess.Popen[bytes]":
+    """
+    A hook process that has read a call; with *code* what happens before it reads.
+    """
+    started = start(folder, ["-c", DOOR.format(code)] if code else ["-m", "guardrails", "hook"], *options)
+    event: dict[str, Any] = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    event |= {"tool_input": {"command": f"make {number}"}, "tool_use_id": f"t{number}"}
+    assert started.stdin is not None
+    started.stdin.write(json.dumps(event).encode())
+    started.stdin.close()
+    started.stdin = None
+    return started
 
 
-def test_what_is_wrong_is_told_to_people(home: Home) -> None:
-    done = run(home, f"import sys\n{DOOR}", event("a"), "--policy", "mistyped")
-    assert "no policy named `mistyped`" in json.loads(done.stdout)["hookSpecificOutput"]["permissionDecisionReason"]
-    assert b"no policy named `mistyped`" in done.stderr
+def answer(started: "subprocess.Popen[bytes]") -> tuple[Any, str]:
+    """
+    The one object that a hook process has written, and what it says to people; its code is 0.
+    """
+    written, errors = started.communicate(timeout=60)
+    assert (started.returncode, written.count(b"\n")) == (0, 1), errors
+    return json.loads(written), errors.decode()
 
 
-def test_a_changed_policy_holds_from_the_next_event_on(home: Home) -> None:
-    rules = policy(home.folder / "p.yaml", 10)
-    assert home.hook(event("a"), "--policy", rules) == {}
-    policy(rules, 1)
-    assert denied(home.hook(event("b", "make b"), "--policy", rules))
+def capped(folder: Path, most: int) -> str:
+    """
+    The option of a policy of *most* calls.
+    """
+    (folder / "p.yaml").write_text(f"version: 1\nbudget: {{max_calls: {most}}}\n")
+    return f"--policy={folder / 'p.yaml'}"
 
 
-def test_an_installation_that_is_broken_blocks_nothing(home: Home) -> None:
-    (home.folder / "orjson.py").write_text("raise ImportError('no orjson')\n")
-    done = run(home, f"import sys; sys.path.insert(0, {str(home.folder)!r})\n{DOOR}", event("a"))
-    assert done.stdout == b"{}\n"
-    assert done.stderr == b"guardrails hook: ImportError: no orjson\n"
+def test_what_is_wrong_is_told_to_people_and_a_changed_policy_holds_from_the_next_event_on(tmp_path: Path) -> None:
+    said, errors = answer(hook(tmp_path, 0, "--policy", "mistyped"))
+    assert "no policy named `mistyped`" in said["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "no policy named `mistyped`" in errors
+    assert answer(hook(tmp_path, 0, capped(tmp_path, 10)))[0] == {}
+    assert refused(answer(hook(tmp_path, 1, capped(tmp_path, 1)))[0])
 
 
-def test_a_folder_that_was_taken_away_blocks_nothing(home: Home) -> None:
-    gone = str(home.folder / "gone")
-    left = f"import os, sys; os.mkdir({gone!r}); os.chdir({gone!r}); os.rmdir({gone!r})\n"
-    assert run(home, left + DOOR, event("a")).stdout == b"{}\n"
-    assert run(home, left + DOOR, event("a"), "--policy", "./p.yaml").stdout == b"{}\n"
+GONE = "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')"
+
+
+@table("code, policy, said", [
+    ("sys.modules['orjson'] = None", "default", "guardrails hook: ModuleNotFoundError: import of orjson halted"),
+    (GONE, "default", ""), (GONE, "./p.yaml", "guardrails hook: FileNotFoundError"),
+])  # fmt: skip
+def test_an_installation_that_is_broken_or_a_folder_that_is_gone_blocks_nothing(
+    tmp_path: Path, code: str, policy: str, said: str
+) -> None:
+    made, errors = answer(hook(tmp_path, 0, "--policy", policy, code=f"os.chdir({str(tmp_path)!r})\n{code}"))
+    assert made == {}
+    assert errors.startswith(said)
 
 
 KILLED = """
@@ -59,32 +91,24 @@ from guardrails import Policy, SqliteStore
 
 class Killed(SqliteStore):
     def update(self, keys, step):
-        def torn(states):
-            made = step(states)
-            os.kill(os.getpid(), signal.SIGKILL)
-            return made
-        return super().update(keys, torn)
+        return super().update(keys, lambda states: [step(states), os.kill(os.getpid(), signal.SIGKILL)])
 
-Policy.load(sys.argv[1]).session("s", store=Killed(sys.argv[2])).decide("Bash", {"command": "x"}, claim=True)
+Policy.load(sys.argv[1].partition("=")[2]).session("s", store=Killed(sys.argv[2])).decide("Bash", {}, claim=True)
 """
 """A process that dies in the middle of its write."""
 
 
-def hook(home: Home, rules: Path, number: int) -> "subprocess.Popen[bytes]":
-    return home.start(event(f"t{number}", f"make {number}"), "--policy", rules, "--store", home.folder / "hooks.db")
-
-
-def test_of_eight_at_once_at_a_cap_of_five_exactly_five_run(home: Home) -> None:
-    rules = policy(home.folder / "p.yaml", 5)
-    started = [hook(home, rules, number) for number in range(8)]
-    assert sorted(denied(answer(each)) for each in started) == [False] * 5 + [True] * 3
-
-
-def test_one_that_is_killed_in_the_middle_of_its_write_has_written_nothing(home: Home) -> None:
-    rules, store = policy(home.folder / "p.yaml", 5), home.folder / "hooks.db"
-    assert not denied(answer(hook(home, rules, 0)))
-    killed = subprocess.Popen([sys.executable, "-c", KILLED, str(rules), str(store)], env=home.environment)
-    started = [hook(home, rules, number) for number in range(1, 8)]
+def test_of_eight_at_once_at_a_cap_of_five_exactly_five_run_and_one_killed_in_its_write_writes_nothing(
+    tmp_path: Path,
+) -> None:
+    rules, store = capped(tmp_path, 5), tmp_path / "hooks.db"
+    started = [hook(tmp_path, number, rules) for number in range(8)]
+    assert sorted(refused(answer(each)[0]) for each in started) == [False] * 5 + [True] * 3
+    assert answer(hook(tmp_path, 0, rules, "--store", store))[0] == {}
+    killed = start(tmp_path, ["-c", KILLED, rules, str(store)])
+    started = [hook(tmp_path, number, rules, "--store", store) for number in range(1, 8)]
     assert killed.wait(30) == -signal.SIGKILL
-    assert sorted(denied(answer(each)) for each in started) == [False] * 4 + [True] * 3
-    assert Policy.load(rules).session("s", store=SqliteStore(store)).ledger.progress["calls_used"] == 5
+    killed.communicate()
+    assert sorted(refused(answer(each)[0]) for each in started) == [False] * 4 + [True] * 3
+    session = Policy.load(tmp_path / "p.yaml").session("s", store=SqliteStore(store))
+    assert session.ledger.progress["calls_used"] == 5

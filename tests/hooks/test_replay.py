@@ -34,13 +34,8 @@ def turns(seed: int) -> Iterator[list[tuple[str, dict[str, str], Any]]]:
         for _ in range(choice.choice((1, 1, 2))):
             if choice.random() < 0.15:
                 edits += 1
-                made.append(
-                    (
-                        "Edit",
-                        {"file_path": "a.py", "new_string": f"{choice.randrange(3)}"},
-                        {"change": f"changed {edits}"},
-                    )
-                )
+                edit = {"file_path": "a.py", "new_string": f"{choice.randrange(3)}"}
+                made.append(("Edit", edit, {"change": f"changed {edits}"}))
                 continue
             command = choice.choice(COMMANDS[: choice.choice((2, 5))])
             shown = f"{command} shows {edits if command in COMMANDS[:2] else 0}"
@@ -62,10 +57,8 @@ def driven(session: Claude, seed: int) -> list[bool]:
 
     for number, turn in enumerate(turns(seed)):
         seconds += 2
-        events = [
-            {"tool_name": tool, "tool_input": arguments, "tool_use_id": f"toolu_{number}_{n}"}
-            for n, (tool, arguments, _) in enumerate(turn)
-        ]
+        named = [(tool, arguments, f"toolu_{number}_{n}") for n, (tool, arguments, _) in enumerate(turn)]
+        events = [dict(zip(("tool_name", "tool_input", "tool_use_id"), each, strict=True)) for each in named]
         calls = [dict(zip(("name", "input", "id"), each.values(), strict=True), type="tool_use") for each in events]
         usage = {"input_tokens": 90, "output_tokens": 10}
         write("assistant", f"u{number}", id=f"msg_{number}", role="assistant", model="m", usage=usage, content=calls)
@@ -84,9 +77,7 @@ def driven(session: Claude, seed: int) -> list[bool]:
 def test_replay_decides_a_transcript_as_the_hook_did(policy: str, tmp_path: Path) -> None:
     stopped = 0
     for seed in range(8):
-        folder = tmp_path / f"{len(policy)}-{seed}"
-        folder.mkdir()
-        session, report = Claude(folder, policy), Report()
+        session, report = Claude(tmp_path, policy), Report()
         denied = driven(session, seed)
         judged = Judge(Policy.load(session.options.policy)).judge([*open_calls(session.transcript, report)])
         assert [each.decision == "deny" for each in judged] == denied, seed

@@ -2,6 +2,7 @@
 Any bytes in, exactly one JSON object out that the client accepts; failures of one's own as the policy says.
 """
 
+import itertools
 import json
 
 from pathlib import Path
@@ -17,8 +18,10 @@ from guardrails.hooks.clients import CLIENTS, client_of
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
+from tests.tables import table
 
 
+DRIVEN: Final = (Claude, Codex, Gemini)
 ANSWERS: Final = json.loads(Path(__file__).with_name("answers.json").read_text())
 SCHEMAS: Final = {client: jsonschema_rs.validator_for(schema) for client, schema in ANSWERS.items()}
 """What each client accepts of what is ever said to it: of Codex to the letter, for it lets a call run at one key too many."""
@@ -28,33 +31,13 @@ VALUES: Final = st.recursive(
     max_leaves=8,
 )
 NAMES: Final = st.sampled_from(sorted({name for client in CLIENTS.values() for name in client.kinds} | {"Nope"}))
-FIELDS: Final = [
-    "session_id",
-    "transcript_path",
-    "cwd",
-    "tool_name",
-    "tool_input",
-    "tool_use_id",
-    "tool_response",
-    "error",
-    "is_interrupt",
-    "agent_id",
-    "agent_transcript_path",
-    "turn_id",
-    "model",
-    "timestamp",
-    "llm_request",
-    "llm_response",
-    "prompt",
-    "prompt_response",
-    "background_tasks",
-    "last_assistant_message",
-    "source",
-]
+FIELDS: Final = """session_id transcript_path cwd tool_name tool_input tool_use_id tool_response error is_interrupt agent_id
+agent_transcript_path turn_id model timestamp llm_request llm_response prompt prompt_response background_tasks
+last_assistant_message source"""
 EVENTS: Final = st.builds(
     lambda name, said, plain: json.dumps({**said, **plain, "hook_event_name": name}).encode("utf-8", "surrogatepass"),
     NAMES,
-    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=12),
+    st.dictionaries(st.sampled_from(FIELDS.split()), VALUES, max_size=12),
     st.fixed_dictionaries(
         {"session_id": st.sampled_from(["s", "t"])},
         optional={
@@ -98,20 +81,15 @@ def test_whatever_comes_is_answered_by_one_object_that_the_client_accepts(
 # Failures of one's own
 
 
-BAD: Final = {
-    "empty": b"",
-    "half": b'{"hook_event_name": "PreToolUse", "session_id": "s", "turn_id": "t", "tool_na',
-    "no object": b"[]",
-    "not text": b"\xff\xfe\x00",
-    "deep": b"[" * 200_000,
-    "no tool": b'{"hook_event_name": "PreToolUse", "session_id": "s"}',
-    "no session": b'{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "1"}',
-}
+BAD: Final = [
+    *(b"", b"[]", b"\xff\xfe\x00", b"[" * 200_000, b'{"hook_event_name": "PreToolUse", "session_id": "s"}'),
+    b'{"hook_event_name": "PreToolUse", "session_id": "s", "turn_id": "t", "tool_na',
+    b'{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "1"}',
+]
+"""Nothing, no object, no text, a deep one, without a tool, half of one, without a session."""
 
 
-@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("client", sorted(CLIENTS))
-@pytest.mark.parametrize("on_error", ["deny", "allow"])
+@table("data, client, on_error", itertools.product(BAD, CLIENTS, ("deny", "allow")))
 def test_what_cannot_be_read_is_answered_as_the_policy_says(
     tmp_path: Path, data: bytes, client: str, on_error: str
 ) -> None:
@@ -123,17 +101,15 @@ def test_what_cannot_be_read_is_answered_as_the_policy_says(
     assert SCHEMAS[client].is_valid(said)
 
 
-@pytest.mark.parametrize("on_error", ["deny", "allow"])
-@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+@table("driven, on_error", itertools.product(DRIVEN, ("deny", "allow")))
 def test_a_store_that_is_gone_is_answered_as_the_policy_says(tmp_path: Path, driven: Any, on_error: str) -> None:
     made = driven(tmp_path, f"version: 1\non_error: {on_error}\n")
-    (tmp_path / "hooks.db").mkdir()
+    (made.folder / "hooks.db").mkdir()
     assert refused(made.before()) is (on_error == "deny")
     assert [made.after(), made.tell("SessionStart", source="startup")] == [{}, {}]
 
 
-@pytest.mark.parametrize("client", [Claude, Codex, Gemini])
-@pytest.mark.parametrize("wrong", ["budgt", "--observ"])
+@table("client, wrong", itertools.product(DRIVEN, ("budgt", "--observ")))
 def test_without_a_policy_that_can_be_used_only_looks_run_and_a_person_is_told(
     tmp_path: Path, client: Any, wrong: str
 ) -> None:
@@ -149,14 +125,14 @@ def test_without_a_policy_that_can_be_used_only_looks_run_and_a_person_is_told(
     assert wrong in made.tell("SessionStart")["systemMessage"]
 
 
-@pytest.mark.parametrize("client", [Claude, Codex, Gemini])
+@table("client", DRIVEN)
 def test_the_last_policy_that_could_be_used_holds_on_and_a_person_is_told(tmp_path: Path, client: Any) -> None:
-    made, file = client(tmp_path, "version: 1\nbudget: {max_calls: 2}\n"), tmp_path / "policy.yaml"
+    made = client(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
     assert made.before(arguments={"command": "ls 1"}) == {}
-    file.write_text("version: 1\nbudgt: {}\n")
+    made.policy.write_text("version: 1\nbudgt: {}\n")
     assert "budgt" in made.before(arguments={"command": "ls 2"})["systemMessage"]
     assert reason(made.before(arguments={"command": "ls 3"}))["code"] == "budget.max_calls"
-    file.write_text("version: 1\nbudget: {max_calls: 9}\non_error: allow\n")
+    made.policy.write_text("version: 1\nbudget: {max_calls: 9}\non_error: allow\n")
     made.tell("BeforeAgent" if client is Gemini else "UserPromptSubmit")
     assert made.before(arguments={"command": "ls 4"}) == {}
     made.options = Options.of([*made.options.words(), "--no-such-option"])
@@ -173,7 +149,7 @@ def test_a_policy_inside_of_the_workspace_is_warned_about_at_the_start(tmp_path:
 def test_the_settings_that_are_kept_are_read_without_the_file_format(tmp_path: Path) -> None:
     made = Claude(tmp_path)
     made.before()
-    [kept] = [path for path in tmp_path.iterdir() if ".policy-" in path.name]
+    [kept] = [path for path in made.folder.iterdir() if ".policy-" in path.name]
     settings = json.loads(kept.read_text())
     settings["settings"]["budget"] = {"max_calls": 1}
     kept.write_text(json.dumps(settings))

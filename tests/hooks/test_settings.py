@@ -5,8 +5,6 @@ A settings file gets our entries and loses them again, in one step, or stays as 
 import json
 import os
 import stat
-import subprocess
-import sys
 
 from pathlib import Path
 from typing import Any, Final
@@ -16,21 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.hooks.install import (
-    BACKUP,
-    HOOKS,
-    START,
-    entries,
-    install,
-    path_of,
-    read,
-    uninstall,
-    with_ours,
-    without,
-    words_of,
-)
+from guardrails.hooks import install as home
 from guardrails.hooks.options import Options
-from tests.hooks.processes import ROOT
 from tests.tables import table
 
 
@@ -43,19 +28,21 @@ JSON = st.recursive(
     max_leaves=10,
 )
 HANDLERS = st.lists(st.sampled_from([THEIRS, {"type": "http"}, 7]), min_size=1, max_size=3)
-GROUPS = st.lists(st.fixed_dictionaries({HOOKS: HANDLERS}, optional={"matcher": st.just("Bash")}) | JSON, min_size=1)
+GROUPS = st.lists(
+    st.fixed_dictionaries({home.HOOKS: HANDLERS}, optional={"matcher": st.just("Bash")}) | JSON, min_size=1
+)
 HOOKED = st.dictionaries(st.sampled_from(["PreToolUse", "Stop", "Other"]), GROUPS, max_size=3)
-SETTINGS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != HOOKS), JSON, max_size=4)
+SETTINGS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != home.HOOKS), JSON, max_size=4)
 
 
 @given(SETTINGS, HOOKED)
 def test_our_entries_are_taken_out_again_and_all_else_stays(settings: Any, hooks: Any) -> None:
-    settings = {**settings, HOOKS: hooks} if hooks else settings
-    there = with_ours(settings, WANTED)
-    assert entries(there) == WANTED
-    assert with_ours(there, WANTED) == there
-    assert entries(with_ours(there, {"Stop": OURS})) == {"Stop": OURS}
-    assert without(there) == settings
+    settings = {**settings, home.HOOKS: hooks} if hooks else settings
+    there = home.with_ours(settings, WANTED)
+    assert home.entries(there) == WANTED
+    assert home.with_ours(there, WANTED) == there
+    assert home.entries(home.with_ours(there, {"Stop": OURS})) == {"Stop": OURS}
+    assert home.without(there) == settings
 
 
 COMMANDS: Final = [line.split(": ", 1) for line in Path(__file__).with_name("commands.txt").read_text().splitlines()]
@@ -63,13 +50,13 @@ COMMANDS: Final = [line.split(": ", 1) for line in Path(__file__).with_name("com
 
 @table("whose, command", [*COMMANDS, ("theirs", ""), ("theirs", None)])
 def test_a_plain_command_of_the_hook_is_ours_and_all_else_is_theirs(whose: str, command: Any) -> None:
-    assert bool(words_of({"command": command})) is (whose == "ours")
+    assert bool(home.words_of({"command": command})) is (whose == "ours")
 
 
 def test_options_are_read_again_from_the_words_that_say_them() -> None:
     options = Options(client="codex", policy="/p/a b.yaml", user="it's me", observe=True)
     assert Options.of(options.words()) == options
-    assert words_of({"command": " ".join(["python3", *START])}) == ["python3", *START]
+    assert home.words_of({"command": " ".join(["python3", *home.START])}) == ["python3", *home.START]
 
 
 @table(
@@ -80,38 +67,35 @@ def test_a_file_that_a_client_would_not_read_is_left_alone(tmp_path: Path, text:
     content = text.encode(errors="surrogatepass")
     path.write_bytes(content)
     with pytest.raises(ValueError, match=str(path)):
-        install(path, WANTED)
+        home.install(path, WANTED)
     with pytest.raises(ValueError, match=str(path)):
-        uninstall(path)
+        home.uninstall(path)
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [content]
 
 
 @table("content", [b'{"b": 1e3,\r\n\t"a": "\xc3\xbc", "hooks": {"Stop": [ ]}}', b"{}", b"", None])
 def test_a_file_is_put_back_byte_for_byte_or_is_gone_again(tmp_path: Path, content: bytes | None) -> None:
-    folder = tmp_path / ("none" if content is None else str(len(content)))
-    folder.mkdir()
-    path = folder / "settings.json"
+    path = tmp_path / "settings.json"
     if content is not None:
         path.write_bytes(content)
     for wanted in (WANTED, {"Stop": {**OURS, "timeout": 1}}):
-        install(path, wanted)
-        assert entries(read(path)) == wanted
-    uninstall(path)
-    assert [one.read_bytes() for one in folder.iterdir()] == ([] if content is None else [content])
+        home.install(path, wanted)
+        assert home.entries(home.read(path)) == wanted
+    home.uninstall(path)
+    assert [one.read_bytes() for one in tmp_path.iterdir()] == ([] if content is None else [content])
+    path.unlink(missing_ok=True)
 
 
 def test_settings_that_a_person_changed_in_between_stay(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
+    path, backup = tmp_path / "settings.json", tmp_path / f"settings.json{home.BACKUP}"
     path.write_text('{"a": 1}')
-    install(path, WANTED)
-    path.write_text(json.dumps({**read(path), "mine": 2}))
-    uninstall(path)
-    assert read(path) == {"a": 1, "mine": 2}
-    assert path.with_name(f"settings.json{BACKUP}").read_text() == '{"a": 1}'
-    path.with_name(f"settings.json{BACKUP}").chmod(0o644)
-    install(path, WANTED)
-    assert json.loads(path.with_name(f"settings.json{BACKUP}").read_text()) == {"a": 1, "mine": 2}
-    assert stat.S_IMODE(path.with_name(f"settings.json{BACKUP}").stat().st_mode) == 0o600
+    home.install(path, WANTED)
+    path.write_text(json.dumps({**home.read(path), "mine": 2}))
+    home.uninstall(path)
+    assert (home.read(path), backup.read_text()) == ({"a": 1, "mine": 2}, '{"a": 1}')
+    backup.chmod(0o644)
+    home.install(path, WANTED)
+    assert (home.read(backup), stat.S_IMODE(backup.stat().st_mode)) == ({"a": 1, "mine": 2}, 0o600)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="of POSIX")
@@ -121,15 +105,12 @@ def test_mode_and_links_of_ones_own_settings_are_kept(tmp_path: Path) -> None:
     target.write_text("{}")
     target.chmod(0o664)
     link.symlink_to(target)
-    install(link, WANTED)
-    assert {one.name: stat.S_IMODE(one.stat().st_mode) for one in target.parent.iterdir()} == {
-        target.name: 0o664,
-        f"{target.name}{BACKUP}": 0o600,
-    }
-    uninstall(link)
-    assert link.is_symlink()
+    home.install(link, WANTED)
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in target.parent.iterdir()}
+    assert modes == {target.name: 0o664, f"{target.name}{home.BACKUP}": 0o600}
+    home.uninstall(link)
     assert [one.read_text() for one in target.parent.iterdir()] == ["{}"]
-    assert stat.S_IMODE(target.stat().st_mode) == 0o664
+    assert (link.is_symlink(), stat.S_IMODE(target.stat().st_mode)) == (True, 0o664)
 
 
 @table("linked", [".claude", ".claude/settings.json"])
@@ -140,21 +121,17 @@ def test_a_link_of_a_project_is_not_followed(tmp_path: Path, monkeypatch: pytest
     (work / linked).symlink_to(elsewhere)
     monkeypatch.chdir(work)
     with pytest.raises(ValueError, match="is not followed"):
-        path_of("claude", "project")
-    assert path_of("codex", "project") == work / ".codex/hooks.json"
+        home.path_of("claude", "project")
+    assert home.path_of("codex", "project") == work / ".codex/hooks.json"
 
 
-@pytest.mark.system
-@pytest.mark.skipif(os.name == "nt", reason="of POSIX")
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
     path = tmp_path / "settings.json"
     path.write_text("{}")
-    code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "from pathlib import Path; from guardrails.hooks.install import install\n"
-        f"install(Path({str(path)!r}), {{'Stop': {{'a': 'x' * 100_000}}}})"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
-    assert "OSError" in ran.stderr
-    assert path.read_text() == "{}"
-    assert not [one.name for one in tmp_path.iterdir() if one.name.startswith(".")]
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        home.install(path, WANTED)
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["{}"]

@@ -6,7 +6,7 @@ The command `guardrails` in a process whose SDK writes spans into a file, set up
 
 import sys
 
-from pathlib import Path
+from io import FileIO, TextIOWrapper
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExport
 
 
 if __name__ == "__main__":
-    file = Path(sys.argv.pop(1)).open("a")  # noqa: SIM115  to the end of the process
+    file = TextIOWrapper(FileIO(sys.argv.pop(1), "a"), write_through=True)
     provider = TracerProvider(resource=Resource({"service.name": sys.argv[1]}))
     exporter = ConsoleSpanExporter(out=file, formatter=lambda span: f"{span.to_json(indent=None)}\n")
     provider.add_span_processor(BatchSpanProcessor(exporter))
