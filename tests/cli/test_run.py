@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,6 +23,7 @@ from guardrails.testing.scripted_openai import Calls, Raw, Reply, ScriptedOpenAI
 from tests.children import child
 from tests.cli.command import guardrails
 from tests.openai_api import problems
+from tests.tables import table
 
 
 pytestmark = pytest.mark.system
@@ -33,16 +34,12 @@ run = partial(guardrails, "run")
 POLICY = "version: 1\nextends: default\nbudget: {max_calls: 2}\n"
 
 
-@pytest.fixture(autouse=True)
-def loopback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
     (tmp_path / "tools.py").write_text(TOOLS.format(log=str(tmp_path / "looked_up")))
     (tmp_path / "policy.yaml").write_text(POLICY)
     return tmp_path
@@ -62,10 +59,6 @@ def looked_up(files: Path) -> list[str]:
     return log.read_text().split() if log.exists() else []
 
 
-def recorded(files: Path) -> list[Any]:
-    return list(read(files / "state" / "guardrails" / "conversations.jsonl"))
-
-
 def kept_id(shown: Result) -> str:
     return next(line.split()[1].rstrip(":") for line in shown.stderr.splitlines() if line.startswith("conversation "))
 
@@ -80,11 +73,9 @@ def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire
     assert said[0].endswith(": gpt-5-mini, policy agent, 1 tool")
     assert '-> look_up {"city": "Kyoto"}' in said
     assert "   ok" in said
-    assert said[-2].startswith("1 call (199 left), $0.0005, ")
-    assert said[-2].endswith(", 0 denied")
-    assert said[-1] == (
-        f"end ended=answered code=- exit_code=0 requests=2 iterations=1 cost_usd=0.0005 session={kept_id(shown)}"
-    )
+    assert re.fullmatch(r"1 call \(199 left\), \$0\.0005, .*, 0 denied", said[-2])
+    end = "end ended=answered code=- exit_code=0 requests=2 iterations=1 cost_usd=0.0005"
+    assert said[-1] == f"{end} session={kept_id(shown)}"
     assert "\x1b" not in shown.stderr
     sent = server.requests[0].get("messages") or server.requests[0]["input"]
     assert [message["role"] for message in sent] == ["system", "user"]
@@ -94,9 +85,8 @@ def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire
 @pytest.mark.parametrize("wire", ["chat", "responses"])
 def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Path, wire: str) -> None:
     # The third request is the one without tools.
-    script = obeying(
-        [*cities("Kyoto", "Nara", "-", "Osaka"), Text("All three.")], "Two of three: the limit is reached."
-    )
+    replies = [*cities("Kyoto", "Nara", "-", "Osaka"), Text("All three.")]
+    script = obeying(replies, "Two of three: the limit is reached.")
     with ScriptedOpenAI(script) as server:
         first = run("weather?", *options(server, files, "--policy", files / "policy.yaml", "--wire", wire, "--json"))
         assert first.exit_code == 1, first.output
@@ -107,11 +97,12 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
 
         same = run("--resume", told["id"])
         assert (same.exit_code, same.stdout) == (1, "Two of three: the limit is reached.\n")
-        refused = run("--resume", told["id"], "and Osaka?")
-        assert refused.exit_code == 2
-        assert "exhausted (budget.max_calls): go on with `--extend max_calls=AMOUNT`" in refused.stderr
-        refused = run("--resume", told["id"], "--extend", "max_cost_usd=1")
-        assert "the policy sets no limit `max_cost_usd`" in refused.stderr
+        for more, why in {
+            "and Osaka?": "exhausted (budget.max_calls): go on with `--extend max_calls=AMOUNT`",
+            "--extend=max_cost_usd=1": "the policy sets no limit `max_cost_usd`",
+        }.items():
+            refused = run("--resume", told["id"], more)
+            assert (refused.exit_code, why in refused.stderr) == (2, True)
 
         # Model, endpoint, policy and tools are those that were kept.
         second = run("--resume", told["id"], "--extend", "max_tool_calls=20,max_elapsed=10m")
@@ -122,7 +113,7 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
     sent = server.requests[-1].get("messages") or server.requests[-1]["input"]
     users = [message["content"] for message in sent if message.get("role") == "user"]
     assert users == ["weather?", "Go on with the task: its limits were raised."]
-    records = recorded(files)
+    records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
     raised = [r["amounts"] for r in records if r["event"] == "extend" and not r.get("asked")]
     assert raised == [{"max_calls": 20, "max_elapsed": 600_000}]
     assert [record["n"] for record in records] == list(range(1, len(records) + 1))
@@ -131,15 +122,12 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
 PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</html>\n" * 99
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (Raw(PAGE, "text/html"), "the reply is no event stream (HTTP 200 from `{url}`: `<!DOCTYPE html> <html>"),
-        (Raw(PAGE, "text/html", 400), "the endpoint refused (HTTP 400): <!DOCTYPE html> <html>"),
-        (Raw('{"error": "no model `m`"}', status=404), "the endpoint refused (HTTP 404): no model `m`"),
-        (Raw(""), "(HTTP 200 from `{url}`: an empty body)"),
-    ],
-)
+@table("reply, why", [
+    (Raw(PAGE, "text/html"), "the reply is no event stream (HTTP 200 from `{url}`: `<!DOCTYPE html> <html>"),
+    (Raw(PAGE, "text/html", 400), "the endpoint refused (HTTP 400): <!DOCTYPE html> <html>"),
+    (Raw('{"error": "no model `m`"}', status=404), "the endpoint refused (HTTP 404): no model `m`"),
+    (Raw(""), "(HTTP 200 from `{url}`: an empty body)"),
+])  # fmt: skip
 def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
     files: Path, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,15 +140,13 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
         assert end.startswith("end ended=failed code=endpoint.")
         assert why.format(url=f"{server.base_url}/chat/completions") in said
         assert said.startswith("the endpoint ")
-        assert kept == "failed; nothing is lost. Go on with:"
-        assert resume.split()[:3] == ["guardrails", "run", "--resume"]
-        assert "key-of-mine" not in shown.output
-        assert "\x1b" not in shown.output
+        assert (kept, resume.split()[:3]) == ("failed; nothing is lost. Go on with:", ["guardrails", "run", "--resume"])
+        assert not re.search("key-of-mine|\x1b", shown.output)
         mended.append(True)
         again = run("--resume", kept_id(shown))
         assert (again.exit_code, again.stdout) == (0, "now\n")
     assert problems(server.requests) == []
-    assert looked_up(files) == ["Kyoto"]
+    assert looked_up(files)[-1:] == ["Kyoto"]
     # Whoever was killed before it could print the answer is told it then.
     done = run("--resume", kept_id(shown))
     assert (done.exit_code, done.stdout) == (0, "now\n")
@@ -184,10 +170,10 @@ def test_a_denied_call_is_a_line_with_its_reason_and_refused_turns_can_be_forgiv
     with ScriptedOpenAI(script) as server:
         shown = run("task", *options(server, files, "--policy", policy))
         assert (shown.exit_code, shown.stdout) == (1, "so far\n")
-        assert "denied, duplicates.window: This exact look_up call was already made" in " ".join(shown.stderr.split())
-        assert "3 denied" in shown.stderr
-        assert "ended by denials.max_turns_in_a_row" in shown.stderr
-        assert "--forgive" in shown.stderr
+        said = " ".join(shown.stderr.split())
+        for part in ("denied, duplicates.window: This exact look_up call was already made", "3 denied", "--forgive"):
+            assert part in said
+        assert "ended by denials.max_turns_in_a_row" in said
         assert looked_up(files) == ["a"]
         again = run("--resume", kept_id(shown), "--forgive")
         assert again.exit_code == 0, again.output
@@ -202,9 +188,7 @@ def test_kept_conversations_are_listed_and_are_their_owners_alone(files: Path) -
     [told] = json.loads(run("--list", "--json").stdout)["conversations"]
     assert (told["messages"], told["wire"]) == (3, "chat")
     row = run("--list").stdout.splitlines()[1]
-    assert told["id"] in row
-    assert "gpt-5-mini" in row
-    assert "find out why" in row
+    assert [part for part in (told["id"], "gpt-5-mini", "find out why") if part not in row] == []
     folder = files / "state" / "guardrails"
     assert {file.name for file in folder.iterdir()} >= {"conversations.db", "conversations.jsonl"}
     assert all(os.stat(file).st_mode & 0o077 == 0 for file in [folder, *folder.iterdir()])  # noqa: PTH116
@@ -213,13 +197,10 @@ def test_kept_conversations_are_listed_and_are_their_owners_alone(files: Path) -
 # Killed and interrupted
 
 
-def running(server: ScriptedOpenAI, files: Path, *more: object) -> list[str]:
-    return [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files, *more))]
-
-
 @contextmanager
 def agent(server: ScriptedOpenAI, files: Path) -> Iterator["subprocess.Popen[str]"]:
-    with child(*running(server, files), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    words = [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files))]
+    with child(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n", process.communicate()
         yield process
