@@ -36,9 +36,7 @@ def test_the_demo_is_data_for_another_program() -> None:
 
 
 def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
-    chats = [
-        word for name in ("stuck_search.json.gz", "edit_and_test.json") for word in ("--transcript", TRANSCRIPTS / name)
-    ]
+    chats = [f"--transcript={TRANSCRIPTS / name}" for name in ("stuck_search.json.gz", "edit_and_test.json")]
     shown = demo(*chats)
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()

@@ -4,6 +4,7 @@
 
 import json
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,19 @@ from guardrails import JsonLines, Policy, Success
 from tests.cli.command import guardrails
 
 
-RESULTS = ["a", "b", "Error: timeout", "not found"]
-SAME = [{"rows": 11}, {"rows": 11}, {"rows": 12}]
+RESULTS = st.sampled_from(["a", "b", "Error: timeout", "not found"])
 
 
-def recorded(path: Path, calls: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(call) + "\n" for call in calls))
+def recorded(path: Path, calls: Iterable[tuple[str, int, Any]]) -> Path:
+    """
+    A file of calls, each of a tool, with an argument and a result.
+    """
+    lines = (
+        {"session_id": "s", "tool": tool, "arguments": {"q": q}, "result": result, "ts": 1.8e9 + n}
+        for n, (tool, q, result) in enumerate(calls)
+    )
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
-
-
-def call(number: int, tool: str, result: Any, **more: Any) -> dict[str, Any]:
-    return {"session_id": "s", "tool": tool, "arguments": {"q": 1}, "result": result, "ts": 1.8e9 + number, **more}
 
 
 def judged(policy: Path, transcript: Path) -> dict[str, Any]:
@@ -36,9 +39,7 @@ def judged(policy: Path, transcript: Path) -> dict[str, Any]:
 
 def refused_wrongly(policy: Path, transcript: Path) -> list[Any]:
     total = judged(policy, transcript)
-    return [
-        code for name in ("wrong", "denied") for code in total[name] if name == "wrong" or code.startswith("budget.")
-    ]
+    return [*total["wrong"], *(code for code in total["denied"] if code.startswith("budget."))]
 
 
 def test_without_a_transcript_it_writes_a_starter_that_is_the_default_policy(tmp_path: Path) -> None:
@@ -66,16 +67,15 @@ def test_names_and_costs_propose_declarations_that_a_person_confirms(tmp_path: P
     at = next(n for n, line in enumerate(lines) if "- match: send_mail" in line)
     settings = [line for line in lines[at + 1 :] if line.startswith("  #   ") and "# " not in line[4:]]
     assert settings == ["  #   idempotent: false", "  #   repeats: ask", "  #   cost_usd: 0.02"]
-    path.write_text(
-        "\n".join([*lines[:at], "  - match: send_mail", *(line.replace("#   ", "  ") for line in settings)])
-    )
+    confirmed = ["  - match: send_mail", *(line.replace("#   ", "  ") for line in settings)]
+    path.write_text("\n".join([*lines[:at], *confirmed]))
     tool = Policy.load(path).chain.plan("send_mail").tool
     assert (tool.idempotent, tool.repeats, tool.cost_usd) == (False, "ask", 0.02)
 
 
 def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> None:
-    calls = [call(n, tool, result) for n, (tool, result) in enumerate(("queue", one) for one in SAME * 4)]
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    path = tmp_path / "policy.yaml"
+    seen = recorded(tmp_path / "calls.jsonl", [("queue", 1, {"rows": rows}) for rows in (11, 11, 12) * 4])
     assert judged(Path("default"), seen)["wrong"]
     assert guardrails("init", seen, "-o", path).exit_code == 0
     assert refused_wrongly(path, seen) == []
@@ -83,18 +83,11 @@ def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> Non
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(st.text(min_size=1, max_size=12), st.integers(0, 2), st.sampled_from(RESULTS)),
-        min_size=1,
-        max_size=60,
-    )
-)
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=12), st.integers(0, 2), RESULTS), min_size=1, max_size=60))
 def test_whatever_was_recorded_the_policy_is_valid_and_refuses_nothing_wrongly(
     tmp_path: Path, drawn: list[tuple[str, int, str]]
 ) -> None:
-    calls = [call(n, tool, result, arguments={"q": q}) for n, (tool, q, result) in enumerate(drawn)]
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", drawn)
     done = guardrails("init", seen, "-o", path, "--force")
     if done.exit_code == 1:
         assert "no calls found" in done.stderr

@@ -4,6 +4,7 @@
 
 import json
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ OWN = (FILES / "own.yaml").read_text()
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Any:
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
+    monkeypatch.chdir(tmp_path)
+
     def put(name: str, text: str) -> str:
         (tmp_path / name).write_text(text)
         return str(tmp_path / name)
@@ -60,17 +63,7 @@ BASE = (FILES / "base.yaml").read_text()
 
 def test_what_a_file_overrides_is_named_and_so_is_the_new_form_of_an_older_word(write: Any) -> None:
     write("base.yaml", BASE)
-    for text, told in {
-        "tools: [{match: lookup, timeout: 5s}]": [],
-        "budget: {max_calls: 9, max_tokens: 7}": [],
-        "mode: observe\nbudget:\n  max_calls: 40": [
-            "3:1: mode: `observe` overrides `enforce` of base.yaml:2",
-            "5:3: budget.max_calls: `40` overrides `9` of base.yaml:4",
-        ],
-        "shell: {deny: [halt]}": ["3:9: shell.deny: a list overrides a list of base.yaml:3"],
-        "tools: [{match: get_mail, polling: true}]": ["3:27: `polling` is now `repeats: allow`"],
-        "tools: !replace [{match: lookup, timeout: 4s}]": ["3:1: tools: a list overrides a list of base.yaml:5"],
-    }.items():
+    for text, told in json.loads((FILES / "overrides.json").read_text()):
         file = write("own.yaml", f"version: 1\nextends: ./base.yaml\n{text}")
         head, *shown = guardrails("policy", "check", file).stdout.splitlines()
         assert head.startswith(f"{file}: ok, "), text
@@ -104,14 +97,7 @@ def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools_and_why_it_
 POLICY = "version: 1\nbudget: {max_calls: 2}\n"
 CASES = (FILES / "team.cases.yaml").read_text()
 WRONG = (FILES / "wrong.yaml").read_text()
-
-
-@pytest.fixture
-def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name, text in (("team.yaml", POLICY), ("team.cases.yaml", CASES), ("wrong.yaml", WRONG)):
-        (tmp_path / name).write_text(text)
-    return tmp_path
+ONE = "1 case, 1 passed\n"
 
 
 def test_the_shipped_policies_pass_their_cases() -> None:
@@ -121,25 +107,18 @@ def test_the_shipped_policies_pass_their_cases() -> None:
     assert int(cases) == int(passed) >= 18
 
 
-@pytest.mark.usefixtures("team")
-@table(
-    "arguments, told",
-    [
-        (["team.yaml"], "2 cases, 2 passed\n"),
-        (["team.yaml", "-k", "two"], "1 case, 1 passed\n"),
-        (["team.yaml", "-k", "REFUSED"], "1 case, 1 passed\n"),
-    ],
-)
-def test_the_cases_of_a_policy_are_found_beside_it_and_chosen_by_a_part_of_their_name(
-    arguments: list[str], told: str
-) -> None:
-    tested = guardrails("policy", "test", *arguments)
-    assert (tested.exit_code, tested.stdout, tested.stderr) == (0, told, "")
+def test_the_cases_of_a_policy_are_found_beside_it_and_chosen_by_a_part_of_their_name(write: Any) -> None:
+    write("team.yaml", POLICY)
+    write("team.cases.yaml", CASES)
+    for more, told in {(): "2 cases, 2 passed\n", ("-k", "two"): ONE, ("-k", "REFUSED"): ONE}.items():
+        tested = guardrails("policy", "test", "team.yaml", *more)
+        assert (tested.exit_code, tested.stdout, tested.stderr) == (0, told, "")
 
 
-@pytest.mark.usefixtures("team")
-def test_a_failed_case_is_one_line_and_exit_code_1() -> None:
+def test_a_failed_case_is_one_line_and_exit_code_1(write: Any) -> None:
     named = ("team.yaml", "team.cases.yaml", "wrong.yaml")
+    for name, text in zip(named, (POLICY, CASES, WRONG), strict=True):
+        write(name, text)
     tested, data = guardrails("policy", "test", *named), guardrails("policy", "test", *named, "--json")
     assert tested.exit_code == data.exit_code == 1
     assert tested.stdout.splitlines() == [

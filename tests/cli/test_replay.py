@@ -18,16 +18,15 @@ from tests.cli.command import guardrails
 replay = partial(guardrails, "replay", columns=80)
 
 
-def line(session: str, result: str, tool: str = "look", **more: Any) -> str:
-    record = {"source": "lab", "session_id": session, "tool": tool, "arguments": {"q": 1}, "result": result}
-    return json.dumps({**record, "is_error": False, **more}) + "\n"
-
-
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    path = tmp_path / "calls.jsonl"
-    told = [line("s", "Oslo", ts=1_800_000_000.0 + n, tokens_in=5, tokens_out=1, cost_usd=0.01) for n in range(4)]
-    path.write_text("".join(told) + line("t", "1") + line("t", "2") + "{broken\n")
+    path, look = tmp_path / "calls.jsonl", {"source": "lab", "tool": "look", "arguments": {"q": 1}, "is_error": False}
+    told = [
+        {"session_id": "s", "result": "Oslo", "ts": 1.8e9 + n, "tokens_in": 5, "tokens_out": 1, "cost_usd": 0.01}
+        for n in range(4)
+    ]
+    told += [{"session_id": "t", "result": result} for result in "12"]
+    path.write_text("".join(json.dumps(look | one) + "\n" for one in told) + "{broken\n")
     return path
 
 
