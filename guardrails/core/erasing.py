@@ -61,15 +61,12 @@ class Erasing:
 
     def __call__(self, record: Record) -> Record:
         shown, gone = record.copy(), list[tuple[str, Any]]()
-        for key in self._withheld:
-            if key in shown:
-                gone.append((key, shown.pop(key)))
+        gone += [(key, shown.pop(key)) for key in self._withheld if key in shown]
         for key in FOREIGN if self._secrets else ():
-            if value := shown.get(key):
-                clean, secrets = secrets_out(to_json(value), key)
-                if secrets:
-                    shown[key] = clean
-                    gone += secrets
+            clean, secrets = secrets_out(to_json(shown[key]), key) if shown.get(key) else (None, [])
+            if secrets:
+                shown[key] = clean
+                gone += secrets
         if self._path.pattern:
             shown = {key: plain(value) for key, value in shown.items()}
             self._erase(shown, "", gone)
@@ -92,10 +89,9 @@ class Erasing:
                 self._erase(value, where, gone)
                 continue
             gone.append((where, value))
+            node[name] = None
             if isinstance(node, dict):
                 del node[name]
-            else:
-                node[name] = None
 
     def _clear(self, shown: Record, record: Record, gone: Erased) -> None:
         """

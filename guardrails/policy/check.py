@@ -46,8 +46,6 @@ Numbers = tuple[str, ...] | None
 OnError = Literal["deny", "allow"]
 
 _MATCH: Final = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
-_RULED: Final = "of_tools"
-"""What code gives as `rules`, which is a guard in a file."""
 _SCOPE: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
@@ -91,33 +89,31 @@ SETTINGS: Final[Mapping[str, Any]] = {
 
 
 @cache
-def policy_type(kinds: Kinds, *, code: bool = False) -> MapType:
+def policy_type(kinds: Kinds) -> MapType:
     """
-    Returns the type of a policy file that may have guards of these *kinds*, or of what *code* gives. It makes the arguments of `Policy`.
+    Returns the type of a policy file that may have guards of these *kinds*. It makes the arguments of `Policy`.
     """
-    doc = "Guards of all the sessions of one user, tenant or the like together."
-    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
-    guards, ruled = _guards(kinds, ""), _guards(kinds, "Tool")
-    declared = map_type(Tool).types | {"annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
-    declared = {name: kind for name, kind in declared.items() if name not in ("name", "description")}
-    scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=_scope, only=only)
-    scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
-    types = {**SETTINGS, "messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes, **guards}
-    if code:
-        parts = {"declared": MapType("Declared", declared), "guards": MapType("Ruled", ruled)}
-        rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
-        types |= {_RULED: list[MapType("Rule", rule, make=Rule, of=Rule)], "tools": dict[str, Tool]}  # type: ignore[misc]
-        return MapType("Policy", types, make=partial(_arguments, guards, _RULED))
+    guards, declared, ruled = _guards(kinds, ""), _declared(), _guards(kinds, "Tool")
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
     rule = {"match": _MATCH, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
     doc = "What is declared and overridden for the tools that match; first match wins, key by key."
     only = "; `guardrails policy schema` shows all keys"
     tool = MapType("ToolRule", rule, frozenset({"match"}), doc, make=partial(_rule, ruled), only=only)
+    doc = "Guards of all the sessions of one user, tenant or the like together."
+    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
+    scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=_scope, only=only)
+    scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
+    own = {"messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes, "tools": list[tool]}  # type: ignore[valid-type]
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
     only = ": a guard is a key by its own name, `budget: {max_calls: 20}`, and `guardrails policy schema` shows all"
-    types = {**map_type(Head).types, **types, "tools": list[tool]}  # type: ignore[valid-type]
-    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards, "tools"), of=Head, only=only)
+    types = {**map_type(Head).types, **SETTINGS, **guards, **own}
+    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards), of=Head, only=only)
+
+
+def _declared() -> dict[str, Any]:
+    types = map_type(Tool).types | {"annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
+    return {name: kind for name, kind in types.items() if name not in ("name", "description")}
 
 
 def _messages(own: list[type[Guard]]) -> Any:
@@ -207,10 +203,9 @@ def _rule(ruled: Iterable[str], *, match: Any, mode: Any = None, on_error: Any =
     return Rule(match=match, declared=entry, guards=guards, mode=mode, on_error=on_error)
 
 
-def _arguments(names: Iterable[str], key: str, **settings: Any) -> dict[str, Any]:
+def _arguments(names: Iterable[str], tools: Iterable[Rule] = (), **settings: Any) -> dict[str, Any]:
     # What a file calls tools is rules in code.
-    guards, ruled = [settings.pop(name) for name in names if name in settings], settings.pop(key, [])
-    return {"guards": guards, "rules": ruled, **settings}
+    return {"guards": [settings.pop(name) for name in names if name in settings], "rules": tools, **settings}
 
 
 def _code(codes: Collection[str], free: tuple[str, ...], written: str) -> str:
@@ -234,11 +229,11 @@ def _word(codes: Mapping[str, Numbers], text: str) -> str:
 
 
 def checked_settings(
-    guards: Iterable[Guard],
-    kinds: Iterable[type[Guard]],
-    scopes: Mapping[str, Iterable[Guard]],
-    tools: Iterable[Tool | Callable[..., Any]],
-    rules: Iterable[Rule],
+    guards: Iterable[Guard] = (),
+    kinds: Iterable[type[Guard]] = (),
+    scopes: Mapping[str, Iterable[Guard]] | None = None,
+    tools: Iterable[Tool | Callable[..., Any]] = (),
+    rules: Iterable[Rule] = (),
     **settings: Any,
 ) -> dict[str, Any]:
     """
@@ -247,15 +242,25 @@ def checked_settings(
     """
     mistakes: list[str] = []
     given = _named(guards, Guard, "", mistakes)
-    shared = {scope: _named(each, Guard, f"scopes.{scope}: ", mistakes) for scope, each in scopes.items()}
+    shared = {scope: _named(each, Guard, f"scopes.{scope}: ", mistakes) for scope, each in (scopes or {}).items()}
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
     written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written |= {_RULED: [*rules], "tools": _tools(tools, mistakes)}
     written |= {"scopes": {at: _settings_of(one) for at, one in shared.items()}}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
-    return {**_fitted(policy_type(types, code=True), written, (), mistakes), "kinds": known}
+    made: dict[str, Any] = _fitted(policy_type(types), written, mistakes)
+    parts = {"declared": MapType("Declared", _declared()), "guards": MapType("Ruled", _guards(types, "Tool"))}
+    rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
+    kind: Any = list[MapType("Rule", rule, make=Rule, of=Rule)]  # type: ignore[misc]
+    made |= {"rules": _fitted(kind, [*rules], mistakes, "rules"), "kinds": known}
+    # A tool may be a function, which is one by its name, docstring and signature.
+    of_functions = (Tool.of(each) if callable(each) and hasattr(each, "__name__") else each for each in tools)
+    named = _named(of_functions, Tool, "tools: ", mistakes)
+    made["tools"] = _fitted(dict[str, Tool], named, mistakes, "tools")
+    if mistakes:
+        raise PolicyError(mistakes)
+    return made
 
 
 def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
@@ -288,19 +293,6 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     return chain, shared
 
 
-def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
-    """
-    Returns the tools as their type makes them. Raises PolicyError with every mistake.
-    """
-    mistakes: list[str] = []
-    return [*_fitted(dict[str, Tool], _tools(tools, mistakes), ("tools",), mistakes).values()]
-
-
-def _tools(tools: Iterable[Any], mistakes: list[str]) -> dict[str, Tool]:
-    made = (Tool.of(each) if callable(each) and hasattr(each, "__name__") else each for each in tools)
-    return _named(made, Tool, "tools: ", mistakes)
-
-
 def _named(given: Iterable[Any], kind: type[Any], where: str, mistakes: list[str]) -> dict[str, Any]:
     """
     Returns what is *given* by its name, if it is of the *kind*.
@@ -321,16 +313,14 @@ def _settings_of(guards: Mapping[str, Guard]) -> dict[str, Any]:
     return {name: guard.settings() for name, guard in guards.items()}
 
 
-def _fitted(kind: Any, value: Any, path: tuple[str, ...], mistakes: list[str]) -> Any:
+def _fitted(kind: Any, value: Any, mistakes: list[str], *path: str) -> Any:
     """
-    Returns *value* as its type makes it. Raises PolicyError with its mistakes, and those that there are.
+    Returns *value* as its type makes it; what is wrong is added to the *mistakes*.
     """
     made, faults = fit(kind, value, path)
     for fault in faults:
-        place = ["rules" if part == _RULED else part for part in fault.path[: -1 if fault.kind == "key" else None]]
+        place = fault.path[: -1 if fault.kind == "key" else None]
         mistakes.append(f"{'.'.join(map(str, place))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
-    if mistakes:
-        raise PolicyError(mistakes)
     return made
 
 

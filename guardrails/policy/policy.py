@@ -111,7 +111,7 @@ class Policy:
 
         given: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name, "prices": prices}
         given |= {"envelope": envelope, "messages": messages, "fields": None if fields is None else sorted(fields)}
-        checked = checked_settings(guards, kinds, scopes or {}, tools, rules=[*rules], **given)
+        checked = checked_settings(guards, kinds, scopes, tools, rules, **given)
         self.name = name
         self.chain, self.scopes = chains_of(checked)
         """The guards of sessions; and those of each scope, by its name."""
@@ -202,11 +202,12 @@ class Policy:
         """
         from guardrails.session.session import Session
 
-        from .check import checked_tools
+        from .check import checked_settings
 
         given: dict[str, Any] = {"clock": time, **options}
         telemetry, store = given.pop("telemetry", None), given.pop("store", None)
-        tools = checked_tools(given.pop("tools", ()))
+        own = given.pop("tools", ())
+        tools = [*checked_settings(tools=own)["tools"].values()] if own else []
         return (Session if telemetry is None else telemetry.session)(
             self,
             name,

@@ -25,7 +25,7 @@ from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.steps import is_async
 
-from .check import checked_tools
+from .check import checked_settings
 
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ class Registry:
         if _NAME.fullmatch(tool.name) is None:
             rule = "a model calls it by 1 to 64 letters, digits, `_` or `-`. Define it with `def`, or give it a `name`"
             raise TypeError(f"`{tool.name}` is no name of a tool: {rule}")
-        [tool] = checked_tools([replace(tool, parameters=spec)])
-        entry = Registered(tool, run, asynchronous, fits)
+        checked = checked_settings(tools=[replace(tool, parameters=spec)])["tools"]
+        entry = Registered(checked[tool.name], run, asynchronous, fits)
         with self._lock:
             self.entries = dict(sorted({**self.entries, tool.name: entry}.items()))
 

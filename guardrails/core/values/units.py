@@ -5,15 +5,15 @@ A duration is `500ms`, `30s`, `10m`, `24h`, `7d`, or a bare number of seconds. A
 `1GiB`, or a bare number of bytes. `64KB` is refused: it means 64,000 to some and 65,536 to others.
 """
 
+import datetime
 import math
 import re
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import tzinfo
 from decimal import Decimal
 from fnmatch import translate
 from functools import lru_cache
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from guardrails.core.values.caches import pattern
 from guardrails.core.values.names import own_name
@@ -137,7 +137,8 @@ def _got(value: object) -> str:
     return f"got `{text[:40]}`"
 
 
-CALENDAR: Final = ("day", "week", "month")
+Calendar = Literal["day", "week", "month"]
+CALENDAR: Final = get_args(Calendar)
 UTC: Final = "UTC"
 _PARTS: Final = 24
 """A period that slides does so by this part of itself."""
@@ -147,14 +148,13 @@ def _period(value: object) -> object:
     return value if value in CALENDAR else duration_s(value)
 
 
-def _zone_of(name: str) -> tzinfo:
+def _zone_of(name: str) -> datetime.tzinfo:
     # Its import takes as long as to decide a call.
     from zoneinfo import ZoneInfo
 
     return ZoneInfo(name)
 
 
-Calendar = Literal["day", "week", "month"]
 _SCHEMA: Final = {"anyOf": [{"enum": [*CALENDAR]}, {"type": "number"}, {"type": "string", "pattern": DURATION_PATTERN}]}
 Per = Annotated[float | Calendar, FromText(_period, _SCHEMA)]
 """A setting: `1h` slides, seconds if it is a bare number; `day`, `week` (from Monday) and `month` are those of the calendar."""
@@ -168,11 +168,9 @@ class Period:
     """
 
     def __init__(self, per: float | str | None, zone: str = UTC) -> None:
-        from datetime import UTC as utc  # noqa: N811  the name is taken by its text
-
         self.per, self.zone = per, zone
         try:
-            self._zone = utc if zone == UTC else _zone_of(zone)
+            self._zone = datetime.UTC if zone == UTC else _zone_of(zone)
         except (LookupError, OSError, ValueError):
             raise ValueError(f"no time zone `{zone:.60}` is known here: write one such as `Europe/Berlin`") from None
         self._slides = 0 if per is None or isinstance(per, str) else round(per * 1_000)
@@ -202,13 +200,10 @@ class Period:
         return at_ms * _PARTS // self._slides if self._slides else self.since(at_ms)
 
     def _start(self, now_ms: int) -> int:
-        from datetime import datetime, timedelta
-
-        day = datetime.fromtimestamp(now_ms / 1_000, self._zone).replace(
-            hour=0, minute=0, second=0, microsecond=0, fold=0
-        )
+        day = datetime.datetime.fromtimestamp(now_ms / 1_000, self._zone)
+        day = day.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
         if self.per == "week":
-            day -= timedelta(days=day.weekday())
+            day -= datetime.timedelta(days=day.weekday())
         return round((day.replace(day=1) if self.per == "month" else day).timestamp() * 1_000)
 
     def __str__(self) -> str:

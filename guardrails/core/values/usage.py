@@ -205,8 +205,7 @@ def cost_of(usage: Usage, price: Price) -> int:
     Returns the micro-dollars of one response at *price*.
     """
     usage, plain = usage.fitted(), price.input_mtok
-    read = plain if price.cache_read_mtok is None else price.cache_read_mtok
-    write = plain if price.cache_write_mtok is None else price.cache_write_mtok
+    read, write = (plain if one is None else one for one in (price.cache_read_mtok, price.cache_write_mtok))
     hour = write if price.cache_write_1h_mtok is None else price.cache_write_1h_mtok
     rates = (plain, read, write, hour, price.output_mtok)
     rest, once = usage.input - usage.cached - usage.cache_write, usage.cache_write - usage.cache_write_1h
