@@ -132,7 +132,7 @@ class Plan(Hooked):
         # What a person is asked about is none of it.
         self.auto_ms = waits[0] if waits and safe and not asks else None
         """The longest wait after which the library makes a failed call again by itself; None: it never does."""
-        self.recorded: tuple[Any, ...] | None = None
+        self.recorded: dict[str, Any] | None = None
         """Its part of the record of each call, once there is one."""
 
     def but(self, **others: Any) -> "Plan":

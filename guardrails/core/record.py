@@ -28,32 +28,26 @@ SCHEMA_VERSION: Final = 1
 MAX_SNAPSHOT_BYTES: Final = 65_536
 
 
-def columns(words: str) -> tuple[list[str], Callable[[Any], tuple[Any, ...]]]:
+def columns(words: str) -> Callable[[Any], dict[str, Any]]:
     """
-    Returns the keys of a part of a line, and a function that reads their values from an object: of each of *words* its attribute of
-    this name, or of another one, `key=attribute`.
+    Returns a function that reads a part of a line from an object: under each of *words* its attribute of this name, or of another one,
+    `key=attribute`.
     """
     pairs = [word.split("=") for word in words.split()]
-    return [pair[0] for pair in pairs], attrgetter(*(pair[-1] for pair in pairs))
+    keys, values = [pair[0] for pair in pairs], attrgetter(*(pair[-1] for pair in pairs))
+    return lambda one: dict(zip(keys, values(one), strict=True))
 
 
-_CALL, _call = columns("""run n ts_ms=at_ms seq turn id=call.id tool=call.tool sig=call.sig code claimed cost tokens
-    retry_source""")
-_TOOL, _tool = (
-    columns("""timeout_ms mutates=changes estimate=cost estimate_tokens=tokens known held=tool.held repeats=tool.repeats
-    read_only=tool.read_only idempotent=tool.idempotent destructive=tool.destructive retryable_declared=tool.retryable""")
+_call = columns(
+    "run n ts_ms=at_ms seq turn id=call.id tool=call.tool sig=call.sig code claimed cost tokens retry_source"
 )
-_HEAD: Final = ("schema_version", "event", "session_id")
-_VERDICTS: Final = ("arguments", "problems", "decision", "denials", "observed", "nudges", "guard_errors")
-_CALL_KEYS: Final = (*_HEAD, *_CALL, *_VERDICTS, *_TOOL)
-_END, _end = columns("""run n ts_ms=at_ms duration_ms elapsed_ms mutates=changes late retryable wait_ms
-    max_retries_remaining=retries is_complete limit""")
-_FAILURE, _failure = columns("error_type http_status retry_after_ms")
-_DECISION, _decision = columns("call_n=n seq id=call.id tool=call.tool sig=call.sig")
-_RESULT: Final = """status error_message result_hash result_hash_masked result_bytes cost cost_usd tokens claims model_version
-    guard_errors"""
-_SETTLE_KEYS: Final = (*_HEAD, *_END, *_DECISION, "retry_source", *_FAILURE, *_RESULT.split())
-_PENDING, _pending = columns("call_n=n seq id tool sig")
+_tool = columns("""timeout_ms mutates=changes estimate=cost estimate_tokens=tokens known held=tool.held repeats=tool.repeats
+    read_only=tool.read_only idempotent=tool.idempotent destructive=tool.destructive retryable_declared=tool.retryable""")
+_end = columns("""run n ts_ms=at_ms duration_ms elapsed_ms mutates=changes late retryable wait_ms max_retries_remaining=retries
+    is_complete limit""")
+_failure = columns("error_type http_status retry_after_ms")
+_decision = columns("call_n=n seq id=call.id tool=call.tool sig=call.sig")
+_pending = columns("call_n=n seq id tool sig")
 
 
 def newer_version(record: Mapping[str, Any]) -> int | None:
@@ -97,20 +91,19 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     if plan.recorded is None:
         # Taken once: facts of a tool may be declared in code, which a replay does not have.
         plan.recorded = _tool(plan)
-    values = (
-        *(SCHEMA_VERSION, "call", session_id),
-        *_call(decision),
-        orjson.Fragment(arguments),
-        # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
-        [list(problem) for problem in call.problems] if call.problems else [],
-        "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow",
-        [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
-        [denial.code for denial in decision.observed] if decision.observed else [],
-        [code for code, _ in decision.nudges] if decision.nudges else [],
-        [list(error) for error in decision.errors] if decision.errors else [],
-        *plan.recorded,
-    )
-    record: dict[str, Any] = dict(zip(_CALL_KEYS, values, strict=True))
+    # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
+    record: dict[str, Any] = {
+        **_head("call", session_id),
+        **_call(decision),
+        "arguments": orjson.Fragment(arguments),
+        "problems": [list(problem) for problem in call.problems] if call.problems else [],
+        "decision": "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow",
+        "denials": [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
+        "observed": [denial.code for denial in decision.observed] if decision.observed else [],
+        "nudges": [code for code, _ in decision.nudges] if decision.nudges else [],
+        "guard_errors": [list(error) for error in decision.errors] if decision.errors else [],
+        **plan.recorded,
+    }
     # Hints are observed too.
     refused = [one.code for one in decision.observed if isinstance(one, Denial)] if decision.observed else None
     stop = denials[0].values["reason"] if denials and denials[0].code == STOPPED else None
@@ -140,25 +133,24 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
     else:
         exact = result_hash(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if end.cost is None else end.cost
-    values = (
-        *(SCHEMA_VERSION, "settle", session_id),
-        *_end(completion),
-        *_decision(decision),
-        decision.retry_source,
-        *_failure(end),
-        "ok" if end.error_type is None else "error",
-        end.error_message or None,
-        exact,
-        masked,
-        0 if rendered is None else rendered.size,
-        cost,
-        cost / MICRO,
-        decision.tokens if end.tokens is None else end.tokens,
-        None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
-        None if judged is None else judged.model,
-        [list(error) for error in completion.errors] if completion.errors else [],
-    )
-    record: dict[str, Any] = dict(zip(_SETTLE_KEYS, values, strict=True))
+    record: dict[str, Any] = {
+        **_head("settle", session_id),
+        **_end(completion),
+        **_decision(decision),
+        "retry_source": decision.retry_source,
+        **_failure(end),
+        "status": "ok" if end.error_type is None else "error",
+        "error_message": end.error_message or None,
+        "result_hash": exact,
+        "result_hash_masked": masked,
+        "result_bytes": 0 if rendered is None else rendered.size,
+        "cost": cost,
+        "cost_usd": cost / MICRO,
+        "tokens": decision.tokens if end.tokens is None else end.tokens,
+        "claims": None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
+        "model_version": None if judged is None else judged.model,
+        "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],
+    }
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (end.error_message or completion.errors):
@@ -174,8 +166,7 @@ def identity(one: Any) -> dict[str, Any]:
     """
     Returns the values by which an event names *one*: a decision, an open call or a parked one.
     """
-    keys, values = (_DECISION, _decision(one)) if isinstance(one, Decision) else (_PENDING, _pending(one))
-    return dict(zip(keys, values, strict=True))
+    return _decision(one) if isinstance(one, Decision) else _pending(one)
 
 
 def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
@@ -202,5 +193,8 @@ def event_record(event: str, session: str, run: str, n: int, at_ms: int, values:
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """
-    head = {"schema_version": SCHEMA_VERSION, "event": event, "session_id": session, "run": run, "n": n, "ts_ms": at_ms}
-    return {**head, **values}
+    return {**_head(event, session), "run": run, "n": n, "ts_ms": at_ms, **values}
+
+
+def _head(event: str, session: str) -> dict[str, Any]:
+    return {"schema_version": SCHEMA_VERSION, "event": event, "session_id": session}
