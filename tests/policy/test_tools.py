@@ -48,13 +48,6 @@ def test_d2_schemas_are_sorted_by_name_in_the_form_of_each_wire() -> None:
     assert flat == [{"type": "function", **tool["function"], "strict": False} for tool in chat]
 
 
-def test_d2_a_later_registration_replaces_an_earlier_one() -> None:
-    registry = Registry([search_hotels])
-    registry.register(lambda path: f"read {path}", name="search_hotels", parameters=SCHEMA)
-    assert registry.schemas()[0]["function"]["parameters"]["required"] == ["path"]
-    assert registry.execute("search_hotels", {"path": "a"}) == "read a"
-
-
 @table(("tool", "arguments", "result"), [
     ("search_hotels", {"city": "Kyoto"}, ["Kyoto", "3"]), ("search_hotels", '{"city": "Kyoto", "stars": 4}', ["Kyoto", "4"]),
     ("book", {"hotel": "h_1", "nights": "2"}, ("h_1", 2)), ("book_instance", {"hotel": "h_1"}, Booking(hotel="h_1")),

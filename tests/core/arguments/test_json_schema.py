@@ -70,19 +70,7 @@ def test_another_document_is_never_fetched(reference: str) -> None:
             server.accept()
 
 
-A, B = ({"type": "object", "properties": {name: {}}, "required": [name]} for name in "ab")
-DEFS = {"A": A, "x/y": B}
-OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
-
-
-@table(("schema", "expected"), [
-    ({}, OBJECT), ({"type": ["object", "null"]}, OBJECT),
-    ({"oneOf": [A, B], "title": "T"}, {"type": "object", "properties": {"a": {}, "b": {}}, "title": "T"}),
-    ({"allOf": [A, {"anyOf": [B]}]}, {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}),
-    ({"$ref": "#/$defs/A", "$defs": DEFS, "$schema": "http://json-schema.org/draft-07/schema#"}, {**A, "$defs": DEFS}),
-    ({"anyOf": [{"$ref": "#/$defs/x~1y"}, {"$ref": "#"}], "$defs": DEFS}, {"type": "object", "properties": {"b": {}}, "$defs": DEFS}),
-    ({"properties": {"z": {}, "a": {}}, "description": "D", "type": "object"}, {"type": "object", "description": "D", "properties": {"z": {}, "a": {}}}),
-])  # fmt: skip
+@table(("schema", "expected"), HOTELS["unions"])
 def test_a_union_at_the_root_becomes_one_object(schema: dict[str, Any], expected: dict[str, Any]) -> None:
     made = for_model(schema)
     assert (made, list(made)) == (expected, list(expected))
@@ -114,11 +102,7 @@ CHECKS = [arguments_of(EDITS), arguments_of(Edits)]
 
 
 @table("arguments", [*CHECKS, ServerArguments(EDITS)])
-@table(("sent", "plain"), [
-    ({"edits": '[{"n": 1}]'}, {"edits": [{"n": 1}]}), ({"edits": ['{"n": 1}', {"n": 2}]}, {"edits": [{"n": 1}, {"n": 2}]}),
-    ({"edits": '["{\\"n\\": 1}"]'}, {"edits": [{"n": 1}]}), ({"maybe": ' {"a": 1}'}, {"maybe": {"a": 1}}),
-    ({"note": "[1]", "either": "[1]"}, {"note": "[1]", "either": "[1]"}), ('{"edits": []}', {"edits": []}),
-])  # fmt: skip
+@table(("sent", "plain"), HOTELS["texts"])
 def test_json_text_is_read_once_where_the_schema_says_so(sent: Any, plain: Any, arguments: Any) -> None:
     checked, problems = arguments.check(sent)
     assert problems == ()
@@ -126,10 +110,7 @@ def test_json_text_is_read_once_where_the_schema_says_so(sent: Any, plain: Any, 
 
 
 @table("arguments", CHECKS)
-@table(("sent", "field"), [
-    ({"edits": "[1"}, "edits"), ({"edits": "{}"}, "edits"), ({"edits": json.dumps(json.dumps([]))}, "edits"),
-    ({"edits": '[{"n": "x"}]'}, "edits.0.n"),
-])  # fmt: skip
+@table(("sent", "field"), HOTELS["no_texts"])
 def test_text_that_does_not_fit_is_told_and_stays(sent: Any, field: str, arguments: Any) -> None:
     checked, problems = arguments.check(sent)
     assert checked is sent
@@ -143,14 +124,7 @@ def test_a_call_that_was_encoded_twice_is_the_same_call() -> None:
     assert len({session.decide("edit", each).call.signature for each in written}) == 1
 
 
-@table(("schema", "right", "wrong"), [
-    ({"type": "string", "nullable": True}, [None, "x"], [1]), ({"enum": ["a"], "nullable": True}, [None, "a"], ["b"]),
-    ({"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}, [[1, "x"], [1, "x", 2]], [["x"]]),
-    ({"type": "array", "items": [{"type": "integer"}], "additionalItems": False}, [[1]], [[1, 2]]),
-    ({"type": "array", "prefixItems": [{"type": "integer"}], "items": False}, [[1]], [[1, 2]]),
-    ({"type": "integer", "required": True}, [1], [None, "x"]), ({"type": "integer", "required": False}, [1], ["x"]),
-    ({"default": {"nullable": True, "required": True}, "enum": [{"nullable": True}]}, [{"nullable": True}], [None]),
-])  # fmt: skip
+@table(("schema", "right", "wrong"), HOTELS["dialects"])
 def test_habits_of_older_dialects_are_read(schema: Any, right: list[Any], wrong: list[Any]) -> None:
     arguments = arguments_of({"type": "object", "properties": {"a": schema}})
     assert [each for each in (*right, *wrong) if arguments.check({"a": each})[1]] == wrong

@@ -7,10 +7,12 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
+import yaml
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
@@ -21,6 +23,7 @@ from tests.core.arguments.test_arguments import Stay
 from tests.tables import table
 
 
+MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 NOT_A_FLAG = "must be a number, not a boolean"
 
 
@@ -193,27 +196,9 @@ class Trip(BaseModel):
 
 
 INTEGER = "must be a valid integer"
-STAY = {"check_in": "2025-01-02", "check_out": "2025-01-01"}
-ORDER = "check_out must be after check_in"
 
 
-@table(("arguments", "expected"), [
-    ({"city": ["x"]}, ("city", "must be a valid string, not an array", "type")), ({"nights": "two"}, ("nights", INTEGER, "type")),
-    ({"nights": 1.5}, ("nights", f"{INTEGER}, got a number with a fractional part", "type")),
-    ({"nights": False}, ("nights", "must be greater than or equal to 1", "value")), ({"even": 1}, ("even", "must be even", "value")),
-    ({"word": "silent"}, ("word", "is refused (`ValueError`)", "value")), ({"nights": 99}, ("", "Trips are never that long", "value")),
-    ({"word": "secret"}, ("", "the arguments cannot be checked (`KeyError`)", "value")),
-    ({"stays": {"a": STAY}}, ("stays.a.check_out", ORDER, "value")), ({"many": [1, STAY]}, ("many.1.check_out", ORDER, "value")),
-    ({"stays": {"a": {"check_in": "2025-01-02"}}}, ("stays.a.check_out", "is required", "missing")),
-    ({"citty": 1}, ("citty", "is unknown; did you mean `city`?", "unknown")),
-    ({"pet": {"kind": "cat", "lives": 9, "live": 1}}, ("pet.live", "is unknown; did you mean `lives`?", "unknown")),
-    ({"pet": {"kind": "cat"}}, ("pet.lives", "is required", "missing")),
-    ({"tagged": {"kind": "cow"}}, ("tagged", "must have a `kind` of 'cat', 'dog'", "type")),
-    ({"value": [1, "x"]}, ("value.1", INTEGER, "type")), ({"nested": "secret"}, ("nested", "must be 'cat'", "type")),
-    # A boolean is no number, but where it is allowed.
-    *(({name: True}, (name, NOT_A_FLAG, "type")) for name in ("ratio", "or_text", "level")),
-    ({"either": True, "city": 1}, ("city", "must be a valid string, not an integer", "type")),
-])  # fmt: skip
+@table(("arguments", "expected"), MISTAKES["trips"])
 def test_a7_a_mistake_is_named_with_its_path(arguments: Any, expected: tuple[Any, Any, Any]) -> None:
     checked, problems = arguments_of(Trip).check(arguments)
     assert checked is arguments

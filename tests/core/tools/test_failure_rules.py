@@ -6,45 +6,36 @@ import re
 import subprocess
 import sys
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from guardrails import Tool
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.tool import FailureRule, ResultClassifier, finder, source_of
+from guardrails.core.values.schema import fit
 from tests.core.result.carriers import carried
 from tests.tables import table
 
 
+CASES = yaml.safe_load(Path(__file__).with_name("tools.yaml").read_text())
+
+
 def read(value: Any, **declared: Any) -> Reading:
-    return reading_of(value, source_of(Tool(name="t", result=ResultClassifier(**declared))))
+    classifier, _ = fit(ResultClassifier, declared)
+    return reading_of(value, source_of(Tool(name="t", result=classifier)))
 
 
-@table(("rule", "failures", "honest"), [
-    ({"field": "code", "equals": 7}, [{"code": 7}], [{"code": 8}, {"code": "7"}, {"error": "x"}]),
-    ({"field": "code", "equals": ("A", True)}, [{"code": "A"}, {"code": True}], [{"code": 2}, {"code": "a"}]),
-    ({"field": "n.0.score", "at_least": 2}, [{"n": [{"score": 2}]}, {"n": [{"score": "3.5"}]}], [{"n": [{"score": 1}]}, {"n": []}]),
-    ({"field": "title", "present": True}, [{"title": "x"}, {"title": {"a": 1}}], [{"title": None}, {"title": ""}, {}, "a text"]),
-    ({"field": "rows", "present": False}, [{"row": 1}, {"rows": []}], [{"rows": [1]}]),
-    ({"field": "said", "matches": "(?i)^oops"}, [{"said": "Oops, gone"}], [{"said": "no oops"}, {"said": 7}]),
-    ({"matches": r"^\s*oops"}, ["oops"], ["no oops", {"said": "oops"}]),
-])  # fmt: skip
+@table(("rule", "failures", "honest"), CASES["rules"])
 def test_a_rule_is_one_sign_in_every_carrier(rule: dict[str, Any], failures: list[Any], honest: list[Any]) -> None:
     for value in (*failures, *honest):
-        found = {not read(carrier, error_when=(FailureRule(**rule),)).ok for _, carrier in carried(value)}
+        found = {not read(carrier, error_when=[rule]).ok for _, carrier in carried(value)}
         assert found == {value in failures}, value
 
 
-@table(("declared", "value", "kind", "message", "wait"), [
-    ({"status_field": "http"}, {"http": 503, "rows": [1]}, "unavailable", "http: 503", None),
-    ({"status_field": "ok"}, {"ok": False}, "other", "ok: false", None),
-    ({"status_field": "state"}, {"state": "Failed", "why": "x"}, "other", "state: Failed", None),
-    ({"status_field": "state", "ok_values": ("fine",)}, {"state": "odd"}, "other", "state: odd", None),
-    ({"status_field": "state", "message_field": "why", "retry_after_field": "in"}, {"state": "error", "why": "slow", "in": 3}, "other", "slow", 3000),
-    ({"error_when": (FailureRule(field="x", equals=1, error_type="auth"),)}, {"x": 1}, "auth", "x: 1", None),
-    ({"error_when": (FailureRule(matches="^oops: rate limit"),)}, "oops: rate limit", "rate_limit", "oops: rate limit", None),
-])  # fmt: skip
+@table(("declared", "value", "kind", "message", "wait"), CASES["signs"])
 def test_the_first_sign_says_kind_and_words(declared: Any, value: Any, kind: str, message: str, wait: Any) -> None:
     found = read(value, **declared)
     assert (found.error_type, found.error_message, found.retry_after_ms) == (kind, message, wait)
@@ -81,19 +72,12 @@ def test_a_pattern_that_invites_going_back_takes_no_time(pattern: str, text: str
     assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr[-300:]
 
 
-@table(("pattern", "text", "found"), [
-    (r"^Error\b", "Error: x", True), (r"^Error\b", "Errors", False), (r"(?i)^failed to", "FAILED to", True), (r"(?i)ÄRGER", "ärger", True),
-    (r"\d+ errors?", "3 errors", True), (r"(?m)^x$", "y\nx\n", True), (r"^ok$", "ok\n", False), (r"Error", "\udc80 Error", True), (r"a.c", "a\nc", False),
-])  # fmt: skip
+@table(("pattern", "text", "found"), CASES["found"])
 def test_a_pattern_is_looked_for_anywhere_in_a_text(pattern: str, text: str, found: bool) -> None:
     assert finder(pattern)(text) is found
 
 
-@table(("pattern", "told"), [
-    (r"(?<!no )error", "look-around, including look-ahead and look-behind, is not supported"), (r"(a+)\1", "backreferences are not supported"),
-    (r"(?P<n>a)(?P=n)", "unrecognized flag"), (r"\w{600}!", "exceeds size limit"), (r"a{", "unclosed counted repetition"),
-    (r"(", "unclosed group"), (r"ok\Z", "unrecognized escape sequence"),
-])  # fmt: skip
+@table(("pattern", "told"), CASES["refused"])
 def test_what_it_cannot_be_is_told(pattern: str, told: str) -> None:
     with pytest.raises(ValueError, match=f"not a regular expression: .*{re.escape(told)}"):
         FailureRule(matches=pattern)

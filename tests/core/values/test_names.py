@@ -2,9 +2,11 @@
 Names of sessions, which reach no file outside, and of tools, whose words tell looks from work (MISSION D8, A6).
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +18,10 @@ from guardrails.errors import SessionError
 from tests.tables import table
 
 
-TURNS = "turn the text around"
+NAMES = yaml.safe_load(Path(__file__).with_name("names.yaml").read_text())
 
 
-@table(("name", "said"), [
-    ("", "empty"), ("..", "`..`"), ("../../etc/passwd", "`..`"), ("a/b", "`/`"), ("a\\b", "not hold"), ("a\x00b", "control"),
-    ("a\x7fb", "control"), *((name, TURNS) for name in ("a\u202eb", "a\u061cb", "\ufeffa", "a\u00adb", "..\u202e")),
-    ("x" * 257, "at most 256 bytes, not 257"), ("é" * 129, "not 258"), ("\ud800", "not seen"), (None, "NoneType"), (b"a", "bytes"),
-])  # fmt: skip
+@table(("name", "said"), NAMES["refused"])
 def test_d8_a_name_that_could_reach_outside_is_refused(name: Any, said: str) -> None:
     with pytest.raises(SessionError, match=said):
         checked_id(name)
@@ -58,26 +56,13 @@ def test_d8_the_name_of_a_child_is_held_to_the_same(clock: Any) -> None:
 # Tools
 
 
-NAMES = {
-    True: """get_x list_files find_user search search_docs read_file lookup fetch_page Read Grep WebSearch webFetch get_news
-list_bookings get_payments get_settings get_dataset list_assets canvas_list_courses bigquery-list_datasets
-confluence_get_page describe_table browser_snapshot get_order list_issues get_post server-get_x
-retrieve_document check_balance git_status""",
-    False: """edit_file create_issue send_email bookFlight makePayment upload_file insert_rows update_status set_status
-press_key scroll go_back undo roll_dice deposit add_to_cart pay click buy open_account mark-read_all drop-get_x
-set-read_only browser_press_key slack_post_message chat_postMessage""",
-    None: """get_or_create find_then_fix read_and_clear get_next_mail fetch_add list_append getOrCreate fetchAndStore
-get_lock search_replace get_human_input get_user_approval get_token_refresh list_reorder query sql frobnicate
-budget_x forget_x thread_x canvas_update_list gmail_mark_read canvas_mark_module_read git_log""",
-}
-"""Looks, work, and those that do not say."""
 PREFIXES = ("", "mcp__server__", "server__", "server/", "server.", "server:", "functions.", "a__b/", "read_ai__")
 
 
 @table("prefix", PREFIXES)
 def test_a_word_of_a_look_makes_a_look_and_one_of_work_makes_none(prefix: str) -> None:
-    for kind, names in NAMES.items():
-        assert {look_by_name(prefix + name) for name in names.split()} == {kind}
+    for kind, names in ((True, "looks"), (False, "work"), (None, "silent")):
+        assert {look_by_name(prefix + name) for name in NAMES[names].split()} == {kind}
 
 
 def test_shipped_policies_go_by_names_and_declarations_and_rules_outweigh_them() -> None:

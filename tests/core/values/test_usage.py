@@ -195,10 +195,7 @@ def test_what_is_among_the_tokens_is_priced_and_never_too_low(model: str, usage:
     assert price_of(usage, model, {}, None, NOW).cost == micro
 
 
-@table(("model", "provider", "why"), [
-    ("no-such-model", None, "does not list it"), ("no-such-model", "openai", "does not list it for `openai`"), ("", None, "does not list it"),
-    ("gpt-5-mini", "no-such-provider", "does not list it for `no-such-provider`"), ("whisper-1", "openai", "by the token"),
-])  # fmt: skip
+@table(("model", "provider", "why"), CASES["unknown"])
 def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | None, why: str) -> None:
     priced = price_of(TEXT, model, {}, provider, NOW)
     assert (priced.cost, priced.by, priced.cost_usd) == (None, None, None)
@@ -241,10 +238,7 @@ def test_charge_says_what_a_response_cost_and_the_record_says_by_which_list(cloc
     assert (third["cost"], third["priced_by"], third["priced_as"]) == (None, None, None)
 
 
-@table(("given", "recorded"), [
-    (None, None), ("azure", "azure"), (API, API), ("https://a@b@host", "https://host"), ("http://host?key=a/b", "http://host"),
-    ("https://me:key@models.example:8443/v1?api-key=s#x", "https://models.example:8443/v1"),
-])  # fmt: skip
+@table(("given", "recorded"), CASES["providers"])
 def test_no_key_of_an_endpoint_is_recorded(given: str | None, recorded: str | None, clock: Any) -> None:
     records = MemorySink()
     session = Policy().session("s", records=records, clock=clock)
