@@ -8,7 +8,6 @@ from typing import Final, Literal
 from guardrails.core.chain import Plan
 from guardrails.core.prepare import CLOSE, news_hash, says
 from guardrails.core.result import Reading, reading_of
-from guardrails.core.result.content import data_in
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tool import Tool, source_of
@@ -101,16 +100,17 @@ def shown_by(call: RecordedCall, evidence: int, outcome: Outcome, made: ToolCall
     if result is None or call.steady:
         return end
     if outcome.error_type is not None:
-        read = Reading(None, arguments=made.arguments)
-        read.error_type, read.error_message = outcome.error_type, result
-        end.steady = news_hash(read)
+        failure = Reading(None, arguments=made.arguments)
+        failure.error_type, failure.error_message = outcome.error_type, result
+        end.steady = news_hash(failure)
         return end
-    brief, compared = len(result) <= CLOSE, not plan.changes and len(result) < CUT
-    if brief or (compared and data_in(result) is not result):
-        read = end if type(end) is Reading else Reading(result, arguments=made.arguments)
-        end.came = says(read, look=not plan.changes) if brief else end.came
-        end.steady = news_hash(read) if compared else 0
-    elif compared:
+    read = end if type(end) is Reading else None
+    if len(result) <= CLOSE:
+        read = read or Reading(result, arguments=made.arguments)
+        end.came = says(read, look=not plan.changes)
+    if not plan.changes and len(result) < CUT:
         # What is no data is compared as it is.
-        end.steady = (evidence if call.plain_hash is None else result_hash(result)) & 0xFFFFFFFF or 1
+        end.steady = evidence & 0xFFFFFFFF or 1
+        if read is not None and read.content is not result:
+            end.steady = news_hash(read)
     return end
