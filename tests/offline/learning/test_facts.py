@@ -2,91 +2,62 @@
 The fate of a failure, told from what its session did next, and what is told of a tool's failures (A11).
 """
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from guardrails.core.retries.model import Count
 from guardrails.core.retries.trail import Settled, Situation, extended, failure_of
-from guardrails.core.values.types import INVALID
 from guardrails.offline.learning.facts import CallRow, Correction, labelled
 from guardrails.offline.learning.profiles import Profile, profile_of, profiles
 from tests.tables import table
 
 
-BAD = "timeout"
+TABLES = yaml.safe_load(Path(__file__).with_name("facts.yaml").read_text(encoding="utf-8"))
 
 
-def row(
-    error: str | None, start: int | None = 0, *, sig: int | None = 1, tool: str = "t", changes: bool = False
-) -> CallRow:
-    return CallRow(tool, sig, error, start, start, start, None, changes)
-
-
-def fate(kind: type, *rows: CallRow) -> tuple[Any, bool | None]:
+def rows_of(calls: list[dict[str, Any]]) -> list[CallRow]:
     """
-    What became of the first, and whether that worked.
+    The rows of *calls* in few words; one may come so many `times`.
     """
+    made = []
+    for one in calls:
+        start = one.get("start", 0)
+        row = CallRow(
+            one.get("tool", "t"), one.get("sig", 1), one.get("error"), start, start, start, None, "changes" in one
+        )
+        made += [row] * one.get("times", 1)
+    return made
+
+
+def fate(kind: type, calls: list[dict[str, Any]]) -> tuple[Any, bool | None]:
+    """
+    What became of the first of *calls*, and whether that worked.
+    """
+    rows = rows_of(calls)
     found = [(what, worked) for row, what, worked in labelled(rows) if row is rows[0] and isinstance(what, kind)]
     return found[0] if found else (None, None)
 
 
-OTHER = row(None, sig=2)
-
-
-@table(
-    "rows, worked",
-    [
-        ([row(BAD), row(None, 5)], True),
-        ([row(BAD), row(BAD, 5)], False),
-        ([row(BAD)], None),
-        ([row(BAD), row(None, 5, sig=2)], None),
-        ([row(BAD, sig=None), row(None, 5, sig=None)], None),
-        ([row(BAD), row(None, 600_000)], True),
-        ([row(BAD), row(None, 600_001)], None),
-        ([row(BAD), row(BAD, 600_001), row(None, 600_002)], None),
-        ([row(BAD, 10), row(None, 9)], None),
-        ([row(BAD), row(None, None)], True),
-        ([row(BAD), *[OTHER] * 19, row(None)], True),
-        ([row(BAD), *[OTHER] * 20, row(None)], None),
-        ([row(BAD), *[row(INVALID, sig=2)] * 30, row(None)], True),
-    ],
-)
-def test_a_failure_is_labelled_by_the_same_call_that_comes_next(rows: list[CallRow], worked: bool | None) -> None:
-    assert fate(Situation, *rows)[1] is worked
-
-
-@table(
-    "meanwhile, between",
-    [
-        ([], False),
-        ([OTHER], False),
-        ([row(BAD, sig=2, changes=True)], False),
-        ([row(None, sig=2, tool="edit", changes=True)], True),
-    ],
-)
-def test_a_repair_in_between_is_told_apart_from_waiting(meanwhile: list[CallRow], between: bool) -> None:
-    assert fate(Situation, row(BAD), *meanwhile, row(None, 5, changes=True))[0].between is between
-
-
-@table(
-    "rows, corrected",
-    [
-        ([row(BAD), OTHER], True),
-        ([row(BAD), row(BAD, sig=2)], False),
-        ([row(BAD), row(None)], None),
-        ([row(INVALID), OTHER], True),
-        ([row(INVALID), row(BAD, sig=2)], True),
-        ([row(INVALID), row(INVALID, sig=2), row(None, sig=3)], False),
-        ([row(INVALID), row("validation", sig=2)], False),
-        ([row(INVALID), row(None, sig=2, tool="u")], None),
-        ([row(BAD), row(INVALID, sig=2), row(None, sig=3)], True),
-    ],
-)
-def test_a11_a_correction_is_the_next_call_of_the_tool_with_other_arguments(
-    rows: list[CallRow], corrected: bool | None
+@table("rows, worked", TABLES["labels"])
+def test_a_failure_is_labelled_by_the_same_call_that_comes_next(
+    rows: list[dict[str, Any]], worked: bool | None
 ) -> None:
-    assert fate(Correction, *rows)[1] is corrected
+    assert fate(Situation, rows)[1] is worked
+
+
+@table("meanwhile, between", TABLES["repairs"])
+def test_a_repair_in_between_is_told_apart_from_waiting(meanwhile: list[dict[str, Any]], between: bool) -> None:
+    assert fate(Situation, [{"error": "timeout"}, *meanwhile, {"start": 5, "changes": True}])[0].between is between
+
+
+@table("rows, corrected", TABLES["corrections"])
+def test_a11_a_correction_is_the_next_call_of_the_tool_with_other_arguments(
+    rows: list[dict[str, Any]], corrected: bool | None
+) -> None:
+    assert fate(Correction, rows)[1] is corrected
 
 
 Waits = dict[int | None, Count]

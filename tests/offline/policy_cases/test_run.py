@@ -16,6 +16,7 @@ from guardrails.offline.policy_cases.run import Suite, differing, filled, lines,
 from tests.tables import table
 
 
+TABLES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text(encoding="utf-8"))
 STORIES = yaml.safe_load(Path(__file__).with_name("stories.yaml").read_text())
 
 
@@ -69,36 +70,12 @@ def test_a_failure_is_told_once_with_how_many_followed() -> None:
     assert (len(result.failures), result.failed_steps, result.steps) == (20, 30, 30)
 
 
-@table(
-    "value, shown",
-    [
-        ("$n", 7),
-        ("page $n of $n", "page 7 of 7"),
-        ("$$n", "$n"),
-        ("$name $nn", "$name $nn"),
-        ({"a": ["$n", 1, None]}, {"a": [7, 1, None]}),
-        ({"$n": True, "k$n": 2.5}, {"7": True, "k7": 2.5}),
-    ],
-)
+@table("value, shown", TABLES["filled"])
 def test_the_number_of_the_repetition_is_filled_in(value: Any, shown: Any) -> None:
     assert filled(value, 7) == shown
 
 
-@table(
-    "wanted, got, paths",
-    [
-        ({"a": 1}, {"a": 1, "b": 2}, []),
-        ({"a": None}, {}, []),
-        ({"a": None}, {"a": 0}, ["x.a"]),
-        ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 2}}}, ["x.a.b.c"]),
-        ({"a": 1}, [1], ["x"]),
-        ([1, 2], [1], ["x"]),
-        ([{"a": 1}], [{"a": 1, "b": 2}], []),
-        (1, True, ["x"]),
-        (1, 1.0, []),
-        ("1", 1, ["x"]),
-    ],
-)
+@table("wanted, got, paths", TABLES["compared"])
 def test_an_envelope_is_compared_by_what_is_named(wanted: Any, got: Any, paths: list[str]) -> None:
     assert [path for path, _, _ in differing(wanted, got, "x")] == paths
 

@@ -5,11 +5,9 @@ Sessions that were recorded live: decided again exactly, alone and together with
 import json
 import random
 import threading
-import time
 
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +20,6 @@ from guardrails import (
     Denials,
     Duplicates,
     Growth,
-    JsonLines,
     MemorySink,
     MemoryStore,
     Policy,
@@ -34,10 +31,10 @@ from guardrails import (
 )
 from guardrails.core.chain import Rule
 from guardrails.errors import SessionError
-from guardrails.offline.replay.exact import Replayed, replayed
+from guardrails.offline.replay.exact import Replayed
 from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import Report
-from guardrails.offline.transcripts.files import calls_in, inputs
+from guardrails.offline.transcripts.files import calls_in
 from guardrails.session.session import Session
 from tests.conftest import FakeClock
 from tests.replaying import replay
@@ -50,42 +47,9 @@ def policy() -> Policy:
 
 
 def execute(tool: str, arguments: Any) -> Any:
-    time.sleep(0)
     if tool == "flaky" and arguments["n"] % 3 == 0:
         raise TimeoutError(f"no answer within {arguments['n']} s")
     return {"rows": [arguments["n"] % 2]}
-
-
-def work(session: Session, seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(25):
-        if chance.random() < 0.2:
-            session.charge(model="m", usage={"prompt_tokens": 10}, cost_usd=0.01, calls=chance.choice([None, 2]))
-        tool, arguments = chance.choice(["look", "flaky", "write"]), {"n": chance.randrange(4)}
-        if chance.random() < 0.2:
-            decision = session.decide(tool, arguments, id=f"call_{chance.randrange(3)}")
-            session.complete(decision, "late")
-        else:
-            session.call(tool, arguments, execute)
-
-
-@pytest.mark.usefixtures("quick_switches")
-def test_sessions_shared_by_threads_are_decided_again_exactly(tmp_path: Path) -> None:
-    path, own = tmp_path / "records.jsonl", policy()
-    with JsonLines(path) as sink:
-        sessions = [own.session(f"s{n}", records=sink) for n in range(2)]
-        threads = [threading.Thread(target=work, args=(sessions[n % 2], n)) for n in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    records = map(json.loads, path.read_text().splitlines())
-    codes = [record["code"] for record in records if record["event"] == "call"]
-    found = replayed(own, inputs([str(path)]))
-    assert (found.same, found.first, found.calls, found.sessions) == (True, [], len(codes), 2)
-    # Which guard refuses first is a matter of how the threads took turns.
-    assert None in codes
-    assert len(set(codes)) > 1
 
 
 ACTS = st.tuples(
@@ -203,23 +167,45 @@ def act(make: Callable[[int], Session], clock: FakeClock, steps: list[tuple[int,
                     session.ledger.forget()
 
 
+SHARED = Policy(
+    [Budget(max_calls=8), Rate(max_calls_per_second=4), Duplicates(window=2)],
+    tools=[Tool(name="pay", cost_usd=0.2, timeout=300)],
+    rules=[Rule(match="pay", guards={"budget": {"max_calls": 6}})],
+    scopes={
+        "user": [Budget(max_calls=5, max_cost_usd=1.0), Rate(max_calls_per_minute=6)],
+        "tenant": [Growth(max_requests_per_second=3, max_calls_per_second=3), Budget(max_tokens=9)],
+    },
+)
+
+
+def sharing(**options: Any) -> Callable[[int], Session]:
+    """
+    Returns the maker of sessions, two of a user each, all of one tenant.
+    """
+    return lambda who: SHARED.session(f"s{who}", scopes={"user": f"u{who % 2}", "tenant": "acme"}, **options)
+
+
 @settings(max_examples=60)
 @given(st.lists(STEPS, max_size=30))
 def test_a_replay_from_the_records_of_all_sessions_is_exact(steps: list[tuple[int, str, int]]) -> None:
-    clock, sink, store = FakeClock(), MemorySink(), MemoryStore()
-    policy = Policy(
-        [Budget(max_calls=8), Rate(max_calls_per_second=4), Duplicates(window=2)],
-        tools=[Tool(name="pay", cost_usd=0.2, timeout=300)],
-        rules=[Rule(match="pay", guards={"budget": {"max_calls": 6}})],
-        scopes={
-            "user": [Budget(max_calls=5, max_cost_usd=1.0), Rate(max_calls_per_minute=6)],
-            "tenant": [Growth(max_requests_per_second=3, max_calls_per_second=3), Budget(max_tokens=9)],
-        },
-    )
+    clock, sink = FakeClock(), MemorySink()
+    act(sharing(store=MemoryStore(), records=sink, clock=clock), clock, steps)
+    assert all(one.same for one in again(SHARED, sink.records))
 
-    def make(who: int) -> Session:
-        own = {"user": f"u{who % 2}", "tenant": "acme"}
-        return policy.session(f"s{who}", scopes=own, store=store, records=sink, clock=clock)
 
-    act(make, clock, steps)
-    assert all(one.same for one in again(policy, sink.records))
+@pytest.mark.usefixtures("quick_switches")
+def test_sessions_shared_by_threads_are_decided_again_exactly(clock: FakeClock) -> None:
+    sink, chance = MemorySink(), random.Random(1)
+    make = sharing(store=MemoryStore(), records=sink, clock=clock)
+    sessions = {who: make(who) for who in range(2)}
+    whats = ("call", "decide", "charge", "request", "wait")
+    stories = [[(n % 2, chance.choice(whats), chance.randrange(3)) for _ in range(25)] for n in range(6)]
+    threads = [threading.Thread(target=act, args=(sessions.__getitem__, clock, story)) for story in stories]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = again(SHARED, sink.records)
+    assert all(one.same for one in found)
+    # Which guard refuses first is a matter of how the threads took turns.
+    assert len({one.made["code"] for one in found}) > 1

@@ -30,20 +30,16 @@ def judged() -> dict[str, Judgement]:
     return {judgement.policy: judgement for judgement in made}
 
 
-def test_default_refuses_at_most_0_3_of_1000_coding_calls_that_had_worked(judged: dict[str, Judgement]) -> None:
-    assert together(judged["default"], CODING).wrong_per_1000 <= 0.3
-
-
-def test_default_stops_most_of_the_later_pointless_repeats_of_weak_models(judged: dict[str, Judgement]) -> None:
-    weak = together(judged["default"], WEAK)
+def test_default_stops_late_repeats_of_weak_models_and_errs_seldom_and_strict_stops_all_and_errs_often(
+    judged: dict[str, Judgement],
+) -> None:
+    sides = judged["default"], judged["strict"]
+    (weak, all_weak), (coding, all_coding) = ([together(side, of) for side in sides] for of in (WEAK, CODING))
+    assert coding.wrong_per_1000 <= 0.3
     # What more would take is a rule that can be wrong about work just done.
     assert weak.stopped_later >= 0.85 * weak.pointless_later > 690
-
-
-def test_strict_stops_nearly_all_repeats_of_weak_models_and_errs_on_coding_agents(judged: dict[str, Judgement]) -> None:
-    weak, coding = together(judged["strict"], WEAK), together(judged["strict"], CODING)
-    assert weak.stopped_second >= 0.85 * weak.pointless_second
-    assert float(rate(coding.wrong, coding.calls, REPEATS)) > 0.5
+    assert all_weak.stopped_second >= 0.85 * all_weak.pointless_second
+    assert float(rate(all_coding.wrong, all_coding.calls, REPEATS)) > 0.5
 
 
 def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement]) -> None:

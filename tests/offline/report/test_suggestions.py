@@ -20,6 +20,7 @@ from tests.tables import table
 
 EVIDENCE = Duplicates(rule="evidence", window=20)
 ALWAYS = Duplicates(window=5)
+REPEATS = yaml.safe_load(Path(__file__).with_name("suggestions.yaml").read_text(encoding="utf-8"))
 
 
 def suggested(tally: Tally, guard: Duplicates, **declared: Any) -> dict[str, Any]:
@@ -37,29 +38,12 @@ def test_a_tool_that_polls_gets_no_rule_against_repeats() -> None:
     assert suggested(tally, EVIDENCE, read_only=True) == {"repeats": "allow"}
 
 
-def repeats(back: int, n: int, pointless: int) -> list[tuple[int, bool]]:
-    return [(back, True)] * pointless + [(back, False)] * (n - pointless)
-
-
-@table(
-    "guard, always, expected",
-    [
-        (EVIDENCE, repeats(1, 35, 35), {"rule": "always", "window": 1}),
-        (EVIDENCE, repeats(1, 34, 34), None),
-        (EVIDENCE, repeats(1, 30, 30) + repeats(4, 10, 10), {"rule": "always", "window": 4}),
-        (EVIDENCE, repeats(1, 100, 100) + repeats(9, 10, 2), {"rule": "always", "window": 1}),
-        (EVIDENCE, repeats(1, 200, 199), None),
-        (ALWAYS, repeats(1, 50, 50), None),
-        (ALWAYS, repeats(1, 60, 60) + repeats(9, 40, 40), {"rule": "always", "window": 9}),
-        (ALWAYS, repeats(2, 20, 10), {"rule": "evidence", "window": 20}),
-        (ALWAYS, repeats(2, 100, 90), {"rule": "evidence", "window": 20}),
-        (ALWAYS, repeats(2, 30, 27), None),
-        (ALWAYS, repeats(2, 2, 0), None),
-    ],
-)
+@table("rule, repeats, expected", REPEATS)
 def test_few_repeats_prove_nothing_and_one_that_brought_something_outweighs_many(
-    guard: Duplicates, always: list[tuple[int, bool]], expected: dict[str, Any] | None
+    rule: str, repeats: list[list[int]], expected: dict[str, Any] | None
 ) -> None:
+    guard = ALWAYS if rule == "always" else EVIDENCE
+    always = [(back, at < pointless) for back, n, pointless in repeats for at in range(n)]
     assert suggested(Tally("a", always=always, repeat_sessions=SESSIONS), guard).get("duplicates") == expected
     assert suggested(Tally("a", always=always, repeat_sessions=SESSIONS - 1), guard) == {}
 

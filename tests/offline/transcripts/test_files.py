@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from guardrails.offline.transcripts import Report, open_calls
 from guardrails.offline.transcripts.files import MANY, inputs, values_of
 from tests.tables import table
 
 
+TABLES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text(encoding="utf-8"))
 LINE = json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": 1}, "result": "ok"}) + "\n"
 PACKED = gzip.compress(LINE.encode())
 
@@ -92,21 +94,9 @@ def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: byt
     assert notice in report.notices[0]
 
 
-@table(
-    "text, found, broken",
-    [
-        ('\n\n{"a": 1}\n', [(3, {"a": 1})], []),
-        ('\n{\n "a": 1\n}\n', [(2, {"a": 1})], []),
-        ('[{"a": 1},\n{"a": 2}]', [(1, [{"a": 1}, {"a": 2}])], []),
-        ('{"a": 1}\n{"a": 2}\n', [(1, {"a": 1}), (2, {"a": 2})], []),
-        ('{"a": \n{"a": 2}\n{"a": 3', [(2, {"a": 2})], [1, 3]),
-        ('{"a": 1}\n7\nx\n{"a": 2}', [(1, {"a": 1}), (2, 7), (4, {"a": 2})], [3]),
-        ("}{", [], [1]),
-        (" \n\n ", [], []),
-    ],
-)
+@table("text, found, broken", TABLES["values"])
 def test_a_document_and_lines_are_known_from_each_other(text: str, found: Any, broken: list[int]) -> None:
-    assert values_of(text.encode()) == (found, broken)
+    assert values_of(text.encode()) == ([*map(tuple, found)], broken)
 
 
 def test_files_are_read_once_in_the_order_of_their_names_or_as_they_are_given(

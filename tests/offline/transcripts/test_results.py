@@ -2,7 +2,10 @@
 Fields of foreign JSON, the text of a recorded result, and what it says of its own failure.
 """
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from guardrails.offline.transcripts.calls import Came, Made, RecordedCall, joine
 from tests.tables import table
 
 
+TABLES = yaml.safe_load(Path(__file__).with_name("results.yaml").read_text(encoding="utf-8"))
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -32,18 +36,7 @@ def test_no_value_is_refused(value: Any) -> None:
     assert isinstance(fields.text_of(value), str)
 
 
-@table(
-    "value, expected",
-    [
-        ("2026-01-01T00:00:00Z", 1_767_225_600_000),
-        ("2026-01-01T00:00:00.0006", 1_767_225_600_001),
-        ("2026-01-01T02:00:00+02:00", 1_767_225_600_000),
-        ("2026-01-01T00:00:00.123456789Z", 1_767_225_600_123),
-        (1_767_225_600.0004, 1_767_225_600_000),
-        (1_767_225_600_000, 1_767_225_600_000),
-        *((none, None) for none in ("1969-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "soon", "", 1e300, True)),
-    ],
-)
+@table("value, expected", TABLES["times"])
 def test_times_are_milliseconds_since_1970(value: Any, expected: int | None) -> None:
     assert fields.time_ms(value) == expected
 
@@ -53,19 +46,7 @@ def test_arguments_are_what_their_text_says(value: Any, expected: Any) -> None:
     assert fields.arguments_of(value) == expected
 
 
-@table(
-    "content, text",
-    [
-        (None, ""),
-        ([], ""),
-        ([{"type": "text", "text": "a"}, "b", {"type": "input_text", "text": "c"}], "a\nb\nc"),
-        ({"a": 1}, '{"a":1}'),
-        ([{"type": "refusal", "text": "no"}], '{"type":"refusal","text":"no"}'),
-        ([{"type": ["text"], "text": "x"}], '{"type":["text"],"text":"x"}'),
-        ({"a": 2**70}, "{'a': 1180591620717411303424}"),
-        ({"a": "\ud800"}, "{'a': '\\ud800'}"),
-    ],
-)
+@table("content, text", TABLES["texts"])
 def test_any_content_has_a_text(content: Any, text: str) -> None:
     assert fields.text_of(content) == text
 
@@ -76,31 +57,7 @@ def settled(content: str, failed: bool | None = None) -> RecordedCall:
     return call
 
 
-PRINTED = "meta=None content=[TextContent(type='text', text='{}', annotations=None)] isError={}"
-
-
-@table(
-    "content, text, error_type",
-    [
-        ("fine", "fine", None),
-        ("Error: HTTP 429 Too Many Requests", "Error: HTTP 429 Too Many Requests", "rate_limit"),
-        ("Tool call timed out.", "Tool call timed out.", None),
-        ("0 errors, 3 warnings", "0 errors, 3 warnings", None),
-        ('{"success": false, "error": "x"}', '{"success": false, "error": "x"}', "other"),
-        ('{"status": "error", "error_type": "conflict"}', '{"status": "error", "error_type": "conflict"}', "conflict"),
-        ('{"status": "error", "error_type": ["x"]}', '{"status": "error", "error_type": ["x"]}', "other"),
-        # The wrapping of MCP is taken off, as JSON and as Python prints it.
-        (PRINTED.format("no", "True"), "no", "other"),
-        (PRINTED.format("it\\'s", "False"), "it's", None),
-        ('{"content": [{"type": "text", "text": "no such file"}], "isError": true}', "no such file", "not_found"),
-        ('{"content": [{"type": "text", "text": "Error: no such file"}]}', "Error: no such file", "not_found"),
-        ('{"content": [{"type": "text", "text": "a"}], "is_error": true}', "a", "other"),
-        ('[{"type":"text","text":"a"},{"type":"text","text":"b","id":"lc_1"}]', "a\nb", None),
-        ('{"content": "text"}', "text", None),
-        ('{"content": [{"type": "image", "data": "x"}]}', '{"content": [{"type": "image", "data": "x"}]}', None),
-        ('[{"text": 7}]', '[{"text": 7}]', None),
-    ],
-)
+@table("content, text, error_type", TABLES["results"])
 def test_a_result_says_itself_whether_its_call_failed(content: str, text: str, error_type: str | None) -> None:
     call = settled(content)
     assert (call.has_result, call.result, call.is_error) == (True, text, error_type is not None)
