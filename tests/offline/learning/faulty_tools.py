@@ -40,35 +40,30 @@ class World:
     def __call__(self, tool: str, arguments: Any) -> Any:
         key = (tool, arguments["q"])
         self.clock.advance(0.2)
-        if key not in self.failed:
-            if self.rng.random() < 0.5:
-                return {"ok": 1}
-            self.failed[key] = (self.clock.now, self.rng.random() < 0.2)
-        began, lasting = self.failed[key]
+        if key not in self.failed and self.rng.random() < 0.5:
+            return {"ok": 1}
+        began, lasting = self.failed.setdefault(key, (self.clock.now, self.rng.random() < 0.2))
         if tool == "search_hotels" and (self.clock.now - began < 3 or lasting):
             raise TimeoutError("no answer")
-        if tool == "legacy":
-            raise Failing(500)
-        if tool == "quota" and self.clock.now - began < 20:
-            raise Failing(429, after="20")
+        if tool == "legacy" or (tool == "quota" and self.clock.now - began < 20):
+            raise Failing(500) if tool == "legacy" else Failing(429, after="20")
         return {"ok": 1}
 
 
-def play(records: Path, *, days: int = 4, sessions: int = 30) -> None:
+def play(records: Path, days: int = 3, sessions: int = 30) -> None:
     """
     Write the records of *sessions* a day; what failed is tried again after some wait, or given up.
     """
     clock, rng = FakeClock(START_S), random.Random(1)
     # A wait of no length, so that the agent decides when to try again.
     policy = Policy([Retryable(max_retries=6, max_same_error=99, backoff=0.001, max_wait=0.001)], tools=TOOLS)
-    for day in range(days):
-        for number in range(sessions):
-            clock.now = max(clock.now, START_S + day * DAY_S) + rng.random() * 60
-            world = World(clock, rng)
-            with policy.session(f"day-{day}-{number}", clock=clock, records=records) as session:
-                for task in range(8):
-                    tool = rng.choice(TOOLS).name
-                    for _ in range(4):
-                        if session.call(tool, {"q": task}, world).ok or rng.random() < 0.3:
-                            break
-                        clock.advance(rng.choice((0.05, 0.05, 3.5, 8.0, 25.0)))
+    for number in range(sessions * days):
+        clock.now = max(clock.now, START_S + number // sessions * DAY_S) + rng.random() * 60
+        world = World(clock, rng)
+        with policy.session(f"s{number}", clock=clock, records=records) as session:
+            for task in range(8):
+                tool = rng.choice(TOOLS).name
+                for _ in range(4):
+                    if session.call(tool, {"q": task}, world).ok or rng.random() < 0.3:
+                        break
+                    clock.advance(rng.choice((0.05, 0.05, 3.5, 8.0, 25.0)))

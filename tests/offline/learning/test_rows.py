@@ -39,9 +39,8 @@ def line(name: str, n: int, row: CallRow, run: str = "r") -> Line:
     made |= {"event": "settle", "ts_ms": row.ended_ms, "duration_ms": (row.ended_ms or 0) - (row.started_ms or 0)}
     made |= {"elapsed_ms": row.elapsed_ms, "error_type": row.error_type, "retry_after_ms": row.retry_after_ms}
     made |= {"status": "error" if row.error_type else "ok", "mutates": row.changes, "result": {"text": "found"}}
-    if row.error_type == INVALID:
-        made |= {"event": "call", "decision": "deny", "code": "validation.arguments", "arguments": {"x": [1, 2]}}
-    return made
+    refused = {"event": "call", "decision": "deny", "code": "validation.arguments", "arguments": {"x": [1, 2]}}
+    return made | (refused if row.error_type == INVALID else {})
 
 
 def failing(name: str = "s", run: str = "r") -> list[Line]:
@@ -52,26 +51,22 @@ def failing(name: str = "s", run: str = "r") -> list[Line]:
     return [line(name, n, row, run) for n, row in enumerate(rows, 1)]
 
 
-def sessions() -> dict[str, list[CallRow]]:
+def session(rng: random.Random) -> list[CallRow]:
     """
-    Sessions made up at random: runs, repeats, refusals, calls that overlap.
+    A session made up at random: runs, repeats, refusals, calls that overlap.
     """
-    rng = random.Random(1)
-    made: dict[str, list[CallRow]] = {}
-    for number in range(40):
-        clock = began = START + rng.randrange(10**9)
-        rows = made[f"s-{number}"] = []
-        for _ in range(rng.randrange(1, 50)):
-            tool = rng.choice(("search", "book", 'a "quoted"\nname; --'))
-            chance = rng.random()
-            error = None if chance < 0.4 else INVALID if chance < 0.45 else rng.choice(("timeout", "not_found"))
-            clock += rng.choice((0, 10, 900, 3_000, 9_000, 70_000, 400_000))
-            sig = None if rng.random() < 0.03 else hash((tool, rng.randrange(4))) % 2**62
-            after = rng.choice((None, None, 500, 40_000)) if error and error != INVALID else None
-            started = clock if error == INVALID else clock - rng.choice((0, 5_000))
-            age = None if error == INVALID else clock - began
-            rows.append(CallRow(tool, sig, error, started, clock, age, after, error == INVALID or rng.random() < 0.5))
-    return made
+    clock = began = START + rng.randrange(10**9)
+    rows = []
+    for _ in range(rng.randrange(1, 50)):
+        tool = rng.choice(("search", "book", 'a "quoted"\nname; --'))
+        error = rng.choices((None, INVALID, "timeout", "not_found"), (40, 5, 27, 28))[0]
+        clock += rng.choice((0, 10, 900, 3_000, 9_000, 70_000, 400_000))
+        sig = None if rng.random() < 0.03 else rng.randrange(4) + 4 * len(tool)
+        after = rng.choice((None, None, 500, 40_000)) if error not in (None, INVALID) else None
+        ran = error != INVALID
+        started, age = clock - rng.choice((0, 5_000)) * ran, clock - began if ran else None
+        rows.append(CallRow(tool, sig, error, started, clock, age, after, not ran or rng.random() < 0.5))
+    return rows
 
 
 def write(path: Path, lines: Iterable[Line]) -> Path:
@@ -90,13 +85,12 @@ def counted(facts: Iterable[tuple[Any, tuple[float, float]]]) -> dict[Any, list[
     return made
 
 
-ROWS = sessions()
-MANY = sorted(
-    (line(name, n, row) for name in ROWS for n, row in enumerate(ROWS[name], 1)), key=lambda one: one["ts_ms"]
-)
+ROWS = [session(random.Random(number)) for number in range(40)]
+MANY = [line(f"s-{number}", n, row) for number, rows in enumerate(ROWS) for n, row in enumerate(rows, 1)]
+MANY.sort(key=lambda one: one["ts_ms"])
 """Their records, in the order of time."""
 EXPECTED = counted(
-    (fact, (1, worked)) for at, rows in enumerate(ROWS.values()) for fact, worked in facts_of((at, row) for row in rows)
+    (fact, (1, worked)) for at, rows in enumerate(ROWS) for fact, worked in facts_of((at, row) for row in rows)
 )
 
 
@@ -128,7 +122,7 @@ def test_files_and_formats_make_no_difference(tmp_path: Path) -> None:
     write(apart / "1.jsonl", MANY[half:])
     write(apart / "2.jsonl", MANY[:half])
     (packed / "calls.jsonl.gz").write_bytes(gzip.compress(write(tmp_path / "calls.jsonl", MANY).read_bytes()))
-    names = [*line("s", 1, ROWS["s-0"][0]).keys() - {"result", "arguments", "schema_version"}, "code"]
+    names = [*MANY[0].keys() - {"result", "arguments", "schema_version"}, "code"]
     pq.write_table(pa.Table.from_pylist([{name: one.get(name) for name in names} for one in MANY]), parquet / "a")
     # All of them hold the same: a copy of records counts once.
     for place in (apart, packed, parquet, tmp_path):
@@ -172,12 +166,12 @@ def test_a_failure_and_its_retry_are_counted(
     assert totals(read([write(tmp_path / "calls.jsonl", lines)]).facts) == expected
 
 
-@table("times", [None, -5, 10**17])
-def test_records_without_times_have_no_day(tmp_path: Path, times: int | None) -> None:
-    path = write(tmp_path / "calls.jsonl", [{**record, "ts_ms": times, "elapsed_ms": None} for record in failing()])
-    ((day, _, what),) = read([path]).facts.of(Situation)
-    assert isinstance(what, Situation)
-    assert (day, what.delay, what.age) == (UNDATED, UNKNOWN, UNKNOWN)
+def test_records_without_times_have_no_day(tmp_path: Path) -> None:
+    for ms in (None, -5, 10**17):
+        path = write(tmp_path / "calls.jsonl", [{**record, "ts_ms": ms, "elapsed_ms": None} for record in failing()])
+        ((day, _, what),) = read([path]).facts.of(Situation)
+        assert isinstance(what, Situation)
+        assert (day, what.delay, what.age) == (UNDATED, UNKNOWN, UNKNOWN)
 
 
 def test_calls_of_other_programs_are_put_in_the_order_of_their_times(tmp_path: Path) -> None:

@@ -24,21 +24,14 @@ from guardrails.offline.learning.rows import _sorted, rows_of
 from guardrails.offline.learning.train import train
 from guardrails.policy.models import read_model
 from tests.offline.learning.faulty_tools import Failing, play
-from tests.tables import table
 
 
 @pytest.fixture(scope="module")
-def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("records") / "log.jsonl"
-    play(path, days=3)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(log: Path) -> Path:
-    path = log.with_name("retry.json")
-    assert train([log], path).written
-    return path
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("records")
+    play(folder / "log.jsonl")
+    assert train([folder / "log.jsonl"], folder / "retry.json").written
+    return folder / "retry.json"
 
 
 def test_a10_records_train_a_model_that_changes_what_the_envelope_says(model: Path, tmp_path: Path, clock: Any) -> None:
@@ -89,11 +82,12 @@ def test_serving_a_model_brings_nothing_that_training_needs(model: Path, tmp_pat
 
 def test_force_writes_a_model_that_nothing_could_judge(tmp_path: Path) -> None:
     path, undated = tmp_path / "retry.json", tmp_path / "rows.parquet"
-    rows = []
-    for session, n in ((session, n) for session in range(40) for n in range(6)):
-        error = "timeout" if n % 2 == 0 or session % 3 == 0 else None
-        kind = {"status": "error" if error else "ok", "error_type": error}
-        rows.append({"schema_version": 1, "session_id": f"s{session}", "n": n, "tool": "t", "sig": n // 2, **kind})
+    errors = {(session, n): n % 2 == 0 or session % 3 == 0 for session in range(40) for n in range(6)}
+    row = {"schema_version": 1, "tool": "t"}
+    rows = [
+        {**row, "session_id": f"s{session}", "n": n, "sig": n // 2, "error_type": "timeout" if error else None}
+        for (session, n), error in errors.items()
+    ]
     pq.write_table(pa.Table.from_pylist(rows), undated)
     assert not train([undated], path).written
     assert train([undated], path, force=True).written
@@ -127,11 +121,10 @@ def test_a9_what_the_library_logs_is_what_serving_saw(tmp_path: Path, clock: Any
     assert Counter(trained) == Counter(seen)
 
 
-@table("lines", ["", "\n", '{"a": 1}\n'])
-def test_an_empty_log_leaves_the_old_model(lines: str, model: Path, tmp_path: Path) -> None:
-    path, empty = tmp_path / "retry.json", tmp_path / "empty.jsonl"
-    path.write_bytes(model.read_bytes())
-    empty.write_text(lines)
-    with pytest.raises(TrainingError, match=r"nothing to learn|no records"):
-        train([empty], path)
-    assert path.read_bytes() == model.read_bytes()
+def test_an_empty_log_leaves_the_old_model(model: Path, tmp_path: Path) -> None:
+    before, empty = model.read_bytes(), tmp_path / "empty.jsonl"
+    for lines in ("", "\n", '{"a": 1}\n'):
+        empty.write_text(lines)
+        with pytest.raises(TrainingError, match=r"nothing to learn|no records"):
+            train([empty], model)
+    assert model.read_bytes() == before

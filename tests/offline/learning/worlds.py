@@ -38,17 +38,16 @@ def world(when: range = days(6), retries: int = 400, *, seed: int = 1, truth: Tr
     rng = random.Random(seed)
     rates_of = list(truth.items())
     facts = Facts()
-    for day in when:
-        for _ in range(retries):
-            (tool, error), rates = rng.choice(rates_of)
-            attempt, place = rng.randrange(3), rng.randrange(len(WAITS_MS))
-            trail = None
-            for _ in range(attempt + 1):
-                trail = extended(trail, Settled(tool, 1, error, 0))
-            situation = failure_of(trail or {}, 60_000).retried(WAITS_MS[place])
-            fold = rng.randrange(FOLDS)
-            facts.add(Fact(day, fold, None), 1, 0)
-            facts.add(Fact(day, fold, situation), 1, rng.random() < rates[place] * 0.9**attempt)
+    for day in (day for day in when for _ in range(retries)):
+        (tool, error), rates = rng.choice(rates_of)
+        attempt, place = rng.randrange(3), rng.randrange(len(WAITS_MS))
+        trail = None
+        for _ in range(attempt + 1):
+            trail = extended(trail, Settled(tool, 1, error, 0))
+        situation = failure_of(trail or {}, 60_000).retried(WAITS_MS[place])
+        fold = rng.randrange(FOLDS)
+        facts.add(Fact(day, fold, None), 1, 0)
+        facts.add(Fact(day, fold, situation), 1, rng.random() < rates[place] * 0.9**attempt)
     return facts
 
 
@@ -58,11 +57,8 @@ def corrections(when: range = days(6), *, rate: float = 0.8, error: str = "not_f
     """
     rng = random.Random(1)
     facts = Facts()
-    for day in when:
-        for _ in range(60):
-            fold = rng.randrange(FOLDS)
-            facts.add(Fact(day, fold, None), 1, 0)
-            facts.add(Fact(day, fold, Correction("book", error)), 1, rng.random() < rate)
+    for day in (day for day in when for _ in range(60)):
+        facts.add(Fact(day, rng.randrange(FOLDS), Correction("book", error)), 1, rng.random() < rate)
     return facts
 
 
@@ -78,8 +74,4 @@ def flipped(facts: Facts, bad: range) -> Facts:
     """
     The facts with the outcomes of some days the wrong way round.
     """
-    turned = {
-        fact: Count(n, n - s) if fact.day in bad and fact.what is not None else Count(n, s)
-        for fact, (n, s) in facts.items()
-    }
-    return Facts(turned)
+    return Facts((fact, Count(n, n - s if fact.day in bad and fact.what else s)) for fact, (n, s) in facts.items())

@@ -13,12 +13,13 @@ import yaml
 
 from guardrails import PolicyError
 from guardrails.offline.policy_cases import find_cases, read_cases
-from guardrails.offline.policy_cases.steps import after, cases_schema
+from guardrails.offline.policy_cases.steps import KINDS, after, cases_schema
 from tests.tables import table
 
 
 SHIPPED = Path(__file__).parents[3] / "policies" / "cases"
 HEAD = "version: 1\ncases:\n- name: a case\n  steps:\n"
+STEPS = yaml.safe_load(Path(__file__).with_name("steps.yaml").read_text())
 MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 
 
@@ -31,43 +32,12 @@ def mistakes(text: str | bytes) -> list[str]:
 
 
 def test_every_kind_of_step_is_read_with_its_line() -> None:
-    read: Any = (
-        read_cases(f"""{HEAD}\
-  - {{call: search, arguments: {{q: a}}, at: +5s, id: one, result: [1], takes: 2s, cost_usd: 0.5, tokens: 7}}
-  - {{call: search, pending: true, id: two, at: +65s}}
-  - {{settle: two, error: {{type: rate_limit, message: slow, http_status: 429, retry_after: 1m}}}}
-  - {{call: search, error: timeout, status: error, envelope: {{retryable: true}}}}
-  - {{call: search, lost: true, expect: deny, code: x.y, observed: a.b}}
-  - {{call: search, result_bytes: 1KiB, observed: [a.b, c.d]}}
-  - {{turn: 3}}
-  - {{charge: {{tokens: 5, cost_usd: 0.1, calls: 2}}, at: +1s}}
-  - {{charge: {{begins_turn: false}}}}
-  - {{request: 4}}
-  - {{wait: 30s}}
-  - {{extend: {{max_elapsed: 1m, max_calls: 5}}}}
-  - {{exhausted: null}}
-  - repeat: 3
-    steps:
-      - {{call: "{{}}", arguments: text}}
-""")
-        .cases[0]
-        .steps
-    )
-    kinds = ["Call", "Call", "Settle", "Call", "Call", "Call", "Turn", "Charge", "Charge"]
-    kinds += ["Request", "Wait", "Extend", "Exhausted", "Repeat"]
-    assert [(type(step).__name__, step.line) for step in read] == [(kind, at) for at, kind in enumerate(kinds, 5)]
-    first = {"call": "search", "arguments": {"q": "a"}, "at": 5_000, "id": "one", "result": [1], "takes": 2_000}
-    assert read[0].model_dump(exclude_unset=True) == {**first, "cost_usd": 0.5, "tokens": 7}
-    failed = {"type": "rate_limit", "message": "slow", "http_status": 429, "retry_after": 60_000}
-    assert (read[1].at, read[2].settle, read[2].error.model_dump()) == (65_000, "two", failed)
-    assert (read[3].error.type, read[3].status, read[3].envelope) == ("timeout", "error", {"retryable": True})
-    assert (read[4].lost, read[4].expect, read[4].code, read[4].observed) == (True, "deny", "x.y", ["a.b"])
-    assert (read[5].result_bytes, read[5].observed) == (1_024, ["a.b", "c.d"])
-    assert (read[6].turn, read[7].charge.tokens, read[8].charge.begins_turn, read[9].request) == (3, 5, False, 4)
-    assert (read[10].wait, read[12].exhausted) == (30_000, None)
-    assert read[11].extend.model_dump(exclude_unset=True) == {"max_elapsed": 60.0, "max_calls": 5}
-    [inside] = read[13].steps
-    assert (read[13].repeat, inside.call, inside.arguments, inside.line) == (3, "{}", "text", 20)
+    read: Any = read_cases(HEAD + "".join(f"  - {{{step}}}\n" for step, *_ in STEPS)).cases[0].steps
+    assert [[type(step).__name__, step.model_dump(exclude_unset=True)] for step in read] == [own for _, *own in STEPS]
+    assert [step.line for step in read] == [*range(5, 5 + len(STEPS))]
+    [block] = read_cases(f"{HEAD}  - repeat: 3\n    steps:\n    - {{call: '{{}}', arguments: text}}\n").cases[0].steps
+    assert (block.repeat, block.steps[0].call, block.steps[0].arguments, block.steps[0].line) == (3, "{}", "text", 7)
+    assert {name for _, name, _ in STEPS} | {"Repeat"} == {kind.__name__ for kind in KINDS.values()}
 
 
 def test_a_file_names_its_policy_and_a_case_its_tools() -> None:

@@ -33,9 +33,7 @@ def cases(name: str) -> CaseFile:
 def failures(name: str, chain: Chain) -> Iterator[str]:
     own = copy(policy(name))
     own.chain = chain
-    for result in (run_case(own, case) for case in cases(name).cases):
-        if not result.passed:
-            yield str(result)
+    yield from (str(result) for case in cases(name).cases if not (result := run_case(own, case)).passed)
 
 
 def guards() -> Iterator[tuple[str, Guard]]:

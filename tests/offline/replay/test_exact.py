@@ -51,28 +51,29 @@ def exact(*files: Path, policy: Policy = POLICY) -> Exactness:
 
 
 @pytest.fixture
-def records(tmp_path: Path, clock: Any) -> Path:
-    path = tmp_path / "records.jsonl"
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "records.jsonl"
+
+
+@pytest.fixture
+def records(path: Path, clock: Any) -> Path:
     with JsonLines(path) as sink:
-        session = Policy(POLICY.chain.guards).session("s", records=sink, clock=clock)
+        session = POLICY.session("s", records=sink, clock=clock)
         for n in (1, 1, 2, 3, 4):
             session.call("a", {"n": n}, ok)
     return path
 
 
-def test_the_policy_that_made_them_decides_them_alike_and_another_otherwise(records: Path) -> None:
-    found = exact(records)
-    assert (found.same, found.sessions, found.calls, found.broken_lines) == (True, 1, 5, 0)
-    assert found.to_dict()["exact"] is True
+def test_the_policy_that_made_them_decides_them_alike_and_another_otherwise(records: Path, tmp_path: Path) -> None:
+    found = exact(records).to_dict()
+    assert [found[name] for name in ("exact", "sessions", "calls", "broken_lines")] == [True, 1, 5, 0]
     other = exact(records, policy=Policy([Budget(max_calls=9)]))
     assert (other.same, other.differing) == (False, 4)
     assert [(each["tool"], each["recorded"], each["replayed"]) for each in other.first][0::3] == [
         ("a", "deny (duplicates.window)", "allow"),
         ("a", "deny (budget.max_calls)", "allow"),
     ]
-
-
-def test_the_events_of_a_session_may_be_spread_over_files_and_out_of_order(records: Path, tmp_path: Path) -> None:
+    # The events of a session may be spread over files and out of order.
     lines = records.read_text().splitlines(keepends=True)
     (tmp_path / "one.jsonl").write_text("".join(reversed(lines[::2])))
     (tmp_path / "two.jsonl.gz").write_bytes(gzip.compress("".join(lines[1::2]).encode()))
@@ -82,20 +83,22 @@ def test_the_events_of_a_session_may_be_spread_over_files_and_out_of_order(recor
 def test_what_is_missing_or_broken_is_told_and_not_guessed(records: Path) -> None:
     whole = records.read_text()
     first, second, third, *rest = whole.splitlines(keepends=True)
-    records.write_text("".join([first, second, *rest]))
-    (gap,) = exact(records).first
-    assert gap["replayed"] == "cannot be replayed"
-    assert "gap" in gap["recorded"]
     cut = {key: value for key, value in json.loads(first).items() if key != "denials"}
-    records.write_text("".join([json.dumps(cut) + "\n", second, third, *rest]))
-    (lacking,) = exact(records).first
-    assert lacking["recorded"] == "the record of event 1 of `s` lacks or misstates 'denials'"
+    lacking = "the record of event 1 of `s` lacks or misstates 'denials'"
+    for lines, told in (([first, second], "gap"), ([json.dumps(cut) + "\n", second, third], lacking)):
+        records.write_text("".join([*lines, *rest]))
+        (found,) = exact(records).first
+        assert found["replayed"] == "cannot be replayed"
+        assert told in found["recorded"]
     records.write_text(whole + '{"event": "call", "session_id"\n\n')
     assert (exact(records).same, exact(records).broken_lines) == (True, 1)
     for text in ("", "hello\n", '{"session_id": "s", "tool": "a", "arguments": {}}\n'):
         records.write_text(text)
         with pytest.raises(SessionError, match="holds no records of this library"):
             exact(records)
+    for odd in (None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}):
+        with pytest.raises(SessionError, match="record"):
+            replay(POLICY.chain, [odd])
 
 
 @guard
@@ -112,9 +115,10 @@ class Careful(Guard):
 
 @table("kept, not_judged", [("full", {}), ("hash", {"careful": "the arguments of 1 call were not kept"})])
 def test_guards_that_need_what_was_erased_are_named(
-    tmp_path: Path, clock: Any, kept: Literal["full", "hash"], not_judged: dict[str, str]
+    path: Path, clock: Any, kept: Literal["full", "hash"], not_judged: dict[str, str]
 ) -> None:
-    policy, path = Policy([Careful(), Duplicates()]), tmp_path / f"{kept}.jsonl"
+    policy = Policy([Careful(), Duplicates()])
+    path.unlink(missing_ok=True)
     with JsonLines(path, arguments=kept) as sink:
         policy.session("s", records=sink, clock=clock).call("sh", {"c": "rm -r"}, ok)
     found = exact(path, policy=policy)
@@ -134,12 +138,11 @@ def test_guards_that_need_what_was_erased_are_named(
     ],
 )
 def test_what_code_declared_of_a_tool_is_in_the_records(
-    tmp_path: Path, clock: Any, declared: dict[str, Any], code: str | None
+    path: Path, clock: Any, declared: dict[str, Any], code: str | None
 ) -> None:
     """
     The policy file knows nothing of it; the records alone decide alike.
     """
-    path = tmp_path / "records.jsonl"
     path.unlink(missing_ok=True)
     policy = Policy([ToolFilter(), Budget(max_cost_usd=0.5), Retryable(), Duplicates(rule="evidence")])
 
@@ -158,10 +161,8 @@ def test_what_code_declared_of_a_tool_is_in_the_records(
     assert (found.same, found.first, found.calls) == (True, [], 3)
 
 
-def test_calls_that_were_suspended_and_released_are_decided_alike_and_have_no_result(
-    tmp_path: Path, clock: Any
-) -> None:
-    path, policy = tmp_path / "records.jsonl", Policy([Budget(max_calls=3)])
+def test_calls_that_were_suspended_and_released_are_decided_alike_and_have_no_result(path: Path, clock: Any) -> None:
+    policy = Policy([Budget(max_calls=3)])
     with JsonLines(path) as sink:
         session = policy.session("s", records=sink, clock=clock)
         for name in ("stops", "drops"):
@@ -242,12 +243,6 @@ def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(record: dict[str,
     with suppress(SessionError):
         replayed = replay(LIVED[0].chain, [given if one is record else one for one in LIVED[1]])
         assert all(isinstance(one.same, bool) for one in replayed)
-
-
-@table("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}])
-def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
-    with pytest.raises(SessionError, match="record"):
-        replay(POLICY.chain, [odd])
 
 
 def test_two_lives_of_one_name_are_replayed_each_by_itself(clock: Any) -> None:
