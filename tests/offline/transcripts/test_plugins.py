@@ -5,7 +5,6 @@ Readers that other packages add, from a distribution that is installed.
 import importlib
 import json
 import re
-import subprocess
 import sys
 
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "extend.md"
 (CODE,) = [text for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "Format(" in text]
 """The example of the page."""
 FILE = Path(__file__).parent / "copilot_cli.jsonl"
-Install = Callable[..., Path]
+Install = Callable[..., None]
 
 
 @pytest.fixture
@@ -33,15 +32,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     """
     Puts one module and its entry point where an installer would.
     """
+    info = tmp_path / "their_copilot-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-copilot\nVersion: 1.0\n")
 
-    def put(code: str, name: str = "COPILOT") -> Path:
-        info = tmp_path / "their_copilot-1.0.dist-info"
-        info.mkdir(exist_ok=True)
+    def put(code: str, name: str = "COPILOT") -> None:
         (tmp_path / "their_copilot.py").write_text(code)
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-copilot\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[guardrails.readers]\ncopilot = their_copilot:{name}\n")
         forget()
-        return tmp_path
 
     def forget() -> None:
         sys.modules.pop("their_copilot", None)
@@ -94,13 +92,7 @@ def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
     assert done.output.rstrip().endswith("correct it or uninstall its package")
 
 
-@pytest.mark.system
-def test_no_reader_of_others_is_loaded_by_the_library_itself(install: Install) -> None:
-    code = f"import sys; sys.path.insert(0, {str(install('raise RuntimeError'))!r}); import guardrails"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}; print('their_copilot' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "False"
+def test_no_reader_of_others_is_loaded_for_a_file_of_a_known_format(install: Install) -> None:
+    install("raise RuntimeError")
+    assert open_calls(FILE.with_name("files") / "calls.jsonl", Report())
+    assert "their_copilot" not in sys.modules
