@@ -96,7 +96,8 @@ def test_what_is_missing_or_broken_is_told_and_not_guessed(records: Path) -> Non
         records.write_text(text)
         with pytest.raises(SessionError, match="holds no records of this library"):
             exact(records)
-    for odd in (None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}):
+    none: list[Any] = [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}]
+    for odd in none:
         with pytest.raises(SessionError, match="record"):
             replay(POLICY.chain, [odd])
 

@@ -77,25 +77,17 @@ def test_nudges_are_counted_and_wrong_where_the_call_brought_something() -> None
     assert (total.nudged, total.wrong_nudges) == ({"loops.test": 3}, {"loops.test": 2})
 
 
-FRESH = [(100 + n, 1) for n in range(WINDOW)]
+def test_a_repeat_is_pointless_where_the_latest_identical_call_of_the_last_twenty_ended_alike() -> None:
+    def worths(*ends: tuple[int | None, int | None]) -> list[str]:
+        past = Past()
+        return [past.add(*end) for end in ends]
 
-
-@table(
-    "ends, worths",
-    [
-        ([(7, 1), (7, 2), (7, 1), (7, 1)], ["new", "new", "new", "later"]),
-        # Without a result, and what cannot be signed.
-        ([(7, 1), (7, None), (7, 1)], ["new", "unknown", "second"]),
-        ([(None, 1), (None, 1)], ["new", "new"]),
-        ([(7, 1), *FRESH[1:], (7, 1)], ["new"] * WINDOW + ["second"]),
-        ([(7, 1), *FRESH, (7, 1)], ["new"] * (WINDOW + 2)),
-    ],
-)
-def test_a_repeat_is_pointless_where_the_latest_identical_call_of_the_last_twenty_ended_alike(
-    ends: list[tuple[int | None, int | None]], worths: list[str]
-) -> None:
-    past = Past()
-    assert [past.add(*end) for end in ends] == worths
+    fresh = [(100 + n, 1) for n in range(WINDOW)]
+    assert worths((7, 1), (7, 2), (7, 1), (7, 1)) == ["new", "new", "new", "later"]
+    # Without a result, and what cannot be signed.
+    assert worths((7, 1), (7, None), (7, 1)) == ["new", "unknown", "second"]
+    assert worths((None, 1), (None, 1)) == ["new", "new"]
+    assert [worths((7, 1), *between, (7, 1))[-1] for between in (fresh[1:], fresh)] == ["second", "new"]
 
 
 POLICIES = (

@@ -105,15 +105,14 @@ def test_files_are_read_once_in_the_order_of_their_names_or_as_they_are_given(
     for name in ("b.jsonl", "a.jsonl", ".hidden", "sub/c.jsonl", ".git/d.jsonl"):
         write(tmp_path, b"x", name)
     a, b, c = (str(tmp_path / name) for name in ("a.jsonl", "b.jsonl", "sub/c.jsonl"))
-    assert [each.path for each in inputs([str(tmp_path)])] == [a, b, c]
-    assert all(each.from_folder and each.folder is None for each in inputs([tmp_path]))
+    assert [(each.path, each.from_folder, each.folder) for each in inputs([tmp_path])] == [
+        (path, True, None) for path in (a, b, c)
+    ]
     assert [each.path for each in inputs([b, a, str(tmp_path), b])] == [b, a, c]
     monkeypatch.chdir(tmp_path)
     for path in ("a.jsonl", "./a.jsonl", f"{tmp_path}//a.jsonl", f"{tmp_path}/./a.jsonl"):
-        assert [each.path for each in inputs([path])] == [path]
-
-
-def test_many_files_of_one_folder_are_one_source(tmp_path: Path) -> None:
-    for name in (*(f"project/{n}.jsonl" for n in range(MANY + 1)), "few/1.jsonl"):
-        write(tmp_path, b"x", name)
-    assert {each.folder for each in inputs([tmp_path])} == {"project", None}
+        assert [each.path for each in inputs([path, a])] == [path]
+    # Many files of one folder are one source.
+    for n in range(MANY):
+        write(tmp_path / "sub", b"x", f"{n}.jsonl")
+    assert [each.folder for each in inputs([tmp_path])] == [None] * 2 + ["sub"] * (MANY + 1)
