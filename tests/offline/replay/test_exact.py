@@ -58,7 +58,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def records(path: Path, clock: Any) -> Path:
     with JsonLines(path) as sink:
-        session = POLICY.session("s", records=sink, clock=clock)
+        session = Policy(POLICY.chain.guards).session("s", records=sink, clock=clock)
         for n in (1, 1, 2, 3, 4):
             session.call("a", {"n": n}, ok)
     return path
