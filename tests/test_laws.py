@@ -12,26 +12,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import (
-    Budget,
-    Decision,
-    Denials,
-    Duplicates,
-    Envelope,
-    Growth,
-    Loops,
-    Policy,
-    Rate,
-    Retryable,
-    RetryBudget,
-    Rules,
-    Streak,
-    Summary,
-    Tool,
-    ToolFilter,
-    Truncate,
-    Validation,
-)
+import guardrails
+
+from guardrails import Decision, Envelope, Policy, Tool
 from guardrails.core.guards.base import Guard, SessionState
 from guardrails.core.guards.rules import RuleSettings, SumLimit
 from guardrails.errors import SessionError
@@ -48,7 +31,7 @@ def caps_calls(policy: Any) -> bool:
 
 GUARDS: list[st.SearchStrategy[Guard]] = [
     st.builds(
-        Budget,
+        guardrails.Budget,
         max_calls=st.none() | st.integers(0, 6),
         max_turns=st.none() | st.integers(1, 3),
         max_cost_usd=st.none() | st.sampled_from([0.05, 0.3, 1.0]),
@@ -56,20 +39,24 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
         max_elapsed=st.none() | st.sampled_from([1.0, 60.0]),
     ),
     st.builds(
-        Growth, max_calls_per_second=st.none() | st.integers(1, 5), max_requests_per_second=st.none() | st.just(2)
+        guardrails.Growth,
+        max_calls_per_second=st.none() | st.integers(1, 5),
+        max_requests_per_second=st.none() | st.just(2),
     ),
-    st.builds(Rate, max_calls_per_second=st.none() | st.integers(1, 3), max_calls_per_minute=st.none() | st.just(4)),
-    st.builds(Streak, max_same=st.none() | st.integers(1, 4), max_failures=st.none() | st.integers(1, 3)),
-    st.builds(Denials, max_turns_in_a_row=st.none() | st.integers(1, 3)),
-    st.builds(Duplicates, window=st.integers(1, 20), rule=st.sampled_from(["always", "evidence"])),
-    st.builds(Retryable, max_retries=st.integers(0, 3), backoff=st.sampled_from([0.5, 2.0])),
-    st.builds(RetryBudget, burst=st.integers(1, 3), ratio=st.just(0.5)),
-    st.just(Loops()),
-    st.just(ToolFilter(deny=("rm*",))),
-    st.just(Validation()),
-    st.just(Summary()),
+    st.builds(
+        guardrails.Rate, max_calls_per_second=st.none() | st.integers(1, 3), max_calls_per_minute=st.none() | st.just(4)
+    ),
+    st.builds(guardrails.Streak, max_same=st.none() | st.integers(1, 4), max_failures=st.none() | st.integers(1, 3)),
+    st.builds(guardrails.Denials, max_turns_in_a_row=st.none() | st.integers(1, 3)),
+    st.builds(guardrails.Duplicates, window=st.integers(1, 20), rule=st.sampled_from(["always", "evidence"])),
+    st.builds(guardrails.Retryable, max_retries=st.integers(0, 3), backoff=st.sampled_from([0.5, 2.0])),
+    st.builds(guardrails.RetryBudget, burst=st.integers(1, 3), ratio=st.just(0.5)),
+    st.just(guardrails.Loops()),
+    st.just(guardrails.ToolFilter(deny=("rm*",))),
+    st.just(guardrails.Validation()),
+    st.just(guardrails.Summary()),
     st.just(
-        Rules(
+        guardrails.Rules(
             rules=(
                 RuleSettings(tools="read", limit=SumLimit(max=2, per=60.0)),
                 RuleSettings(tools="pay", after="status", within=600.0),
@@ -77,7 +64,7 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
             )
         )
     ),
-    st.just(Truncate(max_bytes=256)),
+    st.just(guardrails.Truncate(max_bytes=256)),
 ]
 TOOLS = [
     Tool(name="read", read_only=True, repeats="evidence", cost_usd=0.05),

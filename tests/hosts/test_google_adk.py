@@ -354,7 +354,7 @@ def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Model() as gemini:
-        gemini.answer = "I found nothing."
+        gemini.final = "I found nothing."
         gemini.says([Calls(call("search", {"query": "x"}))])
         monkeypatch.setenv("GOOGLE_API_KEY", "-")
         monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)

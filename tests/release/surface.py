@@ -12,7 +12,7 @@ import textwrap
 import tomllib
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,22 +47,13 @@ def surface() -> list[str]:
 
 def python() -> Iterator[str]:
     """
-    Each name that `guardrails` exports, how it is made or called, its fields and methods.
+    Each name that `guardrails` exports, how it is made or called, its fields and methods; then names that fewer programs need.
     """
     for name in guardrails.__all__:
         found = getattr(guardrails, name)
-        if inspect.isfunction(found):
-            yield f"python {flat(signature(found, name))}"
-        elif not inspect.isclass(found):
-            yield f"python {name}"
-        else:
-            declared, made = fields(found), found.__dict__.get("__init__")
-            yield f"python {name}"
-            if inspect.isfunction(made) and not declared:
-                yield f"python {flat(signature(made, name, bound=True))}"
-            yield from (f"python {name}.{flat(one)}" for one in declared)
-            if found not in GUARDS:
-                yield from (f"python {name}.{flat(one)}" for one in methods(found))
+        yield f"python {name}{called(node_of(found)) if inspect.isfunction(found) else ''}"
+        of_class = members(found) if inspect.isclass(found) else {}
+        yield from (f"python {name}{text}" for own, text in of_class.items() if own == "__init__" or own[0] != "_")
 
 
 def elsewhere() -> Iterator[str]:
@@ -73,74 +64,48 @@ def elsewhere() -> Iterator[str]:
         yield from (f"name guardrails.{place}.{name}" for name in names.split())
 
 
-def signature(function: Callable[..., Any], name: str, *, bound: bool = False) -> str:
+def node_of(what: Any) -> Any:
+    return ast.parse(textwrap.dedent(inspect.getsource(what))).body[0]
+
+
+def members(cls: type) -> dict[str, str]:
     """
-    The call of *function* under *name*, as its source has it; without its first parameter if it is *bound*.
+    By name, the fields that the body of *cls* declares, how it is made, and its methods and properties with a docstring; those of its
+    parents in this library too. Of a guard, the fields.
     """
-    node = node_of(function)
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return f"{name}(...)"
-    given = node.args
-    if bound and (given.posonlyargs or given.args):
-        (given.posonlyargs or given.args).pop(0)
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-    prefix = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
-    return f"{prefix}{name}({ast.unparse(given)}){returns}".replace("'", '"')
+    made: dict[str, str] = {}
+    for parent in reversed([parent for parent in cls.__mro__ if parent.__module__.startswith("guardrails")]):
+        for node in node_of(parent).body:
+            match node:
+                case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=value):
+                    default = ast.unparse(value) if value else ""
+                    if not ast.unparse(kind).startswith(("ClassVar", "InitVar")):
+                        written = f"={default}" if default and len(default) < 80 else ""
+                        made[name] = flat(f".{name}: {ast.unparse(kind)}{written}")
+                case ast.FunctionDef(name="__init__") if parent is cls:
+                    made["__init__"] = called(node, bound=True)
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if ast.get_docstring(node):
+                    if cls not in GUARDS:
+                        made[name] = f".{name}{called(node, bound=True)}"
+    return made
 
 
-def fields(cls: type) -> list[str]:
+def called(node: Any, *, bound: bool = False) -> str:
     """
-    The public fields that the body of *cls* declares, and those of its parents in this library.
+    The call of a function, as its source has it, without its first parameter if it is *bound*; or the type of a property.
     """
-    found: dict[str, str] = {}
-    for parent in reversed(own(cls)):
-        node = node_of(parent)
-        for line in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
-                kind, value = ast.unparse(line.annotation), ast.unparse(line.value) if line.value else ""
-                if not kind.startswith(("ClassVar", "InitVar")):
-                    default = f" = {value}" if value and len(value) < 80 else ""
-                    found[line.target.id] = f"{line.target.id}: {kind}{default}".replace("'", '"')
-    return [written for name, written in found.items() if not name.startswith("_")]
-
-
-def methods(cls: type) -> Iterator[str]:
-    """
-    The public methods and properties of *cls* that have a docstring.
-    """
-    taken: set[str] = set()
-    for parent in own(cls):
-        for name, value in vars(parent).items():
-            kind = "property" if isinstance(value, property) else type(value).__name__
-            function = getattr(value, "fget", None) or getattr(value, "func", None) or getattr(value, "__func__", value)
-            if name.startswith("_") or name in taken or not inspect.isfunction(function) or not function.__doc__:
-                continue
-            taken.add(name)
-            if kind in {"property", "cached_property"}:
-                node = node_of(function)
-                of = ast.unparse(node.returns) if isinstance(node, ast.FunctionDef) and node.returns else "Any"
-                yield f"{name}: {of}"
-            else:
-                yield signature(function, name, bound=kind != "staticmethod")
-
-
-def own(cls: type) -> list[type]:
-    return [parent for parent in cls.__mro__ if parent.__module__.startswith("guardrails")]
-
-
-def node_of(what: Any) -> ast.stmt | None:
-    try:
-        return ast.parse(textwrap.dedent(inspect.getsource(what))).body[0]
-    except (OSError, TypeError, IndentationError):
-        return None
+    kinds = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+    returns = ast.unparse(node.returns) if node.returns else "Any"
+    if kinds & {"property", "cached_property"}:
+        return flat(f": {returns}")
+    if bound and "staticmethod" not in kinds:
+        (node.args.posonlyargs or node.args.args).pop(0)
+    awaited = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
+    return flat(f"({ast.unparse(node.args)}) -> {awaited}{returns}")
 
 
 def flat(written: str) -> str:
-    """
-    What may stand on several lines, on one.
-    """
-    line = re.sub(r" ?= ?", "=", " ".join(written.split()))
-    return line.replace("( ", "(").replace(",)", ")").replace(", )", ")").replace(" )", ")")
+    return re.sub(r" ?= ?", "=", " ".join(written.replace("'", '"').split()))
 
 
 def adapters() -> Iterator[str]:
@@ -148,16 +113,11 @@ def adapters() -> Iterator[str]:
     The names that each adapter exports, read without its host; those of the testing tools beside them.
     """
     folder = ROOT / "guardrails"
-    places = [
-        folder / "otel/__init__.py",
-        *(folder / "integrations").glob("*.py"),
-        *(folder / "integrations").glob("*/__init__.py"),
-    ]
-    places += [folder / "mcp/__init__.py", folder / "testing/scripted_openai.py"]
-    for path in places:
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        module = ".".join(part for part in parts if part != "__init__")
-        if path.parent.name != "integrations" or path.stem not in {"__init__", "hosting"}:
+    paths = [folder / "otel/__init__.py", folder / "mcp/__init__.py", folder / "testing/scripted_openai.py"]
+    paths += [*(folder / "integrations").glob("[!_]*.py"), *(folder / "integrations").glob("*/__init__.py")]
+    for path in paths:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if path.stem != "hosting":
             yield from (f"adapter {module}.{name}" for name in exported(ast.parse(path.read_text())))
 
 
@@ -165,14 +125,16 @@ def exported(tree: ast.Module) -> list[str]:
     """
     The names of `__all__`; else those that are imported under their own name or defined, and are not private.
     """
+    found: list[str] = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            names: list[str] = ast.literal_eval(node.value)
-            return names
-    imported = [one for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names]
-    again = [one.name for one in imported if one.asname == one.name]
-    own = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [name for name in (*again, *own) if not name.startswith("_")]
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                return list(ast.literal_eval(value))
+            case ast.ImportFrom(names=names):
+                found += [one.name for one in names if one.asname == one.name]
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.append(name)
+    return [name for name in found if not name.startswith("_")]
 
 
 def below(group: Any, name: str = "guardrails") -> Iterator[tuple[str, Any]]:
@@ -219,36 +181,33 @@ def records() -> Iterator[str]:
     The fields of each event of a record: those that the code writes, and those that recorded sessions have.
     """
     found = defaultdict[str, set[str]](set)
-    found["call"] |= {*record._CALL, *record._TOOL}
-    found["settle"] |= {*record._END, *record._FAILURE, *record._DECISION}
+    for node in ast.parse(inspect.getsource(record)).body:
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("_record"):
+            found[node.name.removesuffix("_record")] |= set(keys(node))
+    every = found.pop("event")
     for name in ("expire", "park"):
         found[name] |= {*record._PENDING}
-    tree = ast.parse(inspect.getsource(record))
-    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        event = re.fullmatch(r"(\w+)_record", function.name)
-        if event and event[1] != "event":
-            found[event[1]] |= keys(function)
-        elif function.name == "_declared":
-            found["call"] |= keys(function)
-        elif function.name == "event_record":
-            head = keys(function)
     for path in sorted((ROOT / "tests/golden").rglob("*.jsonl")):
         for line in path.read_text().splitlines():
             said = json.loads(line)
             found[said["event"]] |= said.keys()
-    for event_name, names in found.items():
-        yield from (f"record {event_name}.{name}" for name in names | head)
+    for event, names in found.items():
+        yield from (f"record {event}.{name}" for name in names | every)
 
 
-def keys(function: ast.FunctionDef) -> set[str]:
+def keys(function: ast.FunctionDef) -> Iterator[str]:
     """
-    The texts that *function* uses as keys of a mapping.
+    The texts that *function* uses as keys of a mapping, and those of the lists of keys that it names.
     """
-    nodes = [*ast.walk(function)]
-    places = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys]
-    targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
-    places += [target.slice for target in targets if isinstance(target, ast.Subscript)]
-    return {key.value for key in places if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+    for node in ast.walk(function):
+        match node:
+            case ast.Dict(keys=named):
+                yield from (key.value for key in named if isinstance(key, ast.Constant))  # type: ignore[misc]
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str(key)))]):
+                yield key
+            case ast.Name(id=name) if name[1:].isupper():
+                listed = getattr(record, name)
+                yield from listed if isinstance(listed, (list, tuple)) else ()
 
 
 def formats() -> Iterator[str]:

@@ -1,23 +1,15 @@
 """
-What the tests of sinks share: a file, threads, another process.
+What the tests of sinks share: a file, threads.
 """
 
-import subprocess
-import sys
-import threading
-
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails.sinks import ReadReport, read
-
-
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30
-"""Longest wait for something that is to happen; only a failing test waits that long."""
+from guardrails.sinks import ReadReport, json_lines, read
 
 
 @pytest.fixture
@@ -25,25 +17,20 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "records.jsonl"
 
 
-def together(*works: Callable[[], object]) -> None:
-    threads = [threading.Thread(target=work) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+@pytest.fixture
+def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Records are written when a test says so, however slow the machine is.
+    """
+    monkeypatch.setattr(json_lines, "INTERVAL_S", 3_600)
 
 
-def python(script: str, *arguments: object) -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
-
-
-def run(script: str, *arguments: object) -> tuple[str, str]:
-    process = python(script, *arguments)
-    output, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, errors.decode()
-    return output.decode(), errors.decode()
+def together(work: Callable[[int], Any], many: int) -> None:
+    """
+    Do *work* for each number at once.
+    """
+    with ThreadPoolExecutor(many) as pool:
+        list(pool.map(work, range(many)))
 
 
 def numbers(path: Path, key: str = "n") -> list[Any]:

@@ -56,7 +56,7 @@ def test_no_record_of_many_threads_is_lost_or_doubled(case: Case) -> None:
             if n % 100 == name:
                 sink.flush()
 
-    together(*[lambda name=name: puts(name) for name in range(8)])
+    together(puts, 8)
     sink.close()
     assert sink.written == 2400
     for name in range(8):

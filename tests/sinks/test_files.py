@@ -2,15 +2,13 @@
 What a file may lose, and what not; how it is rotated by one of many processes, and read back as one.
 """
 
-import contextlib
 import fcntl
 import json
 import re
-import signal
 import struct
+import sys
 import time
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,36 +16,26 @@ import pytest
 
 from guardrails.sinks import JsonLines, ReadReport, Record, by_session, read, rotate
 from guardrails.sinks.rotate import rotated
-from tests.sinks.conftest import PATIENCE_S, numbers, python, run, together
+from tests.children import child, ran, until
+from tests.sinks.conftest import numbers, together
+from tests.tables import table
 
 
-@contextlib.contextmanager
-def a_full_disk(path: Path) -> Iterator[Path]:
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    yield Path("/dev/full")
+FULL = Path("/dev/full")
 
 
-@contextlib.contextmanager
-def a_file_locked_by_another(path: Path) -> Iterator[Path]:
-    with path.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_SH)
-        yield path
-
-
-@pytest.mark.parametrize(
-    ("fault", "why"),
-    [(a_full_disk, "No space left on device"), (a_file_locked_by_another, "Resource temporarily unavailable")],
-)
+@pytest.mark.usefixtures("no_timer")
+@table("fault, why", [("full", "No space left on device"), ("locked by another", "Resource temporarily unavailable")])
 def test_a_fault_is_said_once_and_calls_go_on(
-    fault: Callable[[Path], contextlib.AbstractContextManager[Path]],
-    why: str,
-    path: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    fault: str, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if fault == "full" and not FULL.exists():
+        pytest.skip("no /dev/full here")
     monkeypatch.setattr(rotate, "WAIT_S", 0.01)
-    with fault(path) as place:
+    place = FULL if fault == "full" else tmp_path / "locked.jsonl"
+    with place.open("ab") as file:
+        if fault != "full":
+            fcntl.flock(file, fcntl.LOCK_SH)
         durable = JsonLines(place, durable=True)
         durable.put({"n": 0}, 10)
         assert durable.undurable == 1
@@ -55,8 +43,7 @@ def test_a_fault_is_said_once_and_calls_go_on(
         sink = JsonLines(place, max_queued_bytes=700)
         for n in range(8):
             sink.put({"n": n}, 100)
-        assert not sink.flush()
-        assert not sink.flush()
+        assert (sink.flush(), sink.flush()) == (False, False)
         sink.put({"n": 8}, 100)
         sink.close()
         sink.put({"n": 9}, 100)
@@ -73,9 +60,7 @@ def test_a_fault_is_said_once_and_calls_go_on(
 def test_a_record_is_written_without_anyone_asking(path: Path) -> None:
     sink = JsonLines(path)
     sink.put({"n": 1}, 10)
-    until = time.monotonic() + PATIENCE_S
-    while not path.exists() or not path.stat().st_size:
-        assert time.monotonic() < until
+    until(lambda: path.exists() and path.stat().st_size)
     assert numbers(path) == [1]
 
 
@@ -104,9 +89,9 @@ def test_a_new_file_is_its_owners_only_and_an_old_one_keeps_its_mode(tmp_path: P
 
 FILE_SIZE_LIMIT = """
 import resource, sys
-from guardrails.sinks import JsonLines
+from guardrails.sinks import JsonLines, json_lines
 
-path = sys.argv[1]
+path, json_lines.INTERVAL_S = sys.argv[1], 3_600
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 sink = JsonLines(path)
 sink.put({"n": 0}, 100)
@@ -124,10 +109,10 @@ print(sink.written, sink.dropped, sink.failed)
 
 @pytest.mark.system
 def test_a_disk_that_fills_up_takes_none_of_a_batch_and_all_of_it_once_there_is_room(path: Path) -> None:
-    output, errors = run(FILE_SIZE_LIMIT, path)
+    done = ran(sys.executable, "-c", FILE_SIZE_LIMIT, path)
+    assert done.returncode == 0, done.stderr
     assert numbers(path) == list(range(20))
-    assert output.split() == ["20", "0", "0"]
-    assert errors.count("File too large") == 1
+    assert (done.stdout.split(), done.stderr.count("File too large")) == (["20", "0", "0"], 1)
 
 
 SATURATED = """
@@ -152,32 +137,24 @@ def puts(thread):
 
 for thread in range(threads):
     threading.Thread(target=puts, args=(thread,), daemon=True).start()
-print("ready", flush=True)
 threading.Event().wait()
 """
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(
-    ("threads", "kind", "after", "most"), [(1, "", 10_000, 1_000), (8, "", 10_000, 1_000), (8, "durable", 100, 0)]
-)
+@table("threads, kind, after, most", [(1, "", 10_000, 1_000), (8, "", 10_000, 1_000), (8, "durable", 100, 0)])
 def test_a_kill_under_load_takes_no_more_lines_than_are_said(
-    threads: int, kind: str, after: int, most: int, path: Path
+    threads: int, kind: str, after: int, most: int, tmp_path: Path
 ) -> None:
-    counts = path.with_name("counts")
+    path, counts = tmp_path / f"{threads}{kind}.jsonl", tmp_path / "counts"
     counts.write_bytes(bytes(8 * threads))
 
     def put() -> tuple[int, ...]:
         return struct.unpack(f"<{threads}q", counts.read_bytes())
 
-    child = python(SATURATED, path, counts, threads, kind)
-    assert child.stdout is not None
-    child.stdout.readline()
-    until = time.monotonic() + PATIENCE_S
-    while sum(put()) < after:
-        assert time.monotonic() < until
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
+    with child(sys.executable, "-c", SATURATED, path, counts, threads, kind) as process:
+        until(lambda: sum(put()) >= after)
+        process.kill()
     written = {(record["thread"], record["n"]) for record in read(path)}
     asked = {(thread, n) for thread, last in enumerate(put()) for n in range(1, last + 1)}
     assert len(asked - written) <= most
@@ -209,16 +186,17 @@ sys.exit(process.exitcode)
 
 @pytest.mark.system
 def test_a_forked_child_writes_its_own_records_and_not_the_parents(path: Path) -> None:
-    run(FORK, path)
+    done = ran(sys.executable, "-c", FORK, path)
+    assert done.returncode == 0, done.stderr
     assert sorted(numbers(path, "who")) == ["child", "child", "parent"]
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("ending", ["sys.exit(3)", "raise RuntimeError", "os.kill(os.getpid(), signal.SIGINT)"])
-def test_a_clean_exit_loses_nothing(path: Path, ending: str) -> None:
-    put = "import os, signal, sys; from guardrails.sinks import JsonLines; JsonLines(sys.argv[1]).put({'n': 1}, 9)"
-    python(f"{put}\n{ending}", path).communicate(timeout=PATIENCE_S)
-    assert numbers(path) == [1]
+@table("n, ending", enumerate(["sys.exit(3)", "raise RuntimeError", "os.kill(os.getpid(), signal.SIGINT)"], 1))
+def test_a_clean_exit_loses_nothing(path: Path, n: int, ending: str) -> None:
+    put = f"import os, signal, sys; from guardrails.sinks import JsonLines; JsonLines(sys.argv[1]).put({{'n': {n}}}, 9)"
+    ran(sys.executable, "-c", f"{put}\n{ending}", path)
+    assert numbers(path) == [*range(1, n + 1)]
 
 
 def test_a_file_that_would_grow_too_large_is_renamed_and_all_are_read_in_order(path: Path) -> None:
@@ -266,11 +244,11 @@ assert (sink.written, sink.failed, sink.dropped) == (400, 0, 0)
 
 @pytest.mark.system
 def test_processes_that_rotate_one_file_lose_no_line_and_tear_none(path: Path) -> None:
-    together(*[lambda who=who: run(ROTATING, path, who) for who in "abcd"])
+    together(lambda who: ran(sys.executable, "-c", ROTATING, path, who, check=True), 4)
     found: dict[str, list[int]] = {}
     for record in read(path):
         found.setdefault(record["who"], []).append(record["n"])
-    assert found == {who: list(range(400)) for who in "abcd"}
+    assert found == {f"{who}": list(range(400)) for who in range(4)}
     assert len(rotated(path)) > 10
     assert all(re.fullmatch(r"records\.\d{6}\.jsonl", each.name) for each in rotated(path))
 

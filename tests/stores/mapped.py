@@ -2,9 +2,7 @@
 A store of one's own, as `docs/extend.md` describes it: sessions in a mapping of bytes. `test_contract.py` holds it to its promises.
 """
 
-import os
 import threading
-import weakref
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import TypeVar
@@ -12,7 +10,7 @@ from typing import TypeVar
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.stores import NESTED, Stored
+from guardrails.stores import NESTED, Stored, When, at_forks
 
 
 T = TypeVar("T")
@@ -25,22 +23,22 @@ class MappedStore:
 
     def __init__(self, states: MutableMapping[str, bytes]) -> None:
         self.states = states
-        self.begin()
-        _stores.add(self)
+        self._at_fork("child")
+        at_forks(self)
 
-    def begin(self) -> None:
-        """
-        Start with a free lock: that of another thread would never be released in a forked process.
-        """
-        self._lock = threading.RLock()  # reentrant, so a step that asks the store gets an error, and does not hang
-        self._in_step = False
+    def _at_fork(self, when: When) -> None:
+        # The lock of another thread would never be released in a forked process.
+        if when == "child":
+            self._lock = threading.RLock()  # reentrant, so a step that asks the store gets an error, and does not hang
+            self._in_step = False
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
         See `Store.update`.
         """
         with self._lock:
-            self._outside()
+            if self._in_step:
+                raise RuntimeError(NESTED)
             states = [unpack(self.states[key]) if key in self.states else SessionState() for key in keys]
             self._in_step = True
             try:
@@ -55,48 +53,26 @@ class MappedStore:
         """
         See `Store.forget`.
         """
-        with self._lock:
-            self._outside()
-            self.states.pop(key, None)
+        self.update([], lambda _: self.states.pop(key, None))
 
     def read(self, key: str) -> Stored | None:
         """
         See `Store.read`.
         """
-        with self._lock:
-            self._outside()
-            packed = self.states.get(key)
-            if packed is None:
-                return None
-            try:
-                return Stored(key, packed, unpack(packed).now_ms)
-            except StateUnreadable:  # one that a newer version wrote is listed all the same
-                return Stored(key, packed, 0)
+        packed = self.update([], lambda _: self.states.get(key))
+        if packed is None:
+            return None
+        try:
+            return Stored(key, packed, unpack(packed).now_ms)
+        except StateUnreadable:  # one that a newer version wrote is listed all the same
+            return Stored(key, packed, 0)
 
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
         See `Store.entries`.
         """
-        with self._lock:
-            self._outside()
-            keys = [key for key in self.states if key.startswith(prefix)]
+        keys = self.update([], lambda _: [key for key in self.states if key.startswith(prefix)])
         yield from filter(None, map(self.read, keys))
 
     def __len__(self) -> int:
         return len(self.states)
-
-    def _outside(self) -> None:
-        if self._in_step:
-            raise RuntimeError(NESTED)
-
-
-_stores: "weakref.WeakSet[MappedStore]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for store in _stores:
-        store.begin()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -8,9 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
@@ -19,6 +17,8 @@ from tempfile import mkdtemp
 from typing import Any, Final
 
 import pytest
+
+from tests.children import free_port, until
 
 
 def _programs() -> Path | None:
@@ -32,34 +32,26 @@ POSTGRES: Final = _programs() if find_spec("psycopg") else None
 needed: Final = pytest.mark.skipif(REDIS is None, reason="no redis-server or valkey-server, or no package redis")
 
 
-def free_port() -> int:
-    with socket.socket() as given:
-        given.bind(("127.0.0.1", 0))
-        return int(given.getsockname()[1])
-
-
-def wait_for(done: Callable[[], object], seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 class Program:
     """
-    A server that is started here. A fork of the tests ends nothing.
+    A server that is started here, with *settings* of its own; the test is skipped if there is none. A fork of the tests ends nothing.
     """
 
-    user = ""
+    there: object
+    lacks: str
+    user: str | None = None
     end = signal.SIGKILL
 
-    def __init__(self, *settings: str, port: int = 0, folder: Path | None = None) -> None:
-        self.port = port or free_port()
-        self.folder = folder or Path(mkdtemp(prefix="guardrails-server-"))
-        self.settings, self._owner = settings, os.getpid()
-        self._program: subprocess.Popen[bytes] | None = None
+    def __init__(self, *settings: str, port: int = 0) -> None:
+        if not self.there:
+            pytest.skip(self.lacks)
+        self.settings, self.port, self._owner = settings, port or free_port(), os.getpid()
+        self.folder = Path(mkdtemp(prefix="guardrails-server-"))
+        self.prepare()
         atexit.register(self.remove)
         self.start()
+
+    def prepare(self) -> None: ...
 
     def command(self) -> list[Any]:
         raise NotImplementedError
@@ -68,13 +60,12 @@ class Program:
         raise NotImplementedError
 
     def start(self) -> None:
-        options: Any = {"user": self.user} if self.user else {}
         with (self.folder / "log").open("ab") as log:
-            self._program = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.folder, **options)
-        wait_for(self._is_up)
+            command = [*map(str, self.command())]
+            self._program = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, user=self.user)
+        until(self._is_up)
 
     def _is_up(self) -> bool:
-        assert self._program is not None
         assert self._program.poll() is None, (self.folder / "log").read_text()
         return self.answers()
 
@@ -82,18 +73,15 @@ class Program:
         """
         End the server as a crash does.
         """
-        if self._program is not None and os.getpid() == self._owner:
-            self._program.send_signal(signal.SIGCONT)
-            self._program.send_signal(self.end)
+        if os.getpid() == self._owner:
+            for number in (signal.SIGCONT, self.end):
+                self._program.send_signal(number)
             self._program.wait()
-            self._program = None
 
     def pause(self) -> None:
-        assert self._program is not None
         self._program.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        assert self._program is not None
         self._program.send_signal(signal.SIGCONT)
 
     def remove(self) -> None:
@@ -104,13 +92,10 @@ class Program:
 
 class Server(Program):
     """
-    A server of Redis, with *settings* of its configuration; skips the test if there is none.
+    A server of Redis.
     """
 
-    def __init__(self, *settings: str, **options: Any) -> None:
-        if REDIS is None:
-            pytest.skip("no redis-server or valkey-server, or no package redis")
-        super().__init__(*settings, **options)
+    there, lacks = REDIS, "no redis-server or valkey-server, or no package redis"
 
     @property
     def url(self) -> str:
@@ -118,7 +103,7 @@ class Server(Program):
 
     def command(self) -> list[Any]:
         own = ("--port", self.port, "--bind", "127.0.0.1", "--dir", self.folder, "--daemonize", "no", "--save", "")
-        return [*map(str, (REDIS, *own, *self.settings))]
+        return [REDIS, *own, *self.settings]
 
     def answers(self) -> bool:
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
@@ -141,25 +126,21 @@ class Server(Program):
 
 class Postgres(Program):
     """
-    A server of PostgreSQL; by root as the user `postgres` or `nobody`, since it refuses to run as root. Skips as the other.
+    A server of PostgreSQL; by root as the user `postgres` or `nobody`, since it refuses to run as root.
     """
 
+    there, lacks = POSTGRES, "no programs of PostgreSQL, or no package psycopg"
     # At once, as a crash: the next start recovers from its log.
     end = signal.SIGQUIT
 
-    def __init__(self) -> None:
-        if POSTGRES is None:
-            pytest.skip("no programs of PostgreSQL, or no package psycopg")
-        folder = Path(mkdtemp(prefix="guardrails-postgres-"))
+    def prepare(self) -> None:
         if hasattr(os, "getuid") and os.getuid() == 0:
             import pwd
 
             self.user = "postgres" if "postgres" in {one.pw_name for one in pwd.getpwall()} else "nobody"
-            shutil.chown(folder, self.user)
-        options: Any = {"user": self.user} if self.user else {}
-        made = [str(POSTGRES / "initdb"), "-D", str(folder / "data"), "-U", "test", "-A", "trust", "--no-sync"]
-        subprocess.run(made, check=True, capture_output=True, cwd="/", **options)
-        super().__init__(folder=folder)
+            shutil.chown(self.folder, self.user)
+        made = [f"{POSTGRES}/initdb", "-D", f"{self.folder}/data", "-U", "test", "-A", "trust", "--no-sync"]
+        subprocess.run(made, check=True, capture_output=True, cwd="/", user=self.user)
 
     @property
     def url(self) -> str:
@@ -188,35 +169,18 @@ class Postgres(Program):
             return done.fetchall() if done.description else None
 
 
-@cache
-def shared() -> Server:
-    """
-    A server of Redis that tests with names of their own share.
-    """
-    return Server()
+# Those that tests with names of their own share, and an empty store in each
 
-
-@cache
-def shared_postgres() -> Postgres:
-    """
-    The same of PostgreSQL.
-    """
-    return Postgres()
+shared, shared_postgres = cache(Server), cache(Postgres)
 
 
 def in_redis(**settings: Any) -> Any:
-    """
-    An empty store in the shared server.
-    """
     from guardrails.stores.redis import RedisStore
 
-    return RedisStore(shared().url, namespace=f"t{os.urandom(6).hex()}", **{"timeout": 20.0, **settings})
+    return RedisStore(shared().url, namespace=f"t{os.urandom(6).hex()}", **{"timeout": 60.0, **settings})
 
 
 def in_postgres(**settings: Any) -> Any:
-    """
-    The same of PostgreSQL.
-    """
     from guardrails.stores.postgres import PostgresStore
 
-    return PostgresStore(shared_postgres().url, table=f"t{os.urandom(6).hex()}", **{"timeout": 20.0, **settings})
+    return PostgresStore(shared_postgres().url, table=f"t{os.urandom(6).hex()}", **{"timeout": 60.0, **settings})

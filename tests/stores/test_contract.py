@@ -5,9 +5,10 @@ What every store must do, run over each of them.
 import atexit
 import os
 import sqlite3
-import threading
+import time
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
@@ -59,8 +60,18 @@ STORES: dict[str, Make] = {
     **LASTING,
 }
 
-made = pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
-made_to_last = pytest.mark.parametrize("make", LASTING.values(), ids=LASTING.keys())
+
+def over(stores: dict[str, Make]) -> pytest.MarkDecorator:
+    """
+    Runs a test over each of *stores*; those of servers start one.
+    """
+    marks = {name: [pytest.mark.system] * name.startswith(("redis", "postgres")) for name in stores}
+    return pytest.mark.parametrize(
+        "make", [pytest.param(make, id=name, marks=marks[name]) for name, make in stores.items()]
+    )
+
+
+made, made_to_last = over(STORES), over(LASTING)
 
 
 def spend(amount: int) -> Callable[[list[SessionState]], list[int]]:
@@ -77,49 +88,24 @@ def cost(store: Listed, key: str) -> int:
     return store.update([key], lambda states: states[0].cost)
 
 
-def run_all(*threads: threading.Thread) -> None:
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def put(store: Listed, key: str, packed: bytes) -> None:
+def alter(store: Any, key: str, name: str, value: Any) -> None:
     """
-    Write *packed* as it is into *store*, as another version of the library would have.
+    Write *value* as it is into the field *name* of the state of *key*, as another version of the library would have.
     """
     match store:
         case MemoryStore():
             store._live.pop(key, None)
-            store._idle[key] = packed
+            store._idle[key] = value
         case MappedStore():
-            store.states[key] = packed
-        case SqliteStore():
-            store.update([key], spend(1))
-            with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
-                database.execute("UPDATE states SET state = ? WHERE key = ?", (packed, key))
-        case RedisStore():
-            store.update([key], spend(1))
-            shared().ask("HSET", f"{{{store.namespace}}}:h:{key}", "v", "of another", "s", packed)
-        case PostgresStore():
-            store.update([key], spend(1))
-            shared_postgres().ask(f"UPDATE {store._table} SET state = %s WHERE key = %s", packed, key.encode())
-        case _:
-            pytest.fail("how to write into this store is not known")
-
-
-def age(store: Any, key: str) -> None:
-    """
-    Have *key* be of an hour ago.
-    """
-    match store:
+            store.states[key] = value
         case SqliteStore():
             with closing(sqlite3.connect(store.path, isolation_level=None)) as database:
-                database.execute("UPDATE states SET at_ms = at_ms - ? WHERE key = ?", (HOUR_MS, key))
+                database.execute(f"UPDATE states SET {name} = ? WHERE key = ?", (value, key))
         case RedisStore():
-            shared().ask("HSET", f"{{{store.namespace}}}:h:{key}", "at", int(store.clock() * 1000) - HOUR_MS)
+            fields = ("v", "of another", {"state": "s", "at_ms": "at"}[name], value)
+            shared().ask("HSET", f"{{{store.namespace}}}:h:{key}", *fields)
         case PostgresStore():
-            shared_postgres().ask(f"UPDATE {store._table} SET at_ms = at_ms - %s WHERE key = %s", HOUR_MS, key.encode())
+            shared_postgres().ask(f"UPDATE {store._table} SET {name} = %s WHERE key = %s", value, key.encode())
 
 
 def second(store: Any, **settings: Any) -> Any:
@@ -185,8 +171,9 @@ def test_what_moves_between_two_keys_is_never_seen_half_way(make: Make, quick_sw
         for _ in range(200):
             seen.add(store.update(["b", "a"], lambda states: states[0].cost + states[1].cost))
 
-    moving = [threading.Thread(target=move, args=(amount,)) for amount in (1, -1, 3)]
-    run_all(*moving, threading.Thread(target=look), threading.Thread(target=look))
+    with ThreadPoolExecutor(5) as pool:
+        works = [*[pool.submit(move, amount) for amount in (1, -1, 3)], pool.submit(look), pool.submit(look)]
+    assert [work.exception() for work in works] == [None] * 5
     assert seen == {2_000}
     assert cost(store, "a") == 400
 
@@ -231,7 +218,7 @@ def test_a_state_that_cannot_be_read_lets_no_call_run_and_stays_as_it_is(
     session = policy.session("s", store=store, clock=clock, scopes={"user": "u1"})
     assert session.call("t", {"n": 0}, lambda *_: "ran").ok
     store.update(["b"], spend(1))
-    put(store, key, packed)
+    alter(store, key, "state", packed)
     refused = session.call("t", {"n": 1}, lambda *_: "ran")
     assert (refused.code, refused.status) == ("store.unreadable", "denied")
     for ask in (lambda: session.exhausted, lambda: store.update(["b", key], spend(1))):
@@ -246,7 +233,8 @@ def test_a_state_that_cannot_be_read_lets_no_call_run_and_stays_as_it_is(
 @made
 def test_a_state_that_0_2_0_packed_goes_on_in_any_store(make: Make, clock: Any) -> None:
     store, packed = make(), OLDER.read_bytes()
-    put(store, "s", packed)
+    store.update(["s"], spend(1))
+    alter(store, "s", "state", packed)
     before = unpack(packed)
     session = Policy([Budget(max_calls=1_000)]).session("s", store=store, clock=clock)
     assert before.closed
@@ -272,7 +260,7 @@ def test_sessions_that_nothing_changed_for_long_are_pruned_and_scopes_if_asked(m
     for key in ("old", "older/child", "/user/u1", "new"):
         store.update([key], spend(1))
     for key in ("old", "older/child", "/user/u1"):
-        age(store, key)
+        alter(store, key, "at_ms", round(time.time() * 1000) - HOUR_MS)
     pruned = [store.prune("2h"), store.prune(1_800, prefix="x"), store.prune("30m", prefix="older"), store.prune("30m")]
     assert pruned == [0, 0, 1, 1]
     assert sorted(one.key for one in store.entries()) == ["/user/u1", "new"]

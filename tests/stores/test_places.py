@@ -65,6 +65,7 @@ def test_what_is_no_url_of_a_server_is_refused_without_its_password() -> None:
             RedisStore(given)
 
 
+@pytest.mark.system
 def test_the_code_of_the_guide_runs_and_its_file_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -14,7 +14,8 @@ from guardrails.core.state import SessionState
 from guardrails.errors import StoreError
 from guardrails.stores.places import store_at
 from guardrails.stores.postgres import PostgresStore
-from tests.stores.servers import Postgres, Server, in_postgres, shared_postgres, wait_for
+from tests.children import PATIENCE_S, until
+from tests.stores.servers import Postgres, Server, in_postgres, shared_postgres
 from tests.stores.test_contract import in_a_file, second, spend
 
 
@@ -43,7 +44,7 @@ def test_a_crash_forgets_nothing_and_calls_are_refused_until_the_server_is_back(
         server.kill()
         return "done"
 
-    with store_at(server.url, timeout=0.3) as store, store_at(server.url, timeout=60) as patient:
+    with store_at(server.url, timeout=3) as store, store_at(server.url, timeout=PATIENCE_S) as patient:
         session = policy.session("s", scopes={"user": "u1"}, store=store)
         settled = session.call("t", {"n": 1}, dies)
         assert (settled.ok, settled.value) == (True, "done"), "a result is not lost"
@@ -86,9 +87,9 @@ def test_a_redis_that_could_drop_states_is_refused_and_a_full_one_keeps_what_was
 def test_a_replica_of_redis_is_refused_until_it_takes_writes() -> None:
     primary = Server()
     replica = Server("--replicaof", "127.0.0.1", str(primary.port))
-    wait_for(lambda: replica.ask("INFO", "replication")["master_link_status"] == "up")
+    until(lambda: replica.ask("INFO", "replication")["master_link_status"] == "up")
     with pytest.raises(StoreError, match="is a replica, which takes no writes: give the address of the primary"):
-        store_at(replica.url, timeout=0.3)
+        store_at(replica.url, timeout=3)
     replica.ask("CONFIG", "SET", "replica-read-only", "no")
     with pytest.raises(StoreError, match="is a replica whose writes are lost"):
         store_at(replica.url)
@@ -119,13 +120,13 @@ def test_what_others_lock_for_too_long_is_an_error_and_works_again_afterwards(ma
 
     def hold(states: list[SessionState]) -> bool:
         inside.set()
-        return leave.wait(60)
+        return leave.wait(PATIENCE_S)
 
-    with make() as other, second(other, timeout=0.3) as store:
+    with make() as other, second(other, timeout=1) as store:
         store.update(["s"], ONE)
         thread = threading.Thread(target=other.update, args=(["s"], hold))
         thread.start()
-        inside.wait(60)
+        inside.wait(PATIENCE_S)
         with pytest.raises(StoreError, match="was locked by others"):
             store.update(["s"], ONE)
         leave.set()

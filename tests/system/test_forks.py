@@ -4,7 +4,6 @@ What a fork leaves to both processes: threads, stores, records and ids.
 
 import asyncio
 import os
-import signal
 import threading
 import warnings
 
@@ -17,12 +16,12 @@ import pytest
 from guardrails import MemorySink, MemoryStore, Policy, SqliteStore
 from guardrails.core.state import SessionState
 from guardrails.session.ledger import new_id
+from tests.children import PATIENCE_S, is_gone, until
 from tests.stores.mapped import MappedStore
-from tests.stores.test_contract import STORES, spend
+from tests.stores.test_contract import made, spend
 
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-PATIENCE_S = 5
 
 
 def forked(in_child: Callable[[], bool]) -> int:
@@ -34,20 +33,19 @@ def forked(in_child: Callable[[], bool]) -> int:
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        code = 1
         try:
-            signal.alarm(2 * PATIENCE_S)
-            code = 0 if in_child() else 1
+            os._exit(0 if in_child() else 1)
         finally:
-            os._exit(code)
+            os._exit(2)
     return child
 
 
 def ended(child: int) -> int:
+    until(lambda: is_gone(child))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
+@made
 def test_both_processes_go_on_after_a_fork_while_a_thread_is_in_an_update(make: Callable[[], Any]) -> None:
     store = make()
     store.update(["a"], spend(1))

@@ -16,7 +16,6 @@ from guardrails.agent.conversations import Conversations
 from guardrails.core.values.types import STATUSES
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
 from tests.openai_api import problems
-from tests.tables import table
 
 from .conftest import Run
 
@@ -27,19 +26,16 @@ ALL = "edit_file exec_shell list_directory memory_read memory_write message read
 
 def results(body: Body) -> list[dict[str, Any]]:
     """
-    What the tools gave back in a request.
+    What the tools gave back in a request: envelopes, also of a success that came as the tool wrote it.
     """
-    return [told(message["content"]) for message in body["messages"] if message["role"] == "tool"]
-
-
-def told(content: str) -> dict[str, Any]:
-    """
-    An envelope, also of a success that came as the tool wrote it.
-    """
-    own: Any = content.partition("\n\n[guardrails] ")[0]
-    with suppress(ValueError):
-        own = json.loads(own)
-    return own if isinstance(own, dict) and own.get("status") in STATUSES else {"status": "success", "result": own}
+    found = []
+    for content in [message["content"] for message in body["messages"] if message["role"] == "tool"]:
+        own: Any = content.partition("\n\n[guardrails] ")[0]
+        with suppress(ValueError):
+            own = json.loads(own)
+        enveloped = isinstance(own, dict) and own.get("status") in STATUSES
+        found.append(own if enveloped else {"status": "success", "result": own})
+    return found
 
 
 def steps(*calls: ScriptedCall, answer: str = "done", **others: list[ScriptedCall]) -> Any:
@@ -48,12 +44,9 @@ def steps(*calls: ScriptedCall, answer: str = "done", **others: list[ScriptedCal
     """
 
     def model(body: Body, n: int) -> Reply:
-        task = body["messages"][1]["content"]
-        played = others.get(task, calls)
-        turn = sum(1 for message in body["messages"] if message["role"] == "assistant")
-        if turn >= len(played) or body.get("tool_choice") == "none":
-            return Text(answer if played is calls else f"{task} {answer}")
-        return Calls(played[turn])
+        played = others.get(body["messages"][1]["content"], calls)
+        turn = sum(message["role"] == "assistant" for message in body["messages"])
+        return Text(answer) if turn >= len(played) or body.get("tool_choice") == "none" else Calls(played[turn])
 
     return model
 
@@ -68,7 +61,7 @@ def policy(folder: Path, more: str, extends: str = "default") -> Path:
 
 
 def test_d10_d6_an_agent_works_with_its_tools_and_none_leaves_the_workspace(workspace: Path, run: Run) -> None:
-    here, secret = Path.cwd(), file(workspace.parent, "secret.txt", "secret")
+    secret = file(workspace.parent, "secret.txt", "secret")
     works = [
         call("write_file", {"path": "notes/a.txt", "content": "one\ntwo\n"}),
         call("edit_file", {"path": "notes/a.txt", "old_text": "two", "new_text": "three"}),
@@ -95,7 +88,7 @@ def test_d10_d6_an_agent_works_with_its_tools_and_none_leaves_the_workspace(work
     assert ("   message: half done" in shown.stderr, json.loads(shown.stdout)["answer"]) == (True, "two lines")
     assert (workspace.parent / "state" / "guardrails").stat().st_mode & 0o077 == 0
     assert " ".join(tool["function"]["name"] for tool in server.requests[0]["tools"]) == ALL
-    assert (Path.cwd(), secret.read_text()) == (here, "secret")
+    assert secret.read_text() == "secret"
 
 
 def test_d10_a_sub_agent_works_within_the_budget_of_its_parent(workspace: Path, run: Run) -> None:
@@ -111,7 +104,7 @@ def test_d10_a_sub_agent_works_within_the_budget_of_its_parent(workspace: Path, 
     assert (end["code"], end["progress"]["calls_used"]) == ("budget.max_calls", 3)
     assert (workspace / "a.txt").read_text() == "a"
     said = [str(said.get("result")) for body in server.requests for said in results(body)]
-    assert any("'answer': 'sub done', 'calls_used'" in one for one in said)
+    assert any("'answer': 'done', 'calls_used'" in one for one in said)
     assert "-> write_file" in shown.stderr
 
 
@@ -141,17 +134,16 @@ def test_what_needs_a_person_waits_where_there_is_no_terminal_and_another_proces
 # Tools of a person's own file
 
 
-@table("how", ["--json", "-q"])
 def test_what_a_tool_prints_is_not_on_stdout_and_one_that_would_end_the_process_has_failed(
-    workspace: Path, run: Run, how: str
+    workspace: Path, run: Run
 ) -> None:
     code = "import asyncio, sys\nprint('loaded')\ndef read() -> str:\n    print('reading')\n    sys.exit(0)\n"
     code += "async def later() -> str:\n    raise asyncio.CancelledError\n"
     own = ["--no-builtins", "--tools", file(workspace.parent, "talks.py", code)]
     with ScriptedOpenAI([Calls(call("read", {}, id="c1"), call("later", {}, id="c2")), Text("It failed.")]) as server:
-        shown = run(server, how, "read", *own)
-    assert (shown.stdout.strip() if how == "-q" else json.loads(shown.stdout)["answer"]) == "It failed."
-    assert ("loaded" in shown.stderr, "reading" in shown.stderr, shown.exit_code) == (True, True, 0)
+        shown = run(server, "-q", "read", *own)
+    assert (shown.stdout, shown.exit_code) == ("It failed.\n", 0)
+    assert ("loaded" in shown.stderr, "reading" in shown.stderr) == (True, True)
     assert [one["status"] for one in results(server.requests[-1])] == ["error", "error"]
 
 
@@ -190,10 +182,6 @@ def test_d5_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(wor
 LOOK = "def look(n: int) -> str:\n    return f'found {n}'\n"
 
 
-def resumed(stderr: str) -> str:
-    return stderr.partition("--resume ")[2].split()[0]
-
-
 def test_the_conversations_of_a_user_share_a_budget_that_can_be_raised(workspace: Path, run: Run) -> None:
     scoped = policy(workspace.parent, "scopes: {user: {budget: {max_calls: 3}}}")
     new = ["--policy", scoped, "--no-builtins", "--tools", file(workspace.parent, "tools.py", LOOK)]
@@ -202,6 +190,7 @@ def test_the_conversations_of_a_user_share_a_budget_that_can_be_raised(workspace
         ends = [run(server, user, *new, "--scope", f"user={user}") for user in ("me", "me", "you")]
         assert [each.exit_code for each in ends] == [0, 1, 0], ends[1].output
         assert "user.max_calls=AMOUNT" in ends[1].stderr
-        again = run(server, "--resume", resumed(ends[1].stderr), "--extend", "user.max_calls=5")
+        name = ends[1].stderr.partition("--resume ")[2].split()[0]
+        again = run(server, "--resume", name, "--extend", "user.max_calls=5")
         assert again.exit_code == 0, again.output
         assert "limits raised: user.max_calls by 5" in again.stderr

@@ -11,10 +11,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request  # noqa: F401  before a test says that this is macOS, whose part of it is not here
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ import pytest
 from guardrails.processes.sandbox import bubblewrap
 from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, call, obeying
-from tests.children import child
+from tests.children import PATIENCE_S, child, ran, until
 from tests.tables import table
 
 from .conftest import Run
@@ -48,16 +46,6 @@ def command(server: ScriptedOpenAI, workspace: Path, *more: object) -> list[str]
     return [sys.executable, "-m", "guardrails", *map(str, given)]
 
 
-# What is sent and seen
-
-
-def test_it_streams_unless_told_otherwise(run: Run, own: list[object]) -> None:
-    with ScriptedOpenAI([Text("one"), Text("two")]) as server:
-        run(server, "say", *own)
-        run(server, "say", "--no-stream", *own)
-    assert [body.get("stream") for body in server.requests] == [True, None]
-
-
 def test_at_a_terminal_text_is_shown_as_it_comes_and_once(workspace: Path, own: list[object]) -> None:
     script: list[Reply] = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.\nThat is all.")]
     ours, theirs = pty.openpty()
@@ -69,11 +57,12 @@ def test_at_a_terminal_text_is_shown_as_it_comes_and_once(workspace: Path, own: 
             with suppress(OSError):
                 while piece := os.read(ours, 65_536):
                     seen += piece
-            process.wait(30)
+            process.wait(PATIENCE_S)
             os.close(ours)
     parts = [b"I look first.", b"-> read", b"It says x.", b"That is all.", b"end ended=answered"]
     assert [seen.count(part) for part in parts] == [1] * 5
     assert parts == sorted(parts, key=seen.index)
+    assert server.requests[0]["stream"] is True
 
 
 # How it ends
@@ -86,7 +75,8 @@ def test_a_limit_and_an_error_end_with_one_object_and_its_code(workspace: Path, 
     with ScriptedOpenAI(obeying(pages, "So far.")) as server:
         limited = run(server, "--json", "--policy", policy, "read", *own)
     with ScriptedOpenAI([Fail(400, message="no such model")]) as server:
-        failed = run(server, "--json", "read", *own)
+        failed = run(server, "--json", "--no-stream", "read", *own)
+    assert "stream" not in server.requests[0]
     shown = (limited, failed, run(None, "--json", "read"))
     ends = [json.loads(one.stdout) for one in shown]
     assert [(end["ended"], end["code"], end["error"] is None) for end in ends] == [
@@ -104,9 +94,7 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
     given = ["run", "task", "--model", "m", "--base-url", "http://127.0.0.1:9", "--tools", "tools.py", *more]
     code = f"import sys\nsys.modules[{missing!r}] = None\nfrom guardrails.cli import app\napp({given!r})"
     before = sorted(tmp_path.rglob("*"))
-    around = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=around, check=False)
+    done = ran(sys.executable, "-B", "-c", code, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert f'pip install "toolcall-guardrails[{missing}]"\nend ended=failed code=missing_extra' in done.stderr
     assert sorted(tmp_path.rglob("*")) == before
@@ -132,13 +120,6 @@ def told(server: ScriptedOpenAI) -> list[dict[str, Any]]:
     return [json.loads(m["content"]) for m in server.requests[-1]["messages"] if m["role"] == "tool"]
 
 
-def until(true: Callable[[], bool], seconds: float = 20) -> None:
-    over = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < over
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("sandbox", ["none", "auto"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_leaves_no_process(
@@ -154,9 +135,9 @@ def test_an_interrupted_run_leaves_no_process(
         with child(*given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             until(lambda: (workspace / "running").exists() or process.poll() is not None)
             process.send_signal(number)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == (-9 if number == signal.SIGKILL else 130), said
-    until(lambda: subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False).returncode == 1, 5)
+    until(lambda: ran("pgrep", "-f", f"sleep {mark}").returncode == 1)
 
 
 def test_a_command_reads_no_key_writes_nothing_outside_and_reaches_nobody_unless_it_is_let(

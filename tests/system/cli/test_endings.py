@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.children import child
+from tests.children import PATIENCE_S, child, ran, until
 from tests.tables import table
 
 
@@ -48,7 +48,7 @@ def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(words: st
         out: Any = started.stdout
         out.read(1)
         out.close()
-        assert started.communicate(timeout=60)[1] == ""
+        assert started.communicate(timeout=PATIENCE_S)[1] == ""
         assert started.returncode == code
 
 
@@ -56,20 +56,21 @@ def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(words: st
 @table("words", ["policy schema", "--help", "run --help", "hook status", "mcp --help"])
 def test_a_full_disk_is_told_in_one_line(words: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*GUARDRAILS, *words.split()], stdout=full, stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (2, b"cannot go on: No space left on device\n")
+        done = ran(*GUARDRAILS, *words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (2, "cannot go on: No space left on device\n")
 
 
-def _until_it_waits(pid: int) -> None:
-    # Reading from the pipe: asleep, and its CPU time no longer grows.
-    before = -1
-    for _ in range(200):
-        time.sleep(0.1)
+def waits(pid: int) -> bool:
+    """
+    Whether a process has begun, and then sleeps for half a second without a tick on a processor: it reads from its pipe.
+    """
+    seen = set()
+    for _ in range(5):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        used = int(fields[11]) + int(fields[12])
-        if fields[0] == "S" and used == before and used > 10:
-            return
-        before = used
+        seen.add((fields[0], int(fields[11]) + int(fields[12])))
+        time.sleep(0.1)
+    [(state, used), *more] = seen
+    return not more and state == "S" and used > 10
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -79,8 +80,8 @@ def test_ctrl_c_ends_in_one_line_with_130_and_leaves_nothing_half_written(words:
         os.mkfifo(tmp_path / "fifo")
     before, pipe = set(tmp_path.iterdir()), subprocess.PIPE
     with child(*GUARDRAILS, *words.split(), stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path) as started:
-        _until_it_waits(started.pid)
+        until(lambda: waits(started.pid))
         started.send_signal(signal.SIGINT)
-        _, errors = started.communicate(timeout=60)
+        _, errors = started.communicate(timeout=PATIENCE_S)
     assert (started.returncode, errors.startswith("interrupted"), "Traceback" in errors) == (130, True, False)
     assert set(tmp_path.iterdir()) == before

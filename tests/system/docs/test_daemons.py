@@ -4,14 +4,14 @@ The daemon of `docs/stores.md` in several processes, killed and started again.
 
 import os
 import sqlite3
-import subprocess
 import sys
 
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from guardrails.testing.scripted_openai import Calls, Delayed, Reply, ScriptedOpenAI, Text, call
+from tests.children import child, ran, until
 from tests.docs.pages import DOCS, ROOT, blocks
 
 
@@ -36,17 +36,11 @@ def test_a_killed_workers_calls_count_for_the_next_one(tmp_path: Path) -> None:
         if body.get("tool_choice") == "none":
             return Text("I stopped.")
         made = Calls(call("look_up", {"order": "o-1", "page": n}, id=f"c{n}"))
-        return Delayed(made, 60) if n == 2 else made
-
-    def worker() -> "subprocess.Popen[str]":
-        own = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1"}
-        command, environment = [sys.executable, "worker.py"], {**os.environ, **own, "PYTHONPATH": str(ROOT)}
-        return subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+        return Delayed(made, 600) if n == 2 else made
 
     def after_another() -> tuple[Any, ...]:
-        process = worker()
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
+        done = ran(sys.executable, "worker.py", cwd=tmp_path, env=own)
+        assert done.returncode == 0, done.stderr
         return item()
 
     def item() -> tuple[Any, ...]:
@@ -58,13 +52,10 @@ def test_a_killed_workers_calls_count_for_the_next_one(tmp_path: Path) -> None:
     with connected as queue, ScriptedOpenAI(model) as server:
         queue.execute(ITEMS)
         queue.execute("INSERT INTO items (id) VALUES ('o-1')")
-        first = worker()
-        while len(server.requests) < 3:
-            with suppress(subprocess.TimeoutExpired):
-                first.wait(0.01)
-                break
-        first.kill()
-        first.communicate()
+        own = {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
+        own |= {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none"}
+        with child(sys.executable, "worker.py", cwd=tmp_path, env=own) as first:
+            until(lambda: len(server.requests) == 3 or first.poll() is not None)
         assert item() == ("open", 1)
         assert after_another() == ("given up", 2)
         messages = [message for body in server.requests for message in body["messages"] if message["role"] == "tool"]

@@ -21,13 +21,13 @@ from typing import Any, Final
 import pytest
 
 from guardrails.stores.places import store_at
+from tests.children import PATIENCE_S, ROOT, until
 from tests.stores.cutting_proxy import CuttingProxy
 from tests.stores.servers import Postgres, Server
 from tests.system.faults.worker import LIMIT, LIMIT_USD
 
 
 SECONDS, SEED = float(os.environ.get("FAULTS_S", "4")), os.environ.get("FAULTS_SEED", "1")
-ROOT: Final = Path(__file__).parents[3]
 PROCESSES: Final = 4
 TIMEOUTS: Final = {"sqlite": 0.4, "redis": 1.0, "postgres": 1.0}
 """Workers wait for less time than a fault may last."""
@@ -104,7 +104,7 @@ class World:
             process.kill()
             process.communicate()
         if self.proxy is not None:
-            self.proxy.close()
+            self.proxy.__exit__()
         if self.server is not None:
             self.server.remove()
 
@@ -113,31 +113,27 @@ class World:
 def test_no_limit_is_passed_and_no_call_forgotten_or_run_twice_whatever_fails(kind: str, tmp_path: Path) -> None:
     world, chosen = World(kind, tmp_path), random.Random(SEED)
     try:
-        while not world.log.stat().st_size:
-            time.sleep(0.01)
+        until(world.log.read_bytes)
         coming, over = world.faults(), time.monotonic() + SECONDS
-        # A slow machine goes on until a worker has left the first user, whose limit is reached by then.
+        # However slow the machine is, it goes on until a worker has left the first user, whose limit is reached by then.
         while coming or time.monotonic() < over or b"u1 " not in world.log.read_bytes():
+            assert time.monotonic() < over + PATIENCE_S, "no worker gets on"
             name = coming.pop() if coming else chosen.choice(world.faults())
             with world.fault(name, chosen.randrange(PROCESSES)):
                 time.sleep(chosen.uniform(0.05, 0.8))
             time.sleep(chosen.uniform(0.0, 0.2))
         for process in world.processes:
-            process.communicate(timeout=30)
+            process.communicate(timeout=PATIENCE_S)
         assert [process.returncode for process in world.processes] == [0] * PROCESSES
         ran = [line.split() for line in world.log.read_text().splitlines()]
         assert max(Counter(call_id for _, _, call_id in ran).values()) == 1, "a call ran twice"
         calls, paid = Counter(user for user, _, _ in ran), Counter(user for user, tool, _ in ran if tool == "pay")
-        most = 0
-        with store_at(world.place, timeout=30) as store:
-            for user, count in calls.items():
-                counted, cost = store.update(
-                    [f"/user/{user}"], lambda states: (states[0].calls, states[0].cost / 1_000_000)
-                )
-                # What ran is counted; what was admitted and killed before it ran is counted too.
-                assert count <= counted <= LIMIT, user
-                most = max(most, counted)
-                assert max(paid[user] / 100, cost) <= LIMIT_USD + 1e-9, user
-        assert most == LIMIT, "no limit was reached"
+        with store_at(world.place, timeout=PATIENCE_S) as store:
+            held = store.update([f"/user/{user}" for user in calls], lambda states: [(s.calls, s.cost) for s in states])
+        for (user, count), (counted, cost) in zip(calls.items(), held, strict=True):
+            # What ran is counted; what was admitted and killed before it ran is counted too.
+            assert count <= counted <= LIMIT, user
+            assert max(paid[user] / 100, cost / 1_000_000) <= LIMIT_USD + 1e-9, user
+        assert max(counted for counted, _ in held) == LIMIT, "no limit was reached"
     finally:
         world.close()

@@ -22,8 +22,8 @@ THREADS: Final = 4
 LIMIT: Final = 28
 LIMIT_USD: Final = 0.08
 PRICE_USD: Final = 0.01
-TRIES: Final = 40
-"""Calls that a worker makes for one user, whom all share: its budget is used up by then."""
+REFUSALS: Final = 5
+"""Refused calls after which a worker leaves a user, whom all share: so the calls of the first are used up once one is of the second."""
 POLICY: Final = Policy(
     [Budget(max_calls=100_000)],
     scopes={"user": [Budget(max_calls=LIMIT, max_cost_usd=LIMIT_USD)]},
@@ -35,9 +35,9 @@ def work(name: str, log: int, store: Any, over: threading.Event) -> None:
     """
     Calls in sessions that some of the workers share.
     """
+    refused = 0
     for n in itertools.count():
-        user, call_id = f"u{n // TRIES}", f"{name}.{n}"
-        tool = "look" if n % 3 else "pay"
+        user, call_id, tool = f"u{refused // REFUSALS}", f"{name}.{n}", "look" if n % 3 else "pay"
 
         def execute(*_: Any, line: bytes = f"{user} {tool} {call_id}\n".encode(), paid: bool = tool == "pay") -> Any:
             # One write: what was written before a kill is there, as a whole.
@@ -46,6 +46,7 @@ def work(name: str, log: int, store: Any, over: threading.Event) -> None:
 
         session = POLICY.session(f"s{hash(name) % 5}", store=store, scopes={"user": user})
         envelope = session.call(tool, {"id": call_id}, execute, id=call_id)
+        refused += envelope.code == "user.budget.max_calls"
         if (envelope.code or "").startswith("store."):
             time.sleep(0.02)
         if over.is_set():

@@ -7,15 +7,14 @@ import contextlib
 import os
 import shutil
 import socket
-import subprocess
 import sys
-import time
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.children import child, free_port, until
 from tests.mcp.process import ENVIRONMENT, tap
 
 
@@ -52,38 +51,22 @@ def script(package: str) -> tuple[str, str]:
     return node(), str(file) if file.is_file() else program(package)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
 @contextlib.contextmanager
 def listening(*command: str, port: int, log: Path) -> Iterator[str]:
     """
-    The URL of a *command* that listens on a *port*; raises RuntimeError with its log if it does not in two minutes.
+    The URL of a *command* that listens on a *port*; fails with its log if it does not.
     """
-    with log.open("wb") as out:
-        env = {**os.environ, **ENVIRONMENT}
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        try:
-            end = time.monotonic() + 120
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                except OSError:
-                    if process.poll() is not None or time.monotonic() > end:
-                        raise RuntimeError(f"{command} does not listen: {log.read_text()}") from None
-                    time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)
-            process.kill()
-            process.wait()
+
+    def listens() -> bool:
+        assert process.poll() is None, log.read_text()
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return True
+        return False
+
+    around = {**os.environ, **ENVIRONMENT}
+    with log.open("wb") as out, child(*command, env=around, stdin=-3, stdout=out, stderr=out) as process:
+        until(listens)
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 @contextlib.contextmanager

@@ -6,37 +6,27 @@ continuation (`input_required`), results that are big.
 """
 
 import asyncio
+import json
 import sys
 import warnings
 
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
+import yaml
 
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
-from pydantic import AnyUrl
-
-from tests.system.mcp.conformance_schemas import (
-    NO_ARGUMENTS,
-    PNG,
-    PROMPTS,
-    ROWS,
-    TOOLS,
-    USER,
-    WAV,
-    WITH_CHOICES,
-    WITH_DEFAULTS,
-)
 
 
-STATIC, BINARY, WATCHED = "test://static-text", "test://static-binary", "test://watched-resource"
-grown: list[str] = []
+HAS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("conformance.yaml").read_text())
+WATCHED = "test://watched-resource"
 cancelled: list[str] = []
-ended = asyncio.Event()
 watched: set[str] = set()
+ended = asyncio.Event()
 bus = InMemorySubscriptionBus()
 
 
@@ -44,53 +34,27 @@ def text(words: str) -> types.TextContent:
     return types.TextContent(type="text", text=words)
 
 
-def image() -> types.ImageContent:
-    return types.ImageContent(type="image", data=PNG, mime_type="image/png")
-
-
-def resource(uri: str, mime: str, words: str) -> types.EmbeddedResource:
-    inner = types.TextResourceContents(uri=uri, mime_type=mime, text=words)
-    return types.EmbeddedResource(type="resource", resource=inner)
-
-
-CONTENT: dict[str, list[Any]] = {
-    "test_simple_text": [text("This is a simple text response for testing.")],
-    "test_image_content": [image()],
-    "test_audio_content": [types.AudioContent(type="audio", data=WAV, mime_type="audio/wav")],
-    "test_embedded_resource": [
-        resource("test://embedded-resource", "text/plain", "This is an embedded resource content.")
-    ],
-    "test_multiple_content_types": [
-        text("Multiple content types test:"),
-        image(),
-        resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}'),
-    ],
-    "json_schema_2020_12_tool": [text("valid")],
-}
-
-
 async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-    tools = [
-        types.Tool(name=name, description=name.replace("_", " "), input_schema=schema)
-        for name, schema in {**TOOLS, **dict.fromkeys(grown, NO_ARGUMENTS)}.items()
-    ]
-    tools[list(TOOLS).index("rows")].output_schema = ROWS
+    tools = []
+    for name, has in HAS["tools"].items():
+        schemas = {"input_schema": has.get("input", {"type": "object"}), "output_schema": has.get("output")}
+        tools.append(types.Tool(name=name, description=name.replace("_", " "), **schemas))
     return types.ListToolsResult(tools=tools)
 
 
 async def call_tool(ctx: Any, params: Any) -> types.CallToolResult | types.InputRequiredResult:
-    name, arguments, session = params.name, params.arguments or {}, ctx.session
-    if name == "test_error_handling":
-        return types.CallToolResult(
-            content=[text("This tool intentionally returns an error for testing")], is_error=True
-        )
+    name, arguments = params.name, params.arguments or {}
+    if fixed := HAS["tools"].get(name, {}).get("result"):
+        return types.CallToolResult.model_validate(fixed)
     if name == "rows":
         rows = [{"id": n, "text": f"row {n} " * 20} for n in range(arguments["n"])]
         found = {"rows": rows, "total": len(rows)}
         return types.CallToolResult(content=[text(str(found))], structured_content=found)
     if name == "greet" and ctx.protocol_version >= "2026":
         return greet(params)
-    return types.CallToolResult(content=CONTENT.get(name) or [text(await told(name, arguments, ctx, session))])
+    if name not in HAS["tools"]:
+        raise MCPError(types.INVALID_PARAMS, f"no tool {name}")
+    return types.CallToolResult(content=[text(await TOOLS.get(name, named)(name, arguments, ctx))])
 
 
 def greet(params: Any) -> types.CallToolResult | types.InputRequiredResult:
@@ -100,7 +64,7 @@ def greet(params: Any) -> types.CallToolResult | types.InputRequiredResult:
     answers = params.input_responses or {}
     if params.request_state is None:
         said = [types.SamplingMessage(role="user", content=text("Say hello"))]
-        asked = types.ElicitRequestFormParams(message="Who?", requested_schema=USER)
+        asked = types.ElicitRequestFormParams(message="Who?", requested_schema=HAS["forms"]["greet"])
         requests: dict[str, Any] = {
             "who": types.ElicitRequest(params=asked),
             "hello": types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=said, max_tokens=9)),
@@ -109,75 +73,92 @@ def greet(params: Any) -> types.CallToolResult | types.InputRequiredResult:
         return types.InputRequiredResult(input_requests=requests, request_state="asked")
     if params.request_state == "asked":
         found = f"{answers['hello'].content.text} {answers['who'].content['username']} {answers['where'].roots[0].uri}"
-        sure = types.ElicitRequestFormParams(message="Sure?", requested_schema=USER)
-        return types.InputRequiredResult(
-            input_requests={"sure": types.ElicitRequest(params=sure)}, request_state=f"sure {found}"
-        )
+        sure = types.ElicitRequestFormParams(message="Sure?", requested_schema=HAS["forms"]["greet"])
+        more: dict[str, Any] = {"sure": types.ElicitRequest(params=sure)}
+        return types.InputRequiredResult(input_requests=more, request_state=f"sure {found}")
     return types.CallToolResult(content=[text(f"{answers['sure'].action}: {params.request_state}")])
 
 
-async def told(name: str, arguments: dict[str, Any], ctx: Any, session: Any) -> str:  # noqa: C901  a case for each tool
-    """
-    What a tool says that talks with the client first.
-    """
-    related = ctx.request_id
-    match name:
-        case "test_tool_with_logging":
-            for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
-                await session.send_log_message("info", words, related_request_id=related)
-                await asyncio.sleep(0.05)
-            return "done"
-        case "test_tool_with_progress":
-            for progress in (0, 50, 100):
-                await session.report_progress(progress, 100)
-                await asyncio.sleep(0.05)
-            return "done"
-        case "test_sampling":
-            asked = [types.SamplingMessage(role="user", content=text(arguments["prompt"]))]
-            said = await session.create_message(asked, max_tokens=100, related_request_id=related)
-            return f"LLM response: {said.content.text}"
-        case "test_elicitation":
-            reply = await session.elicit_form(arguments["message"], USER, related)
-            return f"User response: action={reply.action}, content={reply.content}"
-        case "test_elicitation_sep1034_defaults" | "test_elicitation_sep1330_enums":
-            wanted = WITH_DEFAULTS if name.endswith("defaults") else WITH_CHOICES
-            reply = await session.elicit_form("Please fill in", wanted, related)
-            return f"Elicitation completed: action={reply.action}, content={reply.content}"
-        case "wait":
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                cancelled.append(arguments.get("label", ""))
-                ended.set()
-                raise
-            return "waited"
-        case "waited":
-            await asyncio.wait_for(ended.wait(), 30)
-            return f"cancelled: {cancelled}"
-        case "roots":
-            return ", ".join(str(root.uri) for root in (await session.list_roots()).roots)
-        case "grow":
-            grown.append(f"grown_{len(grown)}")
-            if ctx.protocol_version >= "2026":
-                await bus.publish(ToolsListChanged())
-            else:
-                await session.send_tool_list_changed()
-            return grown[-1]
-        case "touch":
-            for uri in sorted(watched):
-                await session.send_resource_updated(uri)
-            await bus.publish(ResourceUpdated(uri=WATCHED))
-            return f"{len(watched)} watched"
-        case _ if name in grown or name in {"test_reconnection", "greet"}:
-            return f"this is {name}"
-    raise MCPError(types.INVALID_PARAMS, f"no tool {name}")
+# Tools that do something, or talk with the client first
+
+
+async def named(name: str, given: Any, ctx: Any) -> str:
+    return f"this is {name}"
+
+
+async def log(name: str, given: Any, ctx: Any) -> str:
+    for words in ("started", "processing data", "completed"):
+        await ctx.session.send_log_message("info", f"Tool execution {words}", related_request_id=ctx.request_id)
+        await asyncio.sleep(0.05)
+    return "done"
+
+
+async def progress(name: str, given: Any, ctx: Any) -> str:
+    for amount in (0, 50, 100):
+        await ctx.session.report_progress(amount, 100)
+        await asyncio.sleep(0.05)
+    return "done"
+
+
+async def sample(name: str, given: Any, ctx: Any) -> str:
+    asked = [types.SamplingMessage(role="user", content=text(given["prompt"]))]
+    said = await ctx.session.create_message(asked, max_tokens=100, related_request_id=ctx.request_id)
+    return f"LLM response: {said.content.text}"
+
+
+async def elicit(name: str, given: Any, ctx: Any) -> str:
+    reply = await ctx.session.elicit_form(given.get("message", "Please fill in"), HAS["forms"][name], ctx.request_id)
+    begin = "User response" if "message" in given else "Elicitation completed"
+    return f"{begin}: action={reply.action}, content={reply.content}"
+
+
+async def wait(name: str, given: Any, ctx: Any) -> str:
+    try:
+        await asyncio.sleep(600)
+    except asyncio.CancelledError:
+        cancelled.append(given.get("label", ""))
+        ended.set()
+        raise
+    return "waited"
+
+
+async def waited(name: str, given: Any, ctx: Any) -> str:
+    await asyncio.wait_for(ended.wait(), 100)
+    return f"cancelled: {cancelled}"
+
+
+async def roots(name: str, given: Any, ctx: Any) -> str:
+    return ", ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+
+async def grow(name: str, given: Any, ctx: Any) -> str:
+    new = f"grown_{sum(tool.startswith('grown') for tool in HAS['tools'])}"
+    HAS["tools"][new] = {}
+    if ctx.protocol_version >= "2026":
+        await bus.publish(ToolsListChanged())
+    else:
+        await ctx.session.send_tool_list_changed()
+    return new
+
+
+async def touch(name: str, given: Any, ctx: Any) -> str:
+    for uri in sorted(watched):
+        await ctx.session.send_resource_updated(uri)
+    await bus.publish(ResourceUpdated(uri=WATCHED))
+    return f"{len(watched)} watched"
+
+
+TOOLS = {tool.__name__: tool for tool in (wait, waited, roots, grow, touch)}
+TOOLS |= {"test_tool_with_logging": log, "test_tool_with_progress": progress, "test_sampling": sample}
+TOOLS |= {name: elicit for name in HAS["forms"] if name.startswith("test_")}
+
+
+# What else there is
 
 
 async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
-    found = ((STATIC, "text/plain"), (BINARY, "image/png"), (WATCHED, "text/plain"))
-    return types.ListResourcesResult(
-        resources=[types.Resource(uri=uri, name=uri[7:], description=uri, mime_type=mime) for uri, mime in found]
-    )
+    found = [types.Resource(uri=uri, name=uri[7:], mime_type=has["mimeType"]) for uri, has in HAS["resources"].items()]
+    return types.ListResourcesResult(resources=found)
 
 
 async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
@@ -187,60 +168,39 @@ async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesRe
 
 async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
     uri = str(params.uri)
-    contents: Any
-    if uri == BINARY:
-        contents = types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PNG)
-    elif uri.startswith("test://template/"):
+    has = HAS["resources"].get(uri)
+    if uri.startswith("test://template/"):
         found = uri.split("/")[3]
         words = f'{{"id":"{found}","templateTest":true,"data":"Data for ID: {found}"}}'
-        contents = types.TextResourceContents(uri=uri, mime_type="application/json", text=words)
-    elif uri in {STATIC, WATCHED}:
-        words = "This is the content of the static text resource."
-        contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=words)
-    else:
+        has = {"mimeType": "application/json", "text": words}
+    if has is None:
         raise MCPError(-32002, f"no resource {uri}")
-    return types.ReadResourceResult(contents=[contents])
+    return types.ReadResourceResult.model_validate({"contents": [{"uri": uri, **has}]})
 
 
 async def subscribe(ctx: Any, params: Any) -> types.EmptyResult:
-    watched.add(str(AnyUrl(str(params.uri))))
+    watched.add(str(params.uri))
     return types.EmptyResult()
 
 
 async def unsubscribe(ctx: Any, params: Any) -> types.EmptyResult:
-    watched.discard(str(AnyUrl(str(params.uri))))
+    watched.discard(str(params.uri))
     return types.EmptyResult()
 
 
 async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
-    return types.ListPromptsResult(
-        prompts=[
-            types.Prompt(
-                name=name,
-                description=name.replace("_", " "),
-                arguments=[types.PromptArgument(name=one, description=one, required=True) for one in needed],
-            )
-            for name, needed in PROMPTS.items()
-        ]
-    )
+    found = []
+    for name in HAS["prompts"]:
+        needed = [{"name": one, "description": one, "required": True} for one in HAS["arguments"].get(name, ())]
+        found.append({"name": name, "description": name.replace("_", " "), "arguments": needed})
+    return types.ListPromptsResult.model_validate({"prompts": found})
 
 
 async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
-    given = params.arguments or {}
-    content: dict[str, list[Any]] = {
-        "test_simple_prompt": [text("This is a simple prompt for testing.")],
-        "test_prompt_with_arguments": [
-            text(f"Prompt with arguments: arg1='{given.get('arg1')}', arg2='{given.get('arg2')}'")
-        ],
-        "test_prompt_with_embedded_resource": [
-            resource(given.get("resourceUri", STATIC), "text/plain", "Embedded resource content for testing."),
-            text("Please process the embedded resource above."),
-        ],
-        "test_prompt_with_image": [image(), text("Please analyze the image above.")],
-    }
-    return types.GetPromptResult(
-        messages=[types.PromptMessage(role="user", content=one) for one in content[params.name]]
-    )
+    said = json.dumps([{"role": "user", "content": one} for one in HAS["prompts"][params.name]])
+    for name, value in (params.arguments or {}).items():
+        said = said.replace(name.upper(), value)
+    return types.GetPromptResult.model_validate({"messages": json.loads(said)})
 
 
 async def complete(ctx: Any, params: Any) -> types.CompleteResult:

@@ -84,7 +84,7 @@ async def everything(target: Any, era: str) -> dict[str, Any]:
     """
     ours = Conversation()
     seen: dict[str, Any] = {}
-    async with asyncio.timeout(60), ours.client(target, era) as client:
+    async with asyncio.timeout(300), ours.client(target, era) as client:
         seen["era"] = client.protocol_version
         seen["server"] = client.server_info.name if client.server_info else None
         tools = (await client.list_tools()).tools

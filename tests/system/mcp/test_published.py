@@ -4,8 +4,6 @@ stuck is stopped, and a client that checks schemas takes every answer.
 """
 
 import json
-import os
-import subprocess
 import sys
 
 from collections.abc import Callable
@@ -14,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.process import ENVIRONMENT, Process, tap, words
+from tests.children import ran
+from tests.mcp.process import Process, tap, words
 from tests.system.mcp.chains import STDIO, node, program, script
 
 
@@ -51,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     found = tmp_path / "work"
     found.mkdir()
     (found / "note.txt").write_text("a note")
-    subprocess.run(["git", "init", "-q", "-b", "main", str(found)], check=True)
+    ran("git", "init", "-q", "-b", "main", found, check=True)
     return found
 
 
@@ -136,10 +135,7 @@ def checked(folder: Path, command: tuple[str, ...], calls: Calls) -> tuple[dict[
     modules = Path(script("conformance")[1]).parents[3]
     (folder / "node_modules").symlink_to(modules)
     (folder / "client.mjs").write_text(CLIENT)
-    argv = (node(), "client.mjs", json.dumps(calls), *command)
-    environment = {**os.environ, **ENVIRONMENT}
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=True, env=environment)
-    read = json.loads(done.stdout)
+    read = json.loads(ran(node(), "client.mjs", json.dumps(calls), *command, cwd=folder, check=True).stdout)
     assert [one for one in read["found"] if "raised" in one] == []
     return {tool["name"]: tool.get("outputSchema") for tool in read["tools"]}, read["found"]
 

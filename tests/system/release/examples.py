@@ -9,8 +9,10 @@ import sys
 
 from pathlib import Path
 
+from tests import children
+from tests.children import ROOT
 
-ROOT = Path(__file__).parents[3]
+
 FOLDER = ROOT / "examples"
 PRINTED = dict(
     re.findall(r"^`(\w+)\.py`:\n\n```text\n(.*?)```$", (FOLDER / "README.md").read_text(), re.DOTALL | re.MULTILINE)
@@ -24,8 +26,7 @@ def ran(name: str, folder: Path, *arguments: str) -> "subprocess.CompletedProces
     """
     keys = {key: value for key, value in os.environ.items() if "API_KEY" not in key}
     own = {**keys, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), "HOME": str(folder)}
-    program = [sys.executable, str(FOLDER / f"{name}.py"), *arguments]
-    return subprocess.run(program, capture_output=True, text=True, check=False, cwd=folder, env=own, timeout=120)
+    return children.ran(sys.executable, FOLDER / f"{name}.py", *arguments, cwd=folder, env=own)
 
 
 def printed(name: str, folder: Path) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -17,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from guardrails import __version__
-
-from .examples import ROOT
+from tests import children
+from tests.children import ROOT
 
 
 CONSUMER, RIGHT, WRONG = (
-    Path(__file__).with_name(f"{name}.txt").read_text() for name in ("consumer", "calls_right", "calls_wrong")
+    Path(__file__).with_name(f"{n}.txt").read_text() for n in ("consumer", "calls_right", "calls_wrong")
 )
 PARTS = {
     *("guardrails", "policies", "examples", "pyproject.toml", ".gitignore"),
@@ -52,8 +51,7 @@ with Policy.load("default").session("s") as session:
 
 def ran(*command: str | Path, cwd: Path, code: int = 0) -> str:
     bare = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}}
-    words = [str(part) for part in command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=cwd, env=bare)
+    done = children.ran(*command, cwd=cwd, env=bare, timeout=600)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -64,7 +62,7 @@ def environment(folder: Path, package: str | Path) -> Path:
     """
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     for command in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "--quiet", package]):
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+        done = children.ran(*command, timeout=600, env=None)
         if done.returncode:
             pytest.skip(f"{package} cannot be installed here: {(done.stdout + done.stderr).strip().splitlines()[-1]}")
     return python
