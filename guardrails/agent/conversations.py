@@ -25,7 +25,8 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.types import End, Outcome
-from guardrails.stores.sqlite import SqliteStore, connect, explained
+from guardrails.stores.persistence import explained, kind_of
+from guardrails.stores.sqlite import KINDS, SqliteStore, connect
 
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class Conversations(AbstractContextManager["Conversations"]):
                 database.execute("BEGIN IMMEDIATE")
                 yield database.execute
         except sqlite3.Error as error:
-            raise explained(error, self.path, self._timeout) from error
+            raise explained(error, kind_of(error, KINDS), self.path, self._timeout) from error
 
 
 def text_of(item: Any) -> str:

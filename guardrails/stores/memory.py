@@ -6,6 +6,7 @@ import threading
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from guardrails.core.state import SessionState
@@ -34,13 +35,15 @@ class MemoryStore:
         self._live: OrderedDict[str, SessionState] = OrderedDict()
         self._idle: dict[str, bytes | SessionState] = {}
         self._most = live
-        self._begin()
+        self._at_fork("child")
         at_forks(self)
 
-    def _begin(self) -> None:
-        # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
-        self._lock = threading.RLock()
-        self._in_step = False
+    def _at_fork(self, when: When) -> None:
+        # A lock that another thread of the parent held would never be released in a child.
+        if when == "child":
+            # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
+            self._lock = threading.RLock()
+            self._in_step = False
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
@@ -89,16 +92,10 @@ class MemoryStore:
         value = self._live.get(key) or self._idle.get(key)
         if value is None:
             return None
-        try:
-            state, packed = (unpack(value), value) if isinstance(value, bytes) else (value, pack(value))
-        except Exception:  # one that cannot be packed, or read, is listed all the same
-            return Stored(key, *((value, 0) if isinstance(value, bytes) else (b"", value.now_ms)))
-        return Stored(key, packed, state.now_ms)
-
-    def _at_fork(self, when: When) -> None:
-        if when == "child":
-            # A lock that another thread of the parent held would never be released here.
-            self._begin()
+        packed, at_ms = (value, 0) if isinstance(value, bytes) else (b"", value.now_ms)
+        with suppress(Exception):  # one that cannot be packed, or read, is listed all the same
+            packed, at_ms = (value, unpack(value).now_ms) if isinstance(value, bytes) else (pack(value), at_ms)
+        return Stored(key, packed, at_ms)
 
     def __len__(self) -> int:
         return len(self._live) + len(self._idle)

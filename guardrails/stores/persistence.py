@@ -9,6 +9,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final, Self, TypeVar
 
@@ -50,22 +51,20 @@ FORKED: Final = "this process was forked in the middle of an update of the store
 _UNSURE: Final = "; the step that was under way may have been kept: then more is charged than was used, never less"
 
 
+@dataclass(slots=True, eq=False)
 class Slot:
     """
     A place in which one thread at a time asks the store, by a link of its own: a connection, or none.
     """
 
-    __slots__ = ("busy", "link", "lock", "unsure", "until")
-
-    def __init__(self) -> None:
-        # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
-        self.lock = threading.RLock()
-        self.busy = False
-        self.link: Any = None
-        self.unsure = False
-        """Whether a commit is under way of which nobody knows yet whether it took place."""
-        self.until = 0.0
-        """The time at which no try is made any more."""
+    # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
+    lock: Any = field(default_factory=threading.RLock)
+    busy: bool = False
+    link: Any = None
+    unsure: bool = False
+    """Whether a commit is under way of which nobody knows yet whether it took place."""
+    until: float = 0.0
+    """The time at which no try is made any more."""
 
 
 class PersistentStore(Listed):
@@ -115,6 +114,14 @@ class PersistentStore(Listed):
         """
         return sum(self._drop(duration_ms(idle), prefix, scopes=scopes))
 
+    def read(self, key: str) -> Stored | None:
+        """
+        See `Listed.read`.
+        """
+        # Of the states whose key begins with it, its own comes first.
+        found = next(self.entries(key), None)
+        return found if found is not None and found.key == key else None
+
     # Turns and tries
 
     def _ask(self, ask: Callable[[Slot], T]) -> T:
@@ -135,10 +142,9 @@ class PersistentStore(Listed):
             slot.busy, slot.until = True, until
             try:
                 return work(slot)
-            except Exception:
-                raise
-            except BaseException:
-                self._let_go(slot)  # An answer may be on its way.
+            except BaseException as error:
+                if not isinstance(error, Exception):
+                    self._let_go(slot)  # An answer may be on its way.
                 raise
             finally:
                 slot.busy = slot.unsure = False
@@ -243,19 +249,17 @@ def name_of(key: str) -> bytes:
     return key.encode("utf-8", "surrogatepass")
 
 
-def key_of(name: bytes) -> str:
+def key_of(name: bytes | str) -> str:
     """
-    Returns the key that `name_of` made *name* of.
+    Returns the key that a store names so: as text, or as `name_of` made bytes of it.
     """
-    return name.decode("utf-8", "surrogatepass")
+    return name if isinstance(name, str) else name.decode("utf-8", "surrogatepass")
 
 
 # Tables: one update is one transaction
 
 
-_SELECT: Final = "SELECT key, state, at_ms FROM {table} WHERE state <> '' AND"
-_READ: Final = f"{_SELECT} key = ?"
-_PAGE: Final = f"{_SELECT} key >= ? AND key > ? ORDER BY key LIMIT ?"
+_PAGE: Final = "SELECT key, state, at_ms FROM {table} WHERE state <> '' AND key >= ? AND key > ? ORDER BY key LIMIT ?"
 _DROP: Final = """
 DELETE FROM {table} WHERE key IN (
   SELECT key FROM {table} WHERE at_ms < ? AND (? OR substr(key, 1, 1) <> ?) AND substr(key, 1, ?) = ? LIMIT ? {lock})
@@ -275,7 +279,6 @@ class SqlStore(PersistentStore):
     """A value in a statement."""
 
     _name: Callable[[str], Any] = staticmethod(name_of)
-    _key: Callable[[Any], str] = staticmethod(key_of)
 
     @abstractmethod
     def _connect(self) -> Any: ...
@@ -350,27 +353,17 @@ class SqlStore(PersistentStore):
     def __len__(self) -> int:
         return int(self._rows("SELECT count(*) FROM {table} WHERE state <> ''")[0][0])
 
-    def read(self, key: str) -> Stored | None:
-        """
-        See `Listed.read`.
-        """
-        return next((self._stored(*row) for row in self._rows(_READ, self._name(key))), None)
-
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
         See `Listed.entries`. They come in the order of their keys.
         """
         begins, last = self._name(prefix), self._name("")
         while rows := self._rows(_PAGE, begins, last, BATCH):
-            for row in rows:
-                if not row[0].startswith(begins):
+            for last, packed, at_ms in rows:
+                if not last.startswith(begins):
                     return
-                yield self._stored(*row)
-            last = rows[-1][0]
-
-    def _stored(self, name: Any, packed: object, at_ms: int) -> Stored:
-        # What is no block of bytes, somebody else wrote: as damaged as none.
-        return Stored(self._key(name), packed if isinstance(packed, bytes) else b"", at_ms)
+                # What is no block of bytes, somebody else wrote: as damaged as none.
+                yield Stored(key_of(last), packed if isinstance(packed, bytes) else b"", at_ms)
 
     def forget(self, key: str) -> None:
         """

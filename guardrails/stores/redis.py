@@ -246,20 +246,14 @@ class RedisStore(PersistentStore):
         self._keep(keys, states)
         return result
 
-    def _states(self, keys: Sequence[str], answers: Sequence[Any]) -> "list[_State]":
-        return [_state(key, _fields(one), self.place) for key, one in zip(keys, answers[1:], strict=True)]
+    def _states(self, keys: Sequence[str], answers: Sequence[Any]) -> "list[_Kept]":
+        return [_Kept(key, _fields(one), self.place) for key, one in zip(keys, answers[1:], strict=True)]
 
     def _command(self, *parts: Any) -> Any:
         return self._ask(lambda slot: self._client.execute_command(*parts, NEVER_DECODE=True))
 
     def __len__(self) -> int:
         return int(self._command("ZCARD", self._stem + b"keys"))
-
-    def read(self, key: str) -> Stored | None:
-        """
-        See `Listed.read`.
-        """
-        return next(self._stored([key]), None)
 
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
@@ -274,7 +268,7 @@ class RedisStore(PersistentStore):
             packed = fields.get(b"s")
             with suppress(StateUnreadable):
                 if packed is not None and key.startswith(SCOPES):
-                    packed = pack(_state(key, fields, self.place).state)
+                    packed = pack(_Kept(key, fields, self.place).state)
             if packed is not None:
                 yield Stored(key, packed, int(fields.get(b"at", 0)))
 
@@ -319,64 +313,40 @@ class RedisStore(PersistentStore):
             self._client.close()
 
 
-class _State:
+class _Kept:
     """
-    A state as the server has it by these *fields*.
+    A state as the server has it by these *fields*; of a scope, amounts and what it is beside them.
     """
 
-    __slots__ = ("new", "packed", "state", "version")
+    __slots__ = ("amounts", "new", "packed", "state", "version")
 
-    def __init__(self, fields: Mapping[bytes, bytes], state: SessionState) -> None:
+    def __init__(self, key: str, fields: Mapping[bytes, bytes], place: str) -> None:
         self.version = fields[b"v"].decode() if b"v" in fields else False
         self.packed = fields.get(b"s", b"")
         self.new = b""
         """Its bytes, if a step has changed them."""
-        self.state = state
-
-    def bare(self) -> SessionState:
-        """
-        Returns what is kept as bytes.
-        """
-        return self.state
-
-    def moves(self) -> tuple[Any, ...]:
-        """
-        Returns what a commit says of its amounts.
-        """
-        return (False,)
-
-    def settle(self, version: str, answer: Sequence[bytes]) -> None:
-        """
-        Have what the server has by a commit of this *version*, which gave this *answer*.
-        """
-        if self.new:
-            self.packed, self.version = self.new, version
-
-
-class _Scope(_State):
-    """
-    A scope: its bytes are of what it is beside its amounts.
-    """
-
-    __slots__ = ("amounts", "state")
-    state: SharedState
-
-    def __init__(self, fields: Mapping[bytes, bytes], state: SessionState) -> None:
+        self.state = unpacked(key, fields.get(b"s"), place)
         self.amounts = _amounts(fields)
-        super().__init__(fields, SharedState.of(state, self.amounts))
-
-    def bare(self) -> SessionState:
-        return self.state.rest()
+        if key.startswith(SCOPES):
+            self.state = SharedState.of(self.state, self.amounts)
 
     def moves(self) -> tuple[Any, ...]:
-        state, before, after, edges = self.state, self.amounts, self.state.amounts(), self.state.edges()
+        """
+        Returns what a commit says of its amounts, once it has its new bytes.
+        """
+        state = self.state
+        new = pack(state.rest() if isinstance(state, SharedState) else state)
+        self.new = b"" if new == self.packed else new
+        if not isinstance(state, SharedState):
+            return (False,)
+        before, after, edges = self.amounts, state.amounts(), state.edges()
         floors = {edge.names[0]: edge.floor for edge in edges or () if edge.floor is not None}
         floors["now_ms"] = state.now_ms
         adds, seen = {}, set() if edges is not None and not state.objected else set(before)
         for name in before.keys() | after:
-            old, new, least = before.get(name, 0), after.get(name, 0), floors.get(name)
-            if new != old:
-                adds[name] = str(new - (old if least is None else max(old, least))), least is not None and str(least)
+            old, now, least = before.get(name, 0), after.get(name, 0), floors.get(name)
+            if now != old:
+                adds[name] = str(now - (old if least is None else max(old, least))), least is not None and str(least)
         below = []
         for edge in edges or ():
             if sum([after.get(name, 0) for name in edge.names]) < edge.most:
@@ -390,13 +360,19 @@ class _Scope(_State):
         return [(name, *add) for name, add in adds.items()], as_seen, below
 
     def settle(self, version: str, answer: Sequence[bytes]) -> None:
-        super().settle(version, answer)
-        n, self.amounts = self.state.n, _amounts(_fields(answer))
-        self.state.have(self.amounts)
-        for place in self.state.places:
-            # The step's place in the records is by its true number.
-            place[2] += self.state.n - n
-        self.state.places = []
+        """
+        Have what the server has by a commit of this *version*, which gave this *answer*.
+        """
+        state = self.state
+        if self.new:
+            self.packed, self.version = self.new, version
+        if isinstance(state, SharedState):
+            n, self.amounts = state.n, _amounts(_fields(answer))
+            state.have(self.amounts)
+            for place in state.places:
+                # The step's place in the records is by its true number.
+                place[2] += state.n - n
+            state.places = []
 
 
 def _fields(answer: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -407,17 +383,10 @@ def _amounts(fields: Mapping[bytes, bytes]) -> dict[str, int]:
     return {name.decode(): int(value) for name, value in fields.items() if name not in (b"v", b"s", b"at")}
 
 
-def _state(key: str, fields: Mapping[bytes, bytes], place: str) -> _State:
-    return (_Scope if key.startswith(SCOPES) else _State)(fields, unpacked(key, fields.get(b"s"), place))
-
-
-def _commit(states: Sequence[_State], *, fresh: bool) -> list[bytes]:
+def _commit(states: Sequence[_Kept], *, fresh: bool) -> list[bytes]:
     """
     Returns what the server is asked to do; nothing if it would change nothing, and the states are *fresh*: as it has them now.
     """
-    for one in states:
-        new = pack(one.bare())
-        one.new = b"" if new == one.packed else new
     moves = [(one.version, *one.moves()) for one in states]
     if any(one.new for one in states) or any(adds for _, adds, *_ in moves):
         # By its version the first one tells that it was done.

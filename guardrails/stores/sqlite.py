@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from guardrails.core.values.errors import StoreError
 
-from . import When, persistence
+from . import When
 from .persistence import BATCH, FORKED, LIVE, Slot, SqlStore
 from .places import make_private
 
@@ -40,7 +40,7 @@ _WAL_BYTES: Final = 16 << 20
 """What the write-ahead log is cut to after a checkpoint."""
 _WAL_PAGES: Final = 4_000
 """How long it grows before one, which waits for the disk: about as many steps, each of which writes a page or two."""
-_KINDS: Final = {
+KINDS: Final = {
     "busy": "is locked",
     "read-only": "readonly database|permission denied",
     "folder": "unable to open",
@@ -66,7 +66,7 @@ class SqliteStore(SqlStore):
     _pause_s = 0.000_05
     """The pauses of SQLite itself grow to a tenth of a second, so that who has just written writes again, and others starve."""
     _errors = sqlite3.Error
-    _kinds = _KINDS
+    _kinds = KINDS
 
     def __init__(
         self,
@@ -93,8 +93,6 @@ class SqliteStore(SqlStore):
     @staticmethod
     def _name(key: str) -> str:
         return key.encode("utf-8", "replace").decode()
-
-    _key = staticmethod(str)
 
     def _connect(self) -> sqlite3.Connection:
         if self._left:
@@ -190,10 +188,3 @@ def _check(execute: Callable[[str], sqlite3.Cursor], path: str) -> bool:
     if application != APPLICATION_ID and (application or version or tables):
         raise StoreError(f"`{path}` is a database of another program: use another file")
     return bool(application)
-
-
-def explained(error: Exception, path: str, timeout_s: float) -> StoreError:
-    """
-    Returns the error to raise for *error* at the store in *path*: its meaning, and its remedy.
-    """
-    return persistence.explained(error, persistence.kind_of(error, _KINDS), path, timeout_s)
