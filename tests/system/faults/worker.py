@@ -23,7 +23,7 @@ LIMIT: Final = 28
 LIMIT_USD: Final = 0.08
 PRICE_USD: Final = 0.01
 REFUSALS: Final = 5
-"""Refused calls after which a worker leaves a user, whom all share: so the calls of the first are used up once one is of the second."""
+"""Refused calls after which a worker leaves a user, whom all share: so a limit of the first is reached once a call is of the second."""
 POLICY: Final = Policy(
     [Budget(max_calls=100_000)],
     scopes={"user": [Budget(max_calls=LIMIT, max_cost_usd=LIMIT_USD)]},
@@ -46,8 +46,9 @@ def work(name: str, log: int, store: Any, over: threading.Event) -> None:
 
         session = POLICY.session(f"s{hash(name) % 5}", store=store, scopes={"user": user})
         envelope = session.call(tool, {"id": call_id}, execute, id=call_id)
-        refused += envelope.code == "user.budget.max_calls"
-        if (envelope.code or "").startswith("store."):
+        code = envelope.code or ""
+        refused += code.startswith("user.budget.")
+        if code.startswith("store."):
             time.sleep(0.02)
         if over.is_set():
             return

@@ -6,7 +6,6 @@ stuck is stopped, and a client that checks schemas takes every answer.
 import json
 import sys
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +17,16 @@ from tests.system.mcp.chains import STDIO, node, program, script
 
 
 pytestmark = pytest.mark.system
-Server = tuple[Callable[[Path], tuple[str, ...]], str, Callable[[Path], dict[str, Any]]]
-SERVERS: dict[str, Server] = {
-    "time": (
-        lambda _: (program("mcp-server-time"), "--local-timezone", "UTC"),
-        "convert_time",
-        lambda _: {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
-    ),
-    "git": (
-        lambda folder: (program("mcp-server-git"), "--repository", str(folder)),
-        "git_branch",
-        lambda folder: {"repo_path": str(folder), "branch_type": "local"},
-    ),
-    "fetch": (lambda _: (program("mcp-server-fetch"),), "fetch", lambda _: {"url": "http://127.0.0.1:9/"}),
-    "filesystem": (
-        lambda folder: (*script("server-filesystem"), str(folder)),
-        "list_directory",
-        lambda folder: {"path": str(folder)},
-    ),
-    "everything": (
-        lambda _: (*script("server-everything"), "stdio"),
-        "get-structured-content",
-        lambda _: {"location": "New York"},
-    ),
-    "memory": (lambda _: script("server-memory"), "read_graph", lambda _: {}),
+ZONES = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+SERVERS: dict[str, tuple[str, str, dict[str, str]]] = {
+    "time": ("mcp-server-time --local-timezone UTC", "convert_time", ZONES),
+    "git": ("mcp-server-git --repository HERE", "git_branch", {"repo_path": "HERE", "branch_type": "local"}),
+    "fetch": ("mcp-server-fetch", "fetch", {"url": "http://127.0.0.1:9/"}),
+    "filesystem": ("server-filesystem HERE", "list_directory", {"path": "HERE"}),
+    "everything": ("server-everything stdio", "get-structured-content", {"location": "New York"}),
+    "memory": ("server-memory", "read_graph", {}),
 }
+"""By name: the command, a tool that only looks, and its arguments; HERE stands for a folder."""
 
 
 @pytest.fixture
@@ -56,15 +40,18 @@ def folder(tmp_path: Path) -> Path:
 
 def guarded(name: str, folder: Path) -> Process:
     given = {"policy": "default", "store": folder.parent / "s.db", "records": folder.parent / "records.jsonl"}
-    return Process(*tap(*SERVERS[name][0](folder), **given), MEMORY_FILE_PATH=str(folder.parent / "memory.jsonl"))
+    first, *rest = SERVERS[name][0].replace("HERE", str(folder)).split()
+    command = (program(first),) if first.startswith("mcp-") else script(first)
+    return Process(*tap(*command, *rest, **given), MEMORY_FILE_PATH=str(folder.parent / "memory.jsonl"))
 
 
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_caller_that_is_stuck_on_a_published_server_is_stopped(name: str, folder: Path) -> None:
     _, tool, arguments = SERVERS[name]
+    given = {key: value.replace("HERE", str(folder)) for key, value in arguments.items()}
     with guarded(name, folder) as one:
         one.start()
-        found = [one.call(tool, arguments(folder), n) for n in range(20)]
+        found = [one.call(tool, given, n) for n in range(20)]
     assert bool(found[0].get("isError")) is (name == "fetch")  # It refuses loopback by itself.
     denied = [one for one in found if words(one).startswith("[guardrails:") and '"status":"error"' not in words(one)]
     assert found[0] not in denied
@@ -144,9 +131,7 @@ def ours(result: dict[str, Any]) -> bool:
     """
     Whether *result* is a refusal of ours.
     """
-    return (
-        bool(result.get("isError")) and words(result).startswith("[guardrails:") and "structuredContent" not in result
-    )
+    return "isError" in result and words(result).startswith("[guardrails:") and "structuredContent" not in result
 
 
 def test_a_denied_call_a_cut_result_and_a_note_are_all_valid_to_a_client_that_checks(tmp_path: Path) -> None:
