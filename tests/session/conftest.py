@@ -2,10 +2,11 @@
 What the tests of sessions share: executors, a session's state as a store has it, a store that fails, records that are decided again.
 """
 
-from collections.abc import Iterable
+import json
+
 from typing import Any
 
-from guardrails import MemorySink, MemoryStore, Policy
+from guardrails import Envelope, MemorySink, MemoryStore, Policy
 from guardrails.core.guards.base import SessionState
 from guardrails.core.packing import pack, unpack
 from tests.replaying import replay
@@ -17,6 +18,14 @@ def ok(*_: Any) -> str:
 
 def never(*_: Any) -> None:
     raise AssertionError("it must not run")
+
+
+def read(envelope: Envelope) -> dict[str, Any]:
+    """
+    The fields that the model reads.
+    """
+    text: dict[str, Any] = json.loads(envelope.to_json())
+    return text
 
 
 def state_of(store: Any, key: str = "s") -> SessionState:
@@ -32,7 +41,8 @@ def replays(policy: Policy, sink: MemorySink, store: Any = None, key: str = "s")
     """
     How many calls of *sink* are decided the same again; the state of *key* in *store*, too, is what its records make of it.
     """
-    records: Iterable[Any] = [one for one in sink.records if store is None or one["session_id"] == key]
+    # The state is that of the life of the last of them.
+    records = sorted(sink.records, key=lambda one: bool(one["session_id"] == key))
     state = SessionState()
     again = replay(policy.chain, records, state, scopes=policy.scopes)
     assert all(one.same for one in again)

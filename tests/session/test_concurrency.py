@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, Session, Success
-from guardrails.errors import SessionError
-from guardrails.sinks import MemorySink
-from tests.replaying import replay
-from tests.session.conftest import Faulty
+from guardrails import Budget, Duplicates, MemorySink, Policy, Session, Success
+from tests.session.conftest import Faulty, ok, replays
 from tests.tables import table
 
 
@@ -75,10 +72,7 @@ def test_what_threads_did_replays_exactly_from_the_records(clock: Any) -> None:
                 session.charge(model="m", usage={"prompt_tokens": 3}, cost_usd=0.01)
 
     in_threads(8, work)
-    assert sorted(r["n"] for r in sink.records) == list(range(1, len(sink.records) + 1))
-    replayed = list(replay(policy.chain, sink.records))
-    assert len(replayed) == 240
-    assert all(again.same for again in replayed)
+    assert replays(policy, sink) == 240
 
 
 # What a session hands to its sink
@@ -117,23 +111,6 @@ def test_a_sink_that_raises_loses_its_records_and_no_call(takes: int, monkeypatc
     assert said == ["the sink `Full` raised: OSError('disk full'); its records are lost"]
 
 
-def test_all_events_of_a_session_carry_its_run(clock: Any) -> None:
-    sink = MemorySink()
-    session = Policy([Budget(max_calls=9)]).session("s", records=sink, clock=clock)
-    session.charge(model="m")
-    session.request()
-    session.decide("t", {"n": 1}, id="a")
-    session.call("t", {"n": 1}, lambda *_: 1, id="a")
-    session.decide("t", {"n": 2}, id="b")
-    clock.advance(700)
-    session.extend(max_calls=1)
-    session.call("t", {"n": 3}, lambda *_: 1)
-    events = [record["event"] for record in sink.records]
-    assert set(events) == {"turn", "charge", "request", "call", "claim", "settle", "extend", "expire"}
-    assert len({record["run"] for record in sink.records}) == 1
-    assert len(sink.records[0]["run"]) == 16
-
-
 # The state of a session behind its store: what follows where that cannot be reached
 
 
@@ -158,7 +135,7 @@ MOVED: dict[str, Callable[[Session], Any]] = {
 def cut_off(on_error: Any, clock: Any, sink: MemorySink | None = None) -> tuple[Session, Faulty]:
     store = Faulty()
     session = Policy([Budget(max_calls=3)], on_error=on_error).session("s", store=store, records=sink, clock=clock)
-    session.call("t", {"n": 1}, lambda *_: "ran")
+    session.call("t", {"n": 1}, ok)
     store.down = True
     return session, store
 
@@ -169,11 +146,14 @@ def test_without_a_store_a_session_that_allows_goes_on_with_what_is_known(name: 
     session, store = cut_off("allow", clock, sink)
     ask, answer = ASKED[name]
     assert ask(session) == answer
-    assert session.call("t", {"n": 2}, lambda *_: "ran").value == "ran"
+    assert session.call("t", {"n": 2}, ok).value == "ok"
     store.down = False
     assert session.ledger.progress["calls_used"] == 1
-    assert session.call("t", {"n": 3}, lambda *_: "ran").ok
+    assert session.call("t", {"n": 3}, ok).ok
     assert [record["n"] for record in sink.records if record["n"]] == [1, 2, 3, 4]
+
+
+NO_DIGEST = "What was done cannot be told: the state of the session could not be read."
 
 
 @table("name", [*(name for name in ASKED if name not in {"close", "digest"}), *MOVED])
@@ -181,29 +161,15 @@ def test_without_a_store_a_session_that_denies_refuses_calls_and_raises_elsewher
     session, _ = cut_off("deny", clock)
     with pytest.raises(OSError, match="the database is gone"):
         (MOVED.get(name) or ASKED[name][0])(session)
-    assert session.call("t", {"n": 2}, lambda *_: "ran").code == "store.error"
+    assert session.call("t", {"n": 2}, ok).code == "store.error"
+    assert session.digest() == NO_DIGEST
 
 
-def test_the_digest_is_an_answer_even_without_a_store(clock: Any) -> None:
-    session, _ = cut_off("deny", clock)
-    assert session.digest() == "What was done cannot be told: the state of the session could not be read."
-
-
-@table("name", MOVED)
-def test_without_a_store_no_limit_is_moved_unseen(name: str, clock: Any) -> None:
-    session, _ = cut_off("allow", clock)
-    with pytest.raises(OSError, match="the database is gone"):
-        MOVED[name](session)
-
-
-def test_a_child_is_closed_without_a_store_where_that_is_allowed(clock: Any) -> None:
+def test_without_a_store_no_limit_is_moved_unseen_and_a_child_is_closed(clock: Any) -> None:
     session, store = cut_off("allow", clock)
+    for move in MOVED.values():
+        with pytest.raises(OSError, match="the database is gone"):
+            move(session)
     store.down = False
     with session.child("kid", max_calls=1):
         store.down = True
-
-
-def test_what_a_session_does_not_allow_is_an_error_whatever_the_policy_says_of_failures(clock: Any) -> None:
-    session = Policy([Budget(max_calls=3)], on_error="allow").session("s", clock=clock)
-    with pytest.raises(SessionError, match="asks for max_calls 5"):
-        session.child("kid", max_calls=5)

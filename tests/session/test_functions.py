@@ -37,16 +37,22 @@ def plan(session: Session, name: str) -> Tool:
 # What a host declares
 
 
-def test_arguments_are_checked_by_the_schema_of_the_host_or_the_signature_of_its_function() -> None:
+def test_arguments_are_checked_by_the_host_s_schema_or_function_in_its_session_and_its_children() -> None:
     def pay(amount: int) -> None:
         """Pay somebody."""
 
-    session = checked().session("s")
+    policy = checked()
+    session = policy.session("s")
     assert session.call("book", {}, ok).ok
-    session.calls.declare(Tool(name="book", parameters=SCHEMA), pay)
+    session.calls.declare(Tool(name="book", parameters=SCHEMA, read_only=True), pay)
     assert [session.call(name, {}, ok).status for name in ("book", "pay")] == ["validation_error"] * 2
     assert session.call("book", {"city": "Kyoto"}, ok).ok
     assert plan(session, "pay").description == "Pay somebody."
+    with session.child("sub") as child:
+        assert child.call("book", {}, ok).status == "validation_error"
+        child.calls.declare(Tool(name="book", parameters=SCHEMA, read_only=False))
+        assert [plan(one, "book").read_only for one in (child, session)] == [False, True]
+    assert policy.session("other").call("book", {}, ok).ok
 
 
 def test_hints_count_and_what_the_policy_says_stands_above_them() -> None:
@@ -58,17 +64,6 @@ def test_hints_count_and_what_the_policy_says_stands_above_them() -> None:
     assert [(one.read_only, one.timeout, one.idempotent) for one in plans] == [
         *((False, 9, None), (True, 9, None), (True, 5, True))
     ]
-
-
-def test_a_declaration_is_of_its_session_and_its_children_and_of_no_other() -> None:
-    policy = checked()
-    session = policy.session("s")
-    session.calls.declare(Tool(name="book", parameters=SCHEMA, read_only=True))
-    with session.child("sub") as child:
-        assert child.call("book", {}, ok).status == "validation_error"
-        child.calls.declare(Tool(name="book", parameters=SCHEMA, read_only=False))
-        assert [plan(one, "book").read_only for one in (child, session)] == [False, True]
-    assert policy.session("other").call("book", {}, ok).ok
 
 
 def test_a_label_reaches_the_tool_and_tells_no_call_from_another() -> None:
@@ -136,7 +131,7 @@ def guarded(clock: Any, **tool: Any) -> Session:
     return Policy([Budget(max_calls=50), Validation()], tools=tools).session("s", clock=clock)
 
 
-def test_a_second_function_of_a_name_is_refused_and_the_first_keeps_its_check(clock: Any) -> None:
+def test_each_name_is_one_function_whose_parameters_are_the_policys_if_it_has_any(clock: Any) -> None:
     class Other:
         def pay(self, city: str) -> Any:
             return city
@@ -147,13 +142,10 @@ def test_a_second_function_of_a_name_is_refused_and_the_first_keeps_its_check(cl
         session.wrap(Other().pay)
     other = session.wrap(Other().pay, name="pay_city", returns="value")
     assert (first(2), other("Kyoto")) == (2, "Kyoto")
-
-
-def test_the_parameters_of_a_policy_stand_above_those_of_a_function(clock: Any) -> None:
-    session = guarded(clock, name="pay", parameters=SMALL)
-    wrapped = session.wrap(pay, returns="envelope")
+    ruled = guarded(clock, name="pay", parameters=SMALL)
+    wrapped = ruled.wrap(pay, returns="envelope")
     assert (wrapped(5).value, wrapped(50).status) == (5, "validation_error")
-    assert session.call("pay", {"amount": 50}, ok).status == "validation_error"
+    assert ruled.call("pay", {"amount": 50}, ok).status == "validation_error"
 
 
 def test_where_the_value_is_wanted_what_went_wrong_is_raised(clock: Any) -> None:

@@ -1,5 +1,5 @@
 """
-Tools with a time limit, and those that give their result bit by bit.
+Tools with a time limit, those that give their result bit by bit, and event loops that never wait.
 """
 
 import asyncio
@@ -16,33 +16,41 @@ from typing import Any
 import orjson
 import pytest
 
-from guardrails import Envelope, MemorySink, Policy, Retryable, Session, SqliteStore, Success, Summary, Tool, Truncate
-from guardrails.core.guards.budget import Budget
-from guardrails.core.guards.duplicates import Duplicates
-from tests.replaying import replay
+from guardrails import (
+    Budget,
+    Duplicates,
+    Envelope,
+    Failed,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    Retryable,
+    Session,
+    SqliteStore,
+    Success,
+    Tool,
+    Truncate,
+)
+from tests.core.guards.calls import gives
+from tests.session.conftest import never, replays
 from tests.tables import table
 
 
-def make(clock: Any, timeout: float | None = None, **settings: Any) -> Any:
-    tool = Tool(name="t", timeout=timeout)
-    policy = Policy([Summary(), Retryable(), Truncate(max_bytes=2_000), Budget(max_cost_usd=9)], tools=[tool])
-    return policy.session("s", clock=clock, **settings)
+def make(clock: Any, timeout: float | None = None, *, left: float | None = None) -> tuple[Any, MemorySink]:
+    """
+    A session of which *left* seconds are left.
+    """
+    budget = Budget(max_cost_usd=9, max_elapsed=None if left is None else 10)
+    policy, sink = Policy([Truncate(max_bytes=2_000), budget], tools=[Tool(name="t", timeout=timeout)]), MemorySink()
+    session = policy.session("s", clock=clock, records=sink)
+    session.request()
+    clock.advance(10 - (left or 0))
+    return session, sink
 
 
 def run(session: Any, execute: Any, *, awaited: bool) -> Envelope:
     envelope: Envelope = asyncio.run(session.acall("t", {}, execute)) if awaited else session.call("t", {}, execute)
     return envelope
-
-
-def ending(clock: Any, timeout: float | None, left: float, sink: MemorySink | None = None) -> Any:
-    """
-    A session of which *left* seconds are left.
-    """
-    tools = [Tool(name="t", timeout=timeout)]
-    session = Policy([Budget(max_elapsed=10)], tools=tools).session("s", clock=clock, records=sink)
-    session.request()
-    clock.advance(10 - left)
-    return session
 
 
 def late(sink: MemorySink) -> list[bool]:
@@ -63,13 +71,14 @@ async def numbers() -> AsyncIterator[int]:
 
 
 @table("timeout", [None, 5.0])
-@table("wrapped", [False, True])
-def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(timeout: Any, wrapped: bool, clock: Any) -> None:
-    session = make(clock, timeout)
-    envelope = run(session, lambda *_: Success(numbers(), cost_usd=0.5) if wrapped else numbers(), awaited=True)
+@table(("execute", "cost"), [(lambda *_: Success(numbers(), cost_usd=0.5), 0.5), (lambda *_: numbers(), 0.0)])
+def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
+    execute: Any, cost: float, timeout: Any, clock: Any
+) -> None:
+    session, _ = make(clock, timeout)
+    envelope = run(session, execute, awaited=True)
     assert envelope.value[:3] == [0, 1, 2]
-    assert (envelope.ok, envelope.is_complete, envelope.total_matches) == (True, False, None)
-    assert session.ledger.cost_usd == (0.5 if wrapped else 0.0)
+    assert (envelope.ok, envelope.is_complete, session.ledger.cost_usd) == (True, False, cost)
 
 
 async def slow() -> AsyncIterator[int]:
@@ -83,49 +92,47 @@ async def coroutine(*_: Any) -> Any:
 
 @table(("execute", "awaited"), [(lambda *_: slow(), True), (coroutine, True), (None, False), (None, True)])
 def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(execute: Any, awaited: bool, clock: Any) -> None:
-    release = threading.Event()
+    release, started = threading.Event(), time.monotonic()
 
     def stuck(*_: Any) -> Iterator[int]:
         yield 1
         release.wait(10)
 
-    started = time.monotonic()
-    envelope = run(make(clock, 0.05), execute or stuck, awaited=awaited)
+    envelope = run(make(clock, 0.05)[0], execute or stuck, awaited=awaited)
     release.set()
     assert (envelope.status, envelope.error_type) == ("error", "timeout")
     assert time.monotonic() - started < 5
 
 
 @table("awaited", [False, True])
-@table("timeout", [None, 5.0])
-@table("error", [StopIteration("x"), StopAsyncIteration("x"), ValueError("x")])
-def test_whatever_a_tool_raises_is_an_error_at_once(error: Exception, timeout: Any, awaited: bool, clock: Any) -> None:
-    def execute(*_: Any) -> Any:
+@table(("error", "timeout"), [
+    *((error, timeout) for error in (StopIteration("x"), StopAsyncIteration("x"), ValueError("x")) for timeout in (None, 5.0)),
+    (KeyboardInterrupt(), None),
+])  # fmt: skip
+def test_whatever_is_raised_even_while_a_result_is_read_is_an_error_at_once_and_settled(
+    error: BaseException, timeout: Any, awaited: bool, clock: Any
+) -> None:
+    def raises(*_: Any) -> Any:
         raise error
 
-    envelope = run(make(clock, timeout), execute, awaited=awaited)
-    assert envelope.status == "error"
-    assert envelope.error_type != "timeout"
+    def interrupted(*_: Any) -> Iterator[int]:
+        yield 1
+        raise error
 
-
-def interrupted(*_: Any) -> Iterator[int]:
-    yield 1
-    raise KeyboardInterrupt
-
-
-@table("awaited", [False, True])
-def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bool, clock: Any) -> None:
-    sink = MemorySink()
-    with pytest.raises(KeyboardInterrupt):
-        run(make(clock, records=sink), interrupted, awaited=awaited)
-    assert [(record["event"], record.get("status")) for record in sink.records] == [("call", None), ("settle", "error")]
+    session, sink = make(clock, timeout)
+    if isinstance(error, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            run(session, interrupted, awaited=awaited)
+    else:
+        assert run(session, raises, awaited=awaited).error_type != "timeout"
+    assert [(one["event"], one.get("status")) for one in sink.records[1:]] == [("call", None), ("settle", "error")]
 
 
 @table("timeout", [None, 60.0])
 @table("awaited", [False, True])
 def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(awaited: bool, timeout: Any, clock: Any) -> None:
-    release, sink = threading.Event(), MemorySink()
-    session = ending(clock, timeout, 0.05, sink)
+    release = threading.Event()
+    session, sink = make(clock, timeout, left=0.05)
     envelope = run(session, lambda *_: release.wait(10), awaited=awaited)
     assert envelope.error_type == "timeout"
     assert envelope.error_message == "no result within 0.051 s, when the session's time was up"
@@ -139,8 +146,7 @@ def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(awaited: b
 def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time(
     timeout: float | None, left: float, clock: Any
 ) -> None:
-    sink = MemorySink()
-    session = ending(clock, timeout, left, sink)
+    session, sink = make(clock, timeout, left=left)
 
     async def main() -> Envelope:
         release = asyncio.Event()
@@ -155,8 +161,7 @@ def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time
 
         envelope: Envelope = await asyncio.wait_for(session.acall("t", {}, deaf), 5)
         release.set()
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await tick(3)
         return envelope
 
     assert asyncio.run(main()).error_type == "timeout"
@@ -165,8 +170,7 @@ def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time
 
 
 def test_a_cancelled_call_waits_for_its_tool_to_end_and_is_settled(clock: Any) -> None:
-    sink, ended = MemorySink(), list[str]()
-    session = make(clock, 5.0, records=sink)
+    (session, sink), ended = make(clock, 5.0), list[str]()
 
     async def main() -> None:
         started = asyncio.Event()
@@ -193,10 +197,6 @@ def test_a_cancelled_call_waits_for_its_tool_to_end_and_is_settled(clock: Any) -
 # Stores that may wait, and the event loop that does not
 
 
-TICKS = 300
-"""Turns of the event loop in which anything that does not wait is over."""
-
-
 @contextmanager
 def another_process(path: Path) -> Iterator[None]:
     """
@@ -208,14 +208,9 @@ def another_process(path: Path) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-async def tick(turns: int = TICKS) -> None:
+async def tick(turns: int) -> None:
     for _ in range(turns):
         await asyncio.sleep(0)
-
-
-async def ok(tool: str, arguments: Any) -> str:
-    await asyncio.sleep(0)
-    return "ok"
 
 
 @pytest.fixture
@@ -226,11 +221,16 @@ def path(tmp_path: Path) -> Path:
 def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: Path) -> None:
     session = Policy().session("s", store=SqliteStore(path, timeout=60))
 
+    async def works(tool: str, arguments: Any) -> str:
+        await asyncio.sleep(0)
+        return "ok"
+
     async def main() -> Envelope:
-        await session.acall("t", {}, ok)
+        await session.acall("t", {}, works)
         with another_process(path):
-            call = asyncio.create_task(session.acall("t", {"a": 1}, ok))
-            await tick()
+            call = asyncio.create_task(session.acall("t", {"a": 1}, works))
+            # Anything that does not wait is over by then.
+            await tick(300)
             assert not call.done()
         return await call
 
@@ -238,39 +238,17 @@ def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: P
     assert session.ledger.progress["calls_used"] == 2
 
 
-async def nothing_waits(session: Session) -> None:
+async def held(session: Session) -> int:
     """
-    What was asked of the store before is done.
+    How many calls are open, once what was asked of the store before is done.
     """
     await session.ledger.off_loop(str)
-
-
-def held(session: Session) -> int:
-    return session.ledger.read(lambda state, now: len(state.pending))
-
-
-def test_a_call_that_is_cancelled_while_it_is_decided_leaves_nothing_open(path: Path) -> None:
-    policy = Policy([Budget(max_cost_usd=1.0)], tools=[Tool(name="t", cost_usd=0.4)])
-    session = policy.session("s", store=SqliteStore(path, timeout=60))
-    ran = []
-
-    async def main() -> None:
-        with another_process(path):
-            call = asyncio.create_task(session.acall("t", {}, lambda tool, arguments: ran.append(1)))
-            await tick(10)
-            for _ in range(5):
-                call.cancel()
-                await tick(10)
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        await nothing_waits(session)
-
-    asyncio.run(main())
-    assert (ran, held(session), session.ledger.progress["calls_used"]) == ([], 0, 0)
+    return session.ledger.read(lambda state, _: len(state.pending))
 
 
 @pytest.mark.parametrize("before", [None, "looked", "suspended"])
-def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, before: str | None) -> None:
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, before: str | None, awaited: bool) -> None:
     policy = Policy([Budget(max_cost_usd=1.0), Duplicates()], tools=[Tool(name="t", cost_usd=0.4)])
     session = policy.session("s", store=SqliteStore(path, timeout=60))
     if before is not None:
@@ -278,52 +256,118 @@ def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, befo
         if before == "suspended":
             session.calls.suspend(made)
 
-    async def main() -> None:
+    async def main() -> int:
         with another_process(path):
-            claim = asyncio.create_task(session.ledger.off_loop(session.decide, "t", {}, id="c1", claim=True))
-            await tick(10)
-            claim.cancel()
+            claim = asyncio.create_task(
+                session.acall("t", {}, never, id="c1")
+                if awaited
+                else session.ledger.off_loop(session.decide, "t", {}, id="c1", claim=True)
+            )
+            for _ in range(5):
+                await tick(10)
+                claim.cancel()
         with pytest.raises(asyncio.CancelledError):
             await claim
-        await nothing_waits(session)
+        return await held(session)
 
-    asyncio.run(main())
-    assert (held(session), session.ledger.progress["calls_used"]) == ((0, 0) if before is None else (1, 1))
+    open_calls = 0 if before is None else 1
+    assert (asyncio.run(main()), session.ledger.progress["calls_used"]) == (open_calls, open_calls)
     assert session.decide("t", {}, id="c1", claim=True).allowed
     assert session.ledger.progress["calls_used"] == 1
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_storm_of_cancellations_loses_no_settle_and_the_records_replay(path: Path, seed: int) -> None:
-    sink = MemorySink()
-    policy = Policy.load("default")
+    policy, sink, chance = Policy.load("default"), MemorySink(), random.Random(seed)
     session = policy.session("s", store=SqliteStore(path, timeout=60), records=sink)
-    chance = random.Random(seed)
 
-    async def main() -> None:
+    async def main() -> int:
         async def works(tool: str, arguments: Any) -> str:
             await tick(arguments["turns"])
             return f"{arguments['n']} done"
 
-        calls = [
-            asyncio.create_task(session.acall("search", {"n": n, "turns": chance.randrange(60)}, works))
-            for n in range(40)
-        ]
+        asked = [{"n": n, "turns": chance.randrange(60)} for n in range(40)]
+        calls = [asyncio.create_task(session.acall("search", one, works)) for one in asked]
         while not all(call.done() for call in calls):
             await tick(chance.randrange(1, 40))
             chance.choice(calls[:20]).cancel()
-        await nothing_waits(session)
+        return await held(session)
 
-    asyncio.run(main())
+    assert asyncio.run(main()) == 0
     session.close()
-    assert held(session) == 0
-    numbers = [line["n"] for line in sink.records]
-    assert numbers == list(range(1, len(numbers) + 1))
-    settled = [line for line in sink.records if line["event"] == "settle"]
-    admitted = [line for line in sink.records if line["event"] == "call" and line["decision"] == "allow"]
-    released = [line for line in sink.records if line["event"] == "release"]
-    assert sorted(line["call_n"] for line in (*settled, *released)) == [line["n"] for line in admitted]
-    assert [line["status"] for line in settled].count("ok") >= 20
-    again = list(replay(policy.chain, sink.records))
-    assert again
-    assert all(one.same for one in again)
+    lines = {
+        event: [line for line in sink.records if line["event"] == event] for event in ("call", "settle", "release")
+    }
+    ended = sorted(line["call_n"] for event in ("settle", "release") for line in lines[event])
+    assert ended == [line["n"] for line in lines["call"] if line["decision"] == "allow"]
+    assert [line["status"] for line in lines["settle"]].count("ok") >= 20
+    assert replays(policy, sink) > 20
+
+
+# Retries that the library makes itself: each is a call of its own, and the model reads one envelope
+
+
+LOOK = Tool(name="look", read_only=True)
+RESET = ConnectionError("reset")
+
+
+@pytest.fixture(params=["call", "acall"])
+def retried(request: Any, clock: Any) -> Any:
+    """
+    The envelope of a call whose attempts end by *answers*, its session, and how long it waited between them.
+    """
+
+    def call(*answers: Any, guards: Any = (), tool: Tool = LOOK, **options: Any) -> tuple[Envelope, Any, list[float]]:
+        waits, left = list[float](), iter(answers)
+
+        def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            clock.advance(seconds)
+
+        policy = Policy([Retryable(auto=True), *guards], tools=[tool])
+        session = policy.session("s", clock=clock, sleep=sleep, **options)
+
+        def execute(*of: Any) -> Any:
+            return gives(next(left))(*of)
+
+        made = getattr(session, request.param)("look", {"q": 1}, execute)
+        return made if request.param == "call" else asyncio.run(made), session, waits
+
+    return call
+
+
+@table("tool", [LOOK, Tool(name="look", repeats="evidence"), Tool(name="look", idempotent=True)])
+def test_a_failure_that_passes_is_made_again_and_the_model_reads_one_envelope(tool: Any, retried: Any) -> None:
+    sink, store = MemorySink(), MemoryStore()
+    envelope, session, waits = retried(RESET, RESET, "found", tool=tool, records=sink, store=store)
+    assert (envelope.value, envelope.attempts, session.ledger.progress["calls_used"]) == ("found", 3, 3)
+    assert 1 <= waits[0] <= 1.3
+    assert 5 <= waits[1] <= 6.1
+    # Every attempt is recorded.
+    assert [line["event"] for line in sink.records] == ["call", "settle"] * 3
+    replays(session.ledger.policy, sink, store)
+
+
+@table(("tool", "error"), [
+    (Tool(name="look"), RESET), (Tool(name="look", idempotent=False, read_only=True), TimeoutError("late")),
+    (LOOK, ValueError("no such thing")),
+])  # fmt: skip
+def test_what_is_not_safe_or_does_not_pass_is_not_made_again(tool: Tool, error: Any, retried: Any) -> None:
+    envelope, _, waits = retried(error, "found", tool=tool)
+    assert (envelope.status, waits) == ("error", [])
+
+
+def test_an_attempt_that_is_refused_leaves_the_failure_and_says_why(retried: Any) -> None:
+    envelope, *_ = retried(RESET, RESET, "found", guards=[Budget(max_calls=2)])
+    assert (envelope.error_type, envelope.attempts, envelope.retryable) == ("connection", 2, False)
+    assert envelope.limit_message is not None
+
+
+def test_a_call_within_a_loop_that_a_wait_would_block_is_not_made_again(clock: Any) -> None:
+    session = Policy([Retryable(auto=True)], tools=[LOOK]).session("s", clock=clock)
+
+    async def within() -> int | None:
+        envelope: Envelope = session.call("look", {}, gives(Failed("reset", error_type="connection")))
+        return envelope.attempts
+
+    assert asyncio.run(within()) == 1

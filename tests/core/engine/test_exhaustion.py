@@ -8,23 +8,13 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Denials, Duplicates, Growth, Success, Tool, Validation
-from guardrails.core.guards.budget import internal
 from guardrails.errors import SessionError
 from tests.core.guards import calls
 from tests.core.guards.calls import gives, ok
 from tests.tables import table
 
 
-# Turns
-
 LAST = "Tool call limit reached ({}). Stopping tool loop."
-
-
-def told(envelopes: list[Any]) -> list[bool]:
-    """
-    Whether each says the limit.
-    """
-    return [envelope.limit_message is not None for envelope in envelopes]
 
 
 @table(("most", "turns", "limited"), [
@@ -41,26 +31,24 @@ def test_b1_the_results_of_the_last_turn_say_the_limit(most: int, turns: Any, li
         for letter in letters:
             arguments = {"t": {"n": len(envelopes)}, "{": "{broken", "=": {"n": 0}}[letter]
             envelopes.append(session.call("t", arguments, ok))
-    assert told(envelopes) == [sign == "!" for sign in limited]
-    assert {envelope.limit_message for envelope in envelopes} <= {None, LAST.format(most)}
+    assert [envelope.limit_message for envelope in envelopes] == [
+        LAST.format(most) if sign == "!" else None for sign in limited
+    ]
     assert session.exhausted
     session.begin_turn()
     assert [session.call("t", {"n": n}, ok).code for n in (8, 9)] == ["budget.max_turns"] * 2
 
 
-def test_b1_calls_that_are_decided_first_and_run_later_say_it_once(clock: Any) -> None:
-    session = calls.make(clock, Budget(max_turns=1))
-    session.begin_turn(calls=2)
-    first, second = (session.decide("t", {"n": n}, id=f"{n}") for n in (1, 2))
-    assert told([session.complete(second, "ok"), session.complete(first, "ok")]) == [True, False]
-
-
-def test_a_turn_without_calls_or_with_refused_ones_costs_none(clock: Any) -> None:
-    session = calls.make(clock, Budget(max_turns=2, max_cost_usd=1), Validation())
+def test_b1_calls_that_are_decided_first_say_it_once_and_turns_without_calls_cost_none(clock: Any) -> None:
+    session = calls.make(clock, Budget(max_turns=1, max_cost_usd=1), Validation())
     session.begin_turn()
     session.begin_turn()
     session.call("t", "{broken", ok)
-    assert session.ledger.progress["turns_left"] == 2
+    assert session.ledger.progress["turns_left"] == 1
+    session.begin_turn(calls=2)
+    first, second = (session.decide("t", {"n": n}, id=f"{n}") for n in (1, 2))
+    ends = [session.complete(one, "ok").limit_message for one in (second, first)]
+    assert ends == [LAST.format(1), None]
 
 
 def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -> None:
@@ -70,21 +58,6 @@ def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -
     clock.advance(60)
     session.begin_turn()
     assert (session.exhausted, session.tool_choice("required")) == ("budget.max_calls", "none")
-
-
-# Charges and extensions
-
-
-@table("cost", [-0.01, float("nan"), float("inf"), True, "ten", [1], 0.1, "0.1", Decimal("0.1")])
-def test_a_cost_is_an_amount_or_is_refused_and_charges_nothing(cost: Any, clock: Any) -> None:
-    session = calls.make(clock, Budget(max_cost_usd=1))
-    if cost in (0.1, "0.1", Decimal("0.1")):
-        session.charge(model="m", cost_usd=cost)
-        session.extend(max_cost_usd=cost)
-    else:
-        with pytest.raises(SessionError, match="amount in USD"):
-            session.charge(model="m", cost_usd=cost)
-    assert session.ledger.progress["cost_left_usd"] == 1.0
 
 
 def test_an_extension_forgives_refused_turns_and_blown_growth_caps(clock: Any) -> None:
@@ -103,27 +76,32 @@ def test_an_extension_forgives_refused_turns_and_blown_growth_caps(clock: Any) -
         assert session.call("t", {}, ok).ok
 
 
-@table("count", ["2", -1, 1.5, True])
-def test_a_number_of_calls_that_is_none_is_refused_and_leaves_no_trace(count: Any, clock: Any) -> None:
-    session = calls.make(clock, Budget(max_turns=1))
-    with pytest.raises(SessionError, match="`calls` takes"):
-        session.begin_turn(count)
-    with pytest.raises(SessionError, match="`calls` takes"):
-        session.charge(model="m", cost_usd=0.1, calls=count)
-    with pytest.raises(SessionError, match="sets no limit"):
-        session.extend(max_calls=1)
-    assert session.ledger.cost_usd == 0
-    assert session.call("t", {}, ok).ok
+# Amounts
 
 
-@table(("amounts", "message"), [
-    ({"max_cals": 1}, "`max_cals` is no limit"), ({"max_calls": -1}, "at least 0"), ({"max_calls": True}, "at least 0"),
-    ({"max_calls": 1.5}, "whole number"), ({"max_calls": "3"}, "at least 0"),
-    ({"max_cost_usd": float("nan")}, "in USD of at least 0"), ({"max_elapsed": float("inf")}, "at least 0"),
+@table("cost", [0.1, "0.1", Decimal("0.1")])
+def test_a_cost_is_an_amount_in_usd(cost: Any, clock: Any) -> None:
+    session = calls.make(clock, Budget(max_cost_usd=1))
+    session.charge(model="m", cost_usd=cost)
+    session.extend(max_cost_usd=cost)
+    assert session.ledger.progress["cost_left_usd"] == 1.0
+
+
+@table(("how", "odd", "said"), [
+    *(("charge", {"model": "m", "cost_usd": odd}, "amount in USD") for odd in (-0.01, float("nan"), float("inf"), True, "ten", [1])),
+    *(("begin_turn", {"calls": odd}, "`calls` takes") for odd in ("2", -1, 1.5, True)),
+    *(("charge", {"model": "m", "cost_usd": 0.1, "calls": odd}, "`calls` takes") for odd in ("2", -1, 1.5, True)),
+    ("extend", {"max_calls": 1}, "sets no limit"), ("extend", {"max_cals": 1}, "`max_cals` is no limit"),
+    *(("extend", {"max_turns": odd}, "at least 0") for odd in (-1, True, "3")), ("extend", {"max_turns": 1.5}, "whole number"),
+    ("extend", {"max_cost_usd": float("nan")}, "in USD of at least 0"), ("extend", {"max_elapsed": float("inf")}, "at least 0"),
 ])  # fmt: skip
-def test_amounts_that_make_no_sense_are_refused(amounts: Any, message: str) -> None:
-    with pytest.raises(SessionError, match=message):
-        internal(amounts)
+def test_an_amount_that_makes_no_sense_is_refused_and_leaves_no_trace(
+    how: str, odd: Any, said: str, clock: Any
+) -> None:
+    session = calls.make(clock, Budget(max_turns=1, max_cost_usd=1, max_elapsed=60))
+    with pytest.raises(SessionError, match=said):
+        getattr(session, how)(**odd)
+    assert session.ledger.read(lambda state, _: (state.n, state.cost, state.limits)) == (0, 0, {})
 
 
 # Money that is nearly spent
@@ -189,7 +167,7 @@ def test_a_usual_turn_is_the_average_one_and_what_is_held_back_for_the_answer_is
         assert held.exhausted == end
 
 
-def test_a_hold_that_may_be_given_back_exhausts_nothing(clock: Any) -> None:
+def test_what_may_be_given_back_exhausts_nothing_and_what_was_used_does(clock: Any) -> None:
     session = make(clock, DEAR, CHEAP, FREE)
     session.charge(model="m", cost_usd=0.2, calls=3)
     held = [session.decide(tool, {"id": n}, id=f"{n}") for n, tool in enumerate(("dear", "cheap", "cheap"))]
@@ -200,9 +178,6 @@ def test_a_hold_that_may_be_given_back_exhausts_nothing(clock: Any) -> None:
         session.complete(decision, Success("ok", cost_usd=0))
     assert not session.exhausted
     assert session.call("dear", {"n": 2}, ok).ok
-
-
-def test_what_a_child_holds_exhausts_nothing_and_what_it_used_does(clock: Any) -> None:
     parent = make(clock, DEAR)
     parent.charge(model="m", cost_usd=0.3, calls=1)
     with parent.child("c") as child:

@@ -8,36 +8,32 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Budget, Envelope, Failed, MemorySink, Policy, SqliteStore, Tool
-from guardrails.core.state import LIFE, SessionState
+from guardrails import Budget, Envelope, Failed, MemorySink, MemoryStore, Policy, SqliteStore, Tool
 from guardrails.errors import SessionError
-from tests.core.guards.calls import gives
-from tests.replaying import replay
+from tests.core.guards.calls import gives, make
+from tests.session.conftest import replays
 from tests.tables import table
 
 
 PAY = Tool(name="pay", idempotent=False, timeout=1)
+POLICY = Policy([Budget(max_calls=99)], tools=[PAY])
 ARGUMENTS = {"usd": 5}
 UNKNOWN = "call.uncertain"
 slow, ok = gives(TimeoutError("no answer")), gives("paid")
 
 
-def session_of(policy: Policy, clock: Any, sink: MemorySink | None = None) -> Any:
-    return policy.session("s", clock=clock, tools=[PAY], records=sink)
-
-
-def pay(session: Any, execute: Callable[..., Any] = ok, **more: Any) -> Envelope:
-    envelope: Envelope = session.call("pay", ARGUMENTS, execute, **more)
+def pay(session: Any, execute: Callable[..., Any] = ok, id: str | None = "call_1") -> Envelope:
+    envelope: Envelope = session.call("pay", ARGUMENTS, execute, id=id)
     return envelope
 
 
 @table("policy", [Policy(), Policy.load("default"), Policy.load("strict")])
 def test_a_payment_that_timed_out_is_made_again_only_if_a_person_says_so(policy: Policy, clock: Any) -> None:
-    session = session_of(policy, clock)
-    assert pay(session, slow, id="call_1").error_type == "timeout"
+    session = policy.session("s", clock=clock, tools=[PAY])
+    assert pay(session, slow).error_type == "timeout"
     for _ in range(3):
         clock.advance(120)
-        again = pay(session)
+        again = pay(session, id=None)
         assert (again.code, again.ok) == (UNKNOWN, False)
     assert "nobody knows whether it happened" in str(again.message)
     assert session.call("pay", {"usd": 6}, ok).ok
@@ -61,23 +57,21 @@ def pages(*_: Any) -> Any:
 ])  # fmt: skip
 @table("mode", ["enforce", "observe"])
 def test_what_is_an_end_and_what_is_made_again(declared: Tool, execute: Any, code: Any, mode: Any, clock: Any) -> None:
-    session = Policy([], tools=[declared], mode=mode).session("s", clock=clock)
+    session = make(clock, tools=[declared], mode=mode)
     assert not pay(session, execute).ok
     assert pay(session).code == (code if mode == "enforce" else None)
 
 
 def test_the_admission_of_a_process_that_was_lost_is_unknown_once_it_expires(tmp_path: Path, clock: Any) -> None:
-    policy = Policy([], tools=[PAY])
     with SqliteStore(tmp_path / "states.db") as store:
-        first = policy.session("s", store=store, clock=clock)
-        assert first.decide("pay", ARGUMENTS, id="call_1", claim=True).allowed
+        assert POLICY.session("s", store=store, clock=clock).decide("pay", ARGUMENTS, id="call_1", claim=True).allowed
     with SqliteStore(tmp_path / "states.db") as store:
-        second = policy.session("s", store=store, clock=clock)
-        running = pay(second, id="call_1")
+        second = POLICY.session("s", store=store, clock=clock)
+        running = pay(second)
         assert running.code == "call.in_flight"
         assert "first call" not in str(running.message) + str(running.next_action_hint)
         clock.advance(60)
-        assert pay(second).code == UNKNOWN
+        assert pay(second, id=None).code == UNKNOWN
         [one] = second.pending()
         assert (one.id, one.reason) == ("call_1", "interrupted: nobody knows whether it happened")
         second.approve("call_1", by="ann")
@@ -86,41 +80,40 @@ def test_the_admission_of_a_process_that_was_lost_is_unknown_once_it_expires(tmp
 
 @table("by", ["decision", "id"])
 def test_its_end_settles_it_however_late(by: str, clock: Any) -> None:
-    sink, policy = MemorySink(), Policy([], tools=[PAY])
-    session = session_of(policy, clock, sink)
+    sink = MemorySink()
+    session = POLICY.session("s", clock=clock, records=sink, store=MemoryStore())
     if by == "decision":
         decision = session.decide("pay", ARGUMENTS, id="call_1", claim=True)
         clock.advance(60)
         assert pay(session).code == UNKNOWN
         assert session.complete(decision, "paid").ok
     else:
-        pay(session, slow, id="call_1")
+        pay(session, slow)
         assert [one.arguments for one in session.pending()] == [ARGUMENTS]
         assert session.complete("call_1", "paid", arguments=ARGUMENTS).ok
     assert session.pending() == []
     with pytest.raises(SessionError):
         session.complete("call_1", "again")
     assert pay(session).ok
-    assert all(again.same for again in replay(policy.chain, sink.records))
+    replays(POLICY, sink)
 
 
 def test_an_unknown_end_of_a_child_is_one_of_its_family(clock: Any) -> None:
-    sink, policy = MemorySink(), Policy([Budget(max_calls=9)], tools=[PAY])
-    session = session_of(policy, clock, sink)
+    sink = MemorySink()
+    session = POLICY.session("s", clock=clock, records=sink, store=MemoryStore())
     with session.child("kid") as child:
-        pay(child, slow, id="call_1")
+        pay(child, slow)
     with session.child("other") as child:
         assert pay(child).code == pay(session).code == UNKNOWN
-    [one] = session.pending()
-    session.approve(one)
+    session.approve(*session.pending())
     assert pay(session).ok
-    assert all(again.same for again in replay(policy.chain, sink.records))
+    replays(POLICY, sink)
 
 
 def test_a_person_may_let_it_be_made_once_or_never_and_the_records_replay_exactly(clock: Any) -> None:
-    sink, policy = MemorySink(), Policy([], tools=[PAY])
-    session = session_of(policy, clock, sink)
-    pay(session, slow, id="call_1")
+    sink, store = MemorySink(), MemoryStore()
+    session = POLICY.session("s", clock=clock, records=sink, store=store)
+    pay(session, slow)
     session.refuse("call_1", reason="it was booked")
     refused = pay(session)
     assert (refused.code, "it was booked" in str(refused.message)) == (UNKNOWN, True)
@@ -132,26 +125,4 @@ def test_a_person_may_let_it_be_made_once_or_never_and_the_records_replay_exactl
     session.decide("pay", {"usd": 7}, claim=True)
     clock.advance(60)
     session.call("pay", {"usd": 7}, ok)
-    state = SessionState()
-    assert all(again.same for again in replay(policy.chain, sink.records, state))
-    assert state == session.ledger.read(lambda live, _: live)
-
-
-def test_where_a_person_is_asked_anyhow_the_question_says_so(clock: Any) -> None:
-    session = session_of(Policy([Approve(tools=("pay",))]), clock)
-    for execute, reason in ((slow, ""), (ok, "may have happened")):
-        assert pay(session).code == "approve.pending"
-        [one] = session.pending()
-        assert reason in one.reason
-        session.approve(one)
-        assert pay(session, execute).ok is (execute is ok)
-
-
-def test_the_life_of_an_admission_is_a_table_that_ends() -> None:
-    stages = {stage for before, after in LIFE.values() for stage in (*before, after)}
-    reached: set[Any] = {"open"}
-    for _ in stages:
-        reached |= {after for before, after in LIFE.values() if reached & {*before}}
-    assert reached == stages
-    assert {stage for before, after in LIFE.values() if after == "over" for stage in before} == stages - {"over"}
-    assert all("over" not in before for before, _ in LIFE.values())
+    replays(POLICY, sink, store)

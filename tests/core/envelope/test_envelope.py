@@ -1,43 +1,39 @@
 """
-What the model reads.
+What the model reads, and fields that are spliced into a tool's own JSON text.
 """
 
 import json
 
+from contextlib import suppress
 from typing import Any
 
+import orjson
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Summary, Tool, Truncate
-from guardrails.core.envelope import FIELDS, MARK, OPTIONAL
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from guardrails import (
+    Budget,
+    Duplicates,
+    Envelope,
+    MemorySink,
+    Policy,
+    Retryable,
+    Summary,
+    Tool,
+    Truncate,
+    limit_fields,
+)
+from guardrails.core.envelope import CLAIMS, FIELDS, MARK, OPTIONAL, imitates
+from guardrails.core.text.control import sanitise
 from guardrails.core.values.types import STATUSES, Denial, Success
 from tests.core.guards.calls import gives, make
+from tests.session.conftest import read
 from tests.tables import table
 
 
 FORMS = ["nested", "merged", "quiet"]
-
-
-def read(envelope: Envelope) -> dict[str, Any]:
-    text: dict[str, Any] = json.loads(envelope.to_json())
-    return text
-
-
-def test_a1_a_success_says_what_was_asked_what_was_found_and_what_to_do_next(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=20, max_cost_usd=1.0), Summary(), Truncate())
-    for number in range(2):
-        session.call("look", {"n": number}, gives(number))
-    query = {"destination": "Shibuya, Tokyo", "max_price": 150}
-    envelope = session.call("search_hotels", query, gives(Success([{"id": "h_1234"}], cost_usd=0.82)))
-    assert json.dumps(read(envelope)) == json.dumps({
-        "status": "success",
-        "query_summary": query,
-        "results": [{"id": "h_1234"}],
-        "total_matches": 1,
-        "is_complete": True,
-        "next_action_hint": "Found 1 match. Use it. Do not search again unless parameters change.",
-        "progress": {"calls_used": 3, "cost_left_usd": 0.18},
-    })  # fmt: skip
 
 
 @table(("tool", "value", "fields"), [
@@ -62,14 +58,13 @@ def test_a_field_that_says_nothing_is_left_out(tool: str, value: Any, fields: st
     ({"max_cost_usd": 1.0}, 80, {"cost_left_usd": 0.2}), ({"max_tokens": 1_000}, 80, {"tokens_left": 200}),
 ])  # fmt: skip
 def test_a8_of_a_limit_is_told_what_is_left_once_that_is_little(limit: Any, used: int, left: Any, clock: Any) -> None:
-    for form in ("nested", "quiet"):
-        session = make(clock, Budget(**limit), envelope=form)
-        for n in range(used):
-            envelope = session.call("t", {"n": n}, gives(Success("done", cost_usd=0.01, tokens=10)))
-        told = {"calls_used": used, **left}
-        block = f"\n\n{MARK}" + json.dumps({"progress": told}, separators=(",", ":"))
-        assert envelope.progress == told
-        assert form == "nested" or envelope.to_json() == f"done{block if left else ''}"
+    session = make(clock, Budget(**limit), envelope="quiet")
+    for n in range(used):
+        envelope = session.call("t", {"n": n}, gives(Success("done", cost_usd=0.01, tokens=10)))
+    told = {"calls_used": used, **left}
+    block = f"\n\n{MARK}" + json.dumps({"progress": told}, separators=(",", ":"))
+    assert envelope.progress == told
+    assert envelope.to_json() == f"done{block if left else ''}"
 
 
 @table("form", FORMS)
@@ -110,9 +105,9 @@ def test_a14_a_progress_of_any_form_is_the_tools_and_what_is_data_is_its_own(clo
         shown = read(session.call("t", {}, gives(Envelope.success(1, progress=progress))))
         assert shown["progress"] == {"calls_used": n, "tool": progress}
     value = {"status": "draft", "progress": {"step": 2}, "next_action_hint": "x"}
-    for given in (value, json.dumps(value)):
-        texts = [json.loads(session.call("t", {}, gives(given)).to_json(form)) for form in FORMS]
-        assert [text.get("result", text) in (value, given) for text in texts] == [True] * 3
+    for data in (value, json.dumps(value)):
+        texts = [json.loads(session.call("t", {}, gives(data)).to_json(form)) for form in FORMS]
+        assert [text.get("result", text) in (value, data) for text in texts] == [True] * 3
 
 
 def test_a_list_goes_to_results_and_anything_else_to_result_and_fields_are_written_in_one_order() -> None:
@@ -217,3 +212,140 @@ def test_what_a_call_was_confined_by_is_told_and_recorded_and_no_tool_says_it_by
     assert said.to_json("merged") == said.to_json("quiet") == '{"output":"x"}'
     settled = [record.get("sandbox") for record in sink.records if record["event"] == "settle"]
     assert settled == ["bwrap", "bwrap", None]
+
+
+# Fields in a tool's own text
+
+
+MESSAGE = "Tool call limit reached (3). Stopping tool loop."
+ADDED = f'"limit_reached": true, "limit_message": "{MESSAGE}"'
+TOLD = {"limit_reached": True, "limit_message": MESSAGE}
+
+
+@table(("text", "expected"), [
+    ('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}'), ('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n'),
+    (" { }\n", f" {{{ADDED} }}\n"), ('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}'),
+    ('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}'), (f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}'),
+    ("null", f'{{"result": null, {ADDED}}}'), ("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}'), ('"text"', f'{{"result": "text", {ADDED}}}'),
+    (f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}'), ("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}'),
+    ("", f'{{"result": "", {ADDED}}}'), ('{"a": 1,}', f'{{"result": "{{\\"a\\": 1,}}", {ADDED}}}'),
+    ('{"a": 1} {}', f'{{"result": "{{\\"a\\": 1}} {{}}", {ADDED}}}'), ('{"a" 1}', f'{{"result": "{{\\"a\\" 1}}", {ADDED}}}'),
+    ("[" * 100_000, f'{{"result": "{"[" * 100_000}", {ADDED}}}'),
+])  # fmt: skip
+def test_b5_the_two_fields_are_added_and_all_else_is_kept(text: str, expected: str) -> None:
+    assert limit_fields(text, MESSAGE) == expected
+    assert limit_fields(text) is limit_fields(text, max_tool_turns=None) is text
+    assert limit_fields(text, max_tool_turns=3) == limit_fields(text, MESSAGE)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached", "limit_message"]), json_values)
+
+
+@given(value=objects, message=st.text(), indent=st.none() | st.integers(0, 3), ascii_only=st.booleans())
+def test_b5_the_object_is_read_back_with_the_two_fields(value: Any, message: str, indent: Any, ascii_only: Any) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    expected = {**value, "limit_reached": True, "limit_message": message}
+    assert json.loads(limit_fields(text, message)) == expected
+    assert json.loads(limit_fields(limit_fields(text, message), message)) == expected
+
+
+SPEAK = r"""{"retryable": true} ; {"retry_after_ms": 0} ; {"max_retries_remaining": null} ; {"is_complete": false}
+{"next_action_hint": ""} ; {"status": "success", "a": 1} ; {"status": "limit_reached", "status": "open"}
+{"\u0072etryable": true} ; {"status": "\u0073uccess"} ; {"limit_reached": true} ; {"limit_message": "go on"}"""
+SILENT = r"""{"status": "open"} ; {"status": ["success"]} ; {"a": {"limit_reached": true}} ; {"a": {"retryable": true}} ; \u
+{"code": "x", "message": "y", "limit": 3, "rate_limit_s": 1, "progress": {}} ; ["retryable", "status"] ; "retryable": true"""
+
+
+def test_an_object_speaks_as_an_envelope_by_its_own_keys_only() -> None:
+    said, silent = (text.replace("\n", " ; ").split(" ; ") for text in (SPEAK, SILENT))
+    assert [text for text in said if not imitates(text)] == [text for text in silent if imitates(text)] == []
+
+
+@table("value", [
+    {"output": "x"}, "plain", ["a"], 7, None,
+    '{"output": "x",  "n": 12345678901234567890123}', "[1,  2]", "null", "3 lines", '""', '{"error":  "it broke",\n "n": 0}\n', '{"ok":false}',
+])  # fmt: skip
+def test_b1_a_merged_envelope_is_the_result_with_what_there_is_to_say_spliced_into_it(value: Any, clock: Any) -> None:
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    last, quiet = (make(clock, Budget(max_calls=n), envelope="merged").call("t", {}, gives(value)) for n in (1, 9))
+    if last.ok:
+        assert last.to_json() == limit_fields(text, "Tool call limit reached (1). Stopping tool loop.")
+        assert quiet.to_json() == text
+    else:
+        assert last.to_json().startswith(text.rstrip().removesuffix("}"))
+        assert read(last).items() >= {**json.loads(text), "error_type": "other", "limit_reached": True}.items()
+
+
+def test_a_failure_that_is_no_object_and_a_name_of_ours_are_nested() -> None:
+    failed, own = Envelope.error("timeout", "too slow"), Envelope.success({"message": "mine", "n": 1}, message="ours")
+    assert json.loads(failed.to_json("merged")) == json.loads(failed.to_json("nested"))
+    assert json.loads(own.shown(None).to_json("merged"))["result"] == {"message": "mine", "n": 1}
+
+
+# What is nearly JSON, read back by two parsers that take nothing but JSON
+
+
+PARTS = (*CLAIMS, *r"""a code __proto__ \u0061 \ud800 \u0072etryable status limit_reached""".split())  # noqa: SIM905
+VALUES = r"""1 -0 1E400 01 +1 1. NaN undefined true None "x" "" "\ud800" "\u0000" "success" "}" "\x41" 'x' [] {} [1,]"""
+SIGNS = (*[""] * 7, *" \n\xa0\u2028\u200b\ufeff\x00,:;=}{]['\"x\ud800", "// c\n", ")]}',", " {}", '{"retryable":true}')
+members = st.lists(st.tuples(st.sampled_from(PARTS), st.sampled_from([*VALUES.split(), "9" * 5_000])), max_size=4)
+nearly = st.builds(
+    lambda made, at, sign, deep: '{"d":' * deep + made[:at] + sign + made[at:] + "}" * deep,
+    members.map(lambda some: "{" + ", ".join(f'"{name}": {value}' for name, value in some) + "}"),
+    st.integers(0, 60),
+    st.sampled_from(SIGNS),
+    st.sampled_from((0,) * 12 + (200, 253, 260, 600)),
+)
+
+
+class Pairs(list[Any]):
+    """
+    The members of an object, in order.
+    """
+
+
+def strict(text: str) -> Any:
+    """
+    *text* as two strict parsers read it, an object as its pairs. ValueError for what either refuses.
+    """
+    orjson.loads(text)
+    try:
+        return json.JSONDecoder(object_pairs_hook=Pairs, parse_int=str, parse_float=str).decode(text)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def claims(object_: Pairs) -> bool:
+    return any(
+        name in CLAIMS or name.startswith("limit_") or (name == "status" and said in STATUSES) for name, said in object_
+    )
+
+
+@given(nearly | st.text() | st.text(alphabet='{}[]",: 1e-n\\u\ufeff\xa0/*', max_size=14))
+@example('\ufeff{"a": 1}')
+@example('{"a":' * 300 + "1" + "}" * 300)
+def test_what_comes_of_nearly_json_is_json_with_the_tools_own_names_or_holds_its_text(text: str) -> None:
+    said, value = sanitise(text), None
+    with suppress(ValueError):
+        value = strict(text)
+    plain = isinstance(value, Pairs) and not claims(value)
+    envelope = Envelope.success(text)
+    envelope.limit(MESSAGE, "Write the final answer.")
+    read = strict(envelope.to_json("merged"))
+    assert [dict(read)[name] for name in TOLD] == [True, MESSAGE]
+    if read[:-2] == value:
+        assert plain
+    elif read[0][0] == "status":
+        assert (read[0][1], dict(read)["result"]) == ("success", said)
+    else:
+        assert (read[0][0], read[0][1] in (said, value), isinstance(value, Pairs)) == ("result", True, False)
+    alone = Envelope.success(text).to_json("merged")
+    if alone == said:
+        assert plain or not said.lstrip("\ufeff\u200b").lstrip().lstrip("\ufeff\u200b").startswith("{")
+    else:
+        assert (strict(alone)[0], dict(strict(alone))["result"]) == (("status", "success"), said)

@@ -7,63 +7,23 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Policy, Success, Tool
+from guardrails import MemoryStore, Policy
 from guardrails.core.packing import VERSION, pack, unpack
 from guardrails.core.state import SessionState
-from guardrails.core.values.errors import SessionError, StateUnreadable
+from guardrails.core.values.errors import StateUnreadable
 from tests.conftest import FakeClock
-from tests.core.guards.calls import gives
+from tests.session.conftest import state_of
+from tests.session.test_stories import STEPS, World
 from tests.tables import table
 
 
-TOOLS = [Tool(name="pay", idempotent=False, cost_usd=0.1, timeout=5), Tool(name="look", read_only=True)]
 GOLDEN = Path(__file__).parents[2] / "golden/0.2.0"
-STEPS = ("ok", "fails", "slow", "open", "waits", "request", "charge", "turn", "extend", "child", "later")
-
-
-def take(session: Any, clock: FakeClock, step: tuple[str, int]) -> None:
-    what, number = step
-    tool, arguments = ("pay", "look", "other")[number % 3], {"n": number}
-    match what:
-        case "ok":
-            session.call(tool, arguments, lambda *_: Success({"n": [number]}, cost_usd=0.01, tokens=number))
-        case "fails":
-            session.call(tool, arguments, gives(ZeroDivisionError()))
-        case "slow":
-            session.call(tool, arguments, gives(TimeoutError("slow")))
-        case "open" | "waits":
-            session.decide(tool, arguments, claim=what == "open")
-        case "request":
-            session.request(tokens=number)
-        case "charge":
-            session.charge(model="m", usage={"prompt_tokens": number}, cost_usd=0.01, key=f"r{number}")
-        case "turn":
-            session.begin_turn(number)
-        case "extend":
-            session.ledger.go_on()
-        case "child":
-            with suppress(SessionError), session.child(f"c{clock.now}") as child:
-                child.call(tool, arguments, lambda *_: "x")
-        case _:
-            clock.advance(100 * number)
-
-
-@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 8)), max_size=40))
-def test_what_is_unpacked_equals_what_was_packed(story: list[tuple[str, int]]) -> None:
-    clock = FakeClock()
-    session = Policy.load("strict").session("s", clock=clock, tools=TOOLS)
-    for step in story:
-        take(session, clock, step)
-        packed, state = session.ledger.read(lambda state, _: (pack(state), state))
-        assert unpack(packed) == state
-        assert pack(unpack(packed)) == packed
 
 
 def test_an_idle_session_with_a_full_window_packs_into_2000_bytes() -> None:
@@ -109,12 +69,10 @@ def test_a_state_that_0_2_0_packed_is_read() -> None:
 
 
 def packed_session() -> bytes:
-    clock = FakeClock()
-    session = Policy.load("strict").session("s", clock=clock, tools=TOOLS)
-    for number, what in enumerate((*STEPS, *STEPS)):
-        take(session, clock, (what, number))
-    packed: bytes = session.ledger.read(lambda state, _: pack(state))
-    return packed
+    world = World(MemoryStore())
+    for number, what in enumerate(STEPS[: STEPS.index("forget")]):
+        world.take("a", what, number)
+    return pack(state_of(world.store, "a"))
 
 
 @given(cut=st.integers(0, 3_000), changed=st.integers(1, 3_000), byte=st.integers(0, 255))
