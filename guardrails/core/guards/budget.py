@@ -11,29 +11,16 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
-from guardrails.core.guards.approve import Approve
-from guardrails.core.guards.base import (
-    Codes,
-    Edge,
-    Event,
-    Facts,
-    Guard,
-    Keys,
-    Tool,
-    Verdict,
-    counter,
-    guard,
-    map_of,
-    overrides,
-    respelt,
-)
-from guardrails.core.guards.denials import Denials
 from guardrails.core.refusals import counted, end, ended, usd
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import UTC, Calendar, Duration, Glob, Period, matcher
+
+from .approve import Approve
+from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, overrides, respelt
+from .denials import Denials
 
 
 if TYPE_CHECKING:
@@ -58,6 +45,15 @@ Amount = tuple[int, int]
 NOTHING: Final[Amount] = (0, 0)
 NONE_BEFORE: Final = (0, 0, 0, 0, 0)
 WARNING: Final = "budget.warning"
+TOO_DEAR: Final = (
+    "This {what} is estimated at {estimate}, {left} is left.",
+    "Use a cheaper tool, or write the final answer from what you have.",
+)
+ALL_HELD: Final = (
+    "All {counts} that are left ({held}) are held for sub-agents that still run, or for calls that wait for a person.",
+    "Wait for their results, or write the final answer from what you have.",
+)
+"""Words and hint of a call that does not fit beside what is held."""
 
 
 def held(state: SessionState, *, guesses: bool = False) -> Amount:
@@ -92,14 +88,16 @@ class Limit(NamedTuple):
         """
         Returns what is used of it at a time of the session.
         """
-        return int(getattr(state, self.counts)) if self.counts else state.spent_ms(now_ms)
+        used: int = getattr(state, self.counts) if self.counts else state.spent_ms(now_ms)
+        return used
 
     def held(self, state: SessionState) -> int:
         """
         Returns what open calls and model requests hold of it.
         """
-        amounts = dict(zip(HELD, held(state), strict=True))
-        return amounts[self.counts] + int(getattr(state, f"held_{self.counts}")) if self.counts in amounts else 0
+        if self.counts not in HELD:
+            return 0
+        return held(state)[HELD.index(self.counts)] + int(getattr(state, f"held_{self.counts}"))
 
     def amount(self, setting: float) -> int:
         """
@@ -129,6 +127,7 @@ CALLS, TURNS, COST, TOKENS, TIME = TABLE
 LIMITS: Final = {limit.setting: limit for limit in TABLE}
 OF_TOOLS: Final = tuple(name for name in LIMITS if name != TURNS.setting)
 """Those that a tool, or a scope, can have."""
+OF_SCOPES: Final = ("mode", *OF_TOOLS, "final_answer_reserve_usd", "on_unpriced", "per", "zone", "warn_at")
 SEEDS: Final = {
     "max_tool_calls": "max_calls",
     "max_tool_turns": "max_turns",
@@ -143,41 +142,42 @@ class Limits:
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "most", "own", "period", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "ends", "own", "period", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
         self.budget = budget
         self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
         self.own = {limit.name: amount for limit, amount in self.caps}
-        self.most = tuple(self.own.get(limit.name, NEVER) for limit in TABLE)
         self.period = None if budget.per is None else Period(budget.per, budget.zone)
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
+        most = (self.own.get(limit.name, NEVER) - (self.reserve if limit is COST else 0) for limit in TABLE)
+        self.ends = tuple(most)
+        """As long as less of each is used, none is used up."""
         self.priced = COST.name in self.own
         """Money is limited."""
         self.reserves = self.priced or TOKENS.name in self.own
         """Money or tokens are, so that estimates are held."""
 
-    def of(self, state: SessionState, now_ms: int) -> Sequence[int]:
+    def amounts(self, state: SessionState, now_ms: int) -> list[tuple[Limit, int, int]]:
         """
-        Returns the five of them, in the order of `TABLE`, as they were raised, beside what earlier periods used; `NEVER` stands for none.
+        Returns (limit, the most, what is used) of each that is set, in the present period; as it was raised, by `extend` or as often as a
+        person said yes.
         """
-        before = zip(TABLE, self.before(state, now_ms), strict=True)
-        return [self.raised(state, limit, now_ms) + past if limit.name in self.own else NEVER for limit, past in before]
+        rows = [(limit, own, limit.used(state, now_ms)) for limit, own in self.caps]
+        if self.period is None and not state.limits and GRANT not in state.own:
+            return rows
+        past, yes, raised = self.before(state, now_ms), self.grant(state, now_ms).get("granted", 0), state.limits
+        each = ((limit, raised.get(limit.name, own) + own * yes, used) for limit, own, used in rows)
+        return [(limit, most, used - past[TABLE.index(limit)]) for limit, most, used in each]
 
-    def raised(self, state: SessionState, limit: Limit, now_ms: int) -> int:
-        """
-        Returns a limit that is set, as it was raised, by `extend` or as often as a person said yes.
-        """
-        own, granted = self.own[limit.name], self.grant(state, now_ms).get("granted", 0)
-        return state.limits.get(limit.name, own) + own * int(granted)
-
-    def grant(self, state: SessionState, now_ms: int) -> Mapping[str, Any]:
+    def grant(self, state: SessionState, now_ms: int) -> dict[str, Any]:
         """
         Returns what is beyond a used-up limit of the present period; that of an earlier one was for that alone.
         """
-        mine: Mapping[str, Any] = state.own.get(GRANT) or {}
-        return mine if self.period is None or mine.get("since") == self.period.since(now_ms) else {}
+        mine: dict[str, Any] = state.own.get(GRANT) or {}
+        since = None if self.period is None else self.period.since(now_ms)
+        return mine if mine.get("since") == since else {"since": since}
 
     def before(self, state: SessionState, now_ms: int) -> Sequence[int]:
         """
@@ -196,12 +196,9 @@ class Limits:
         Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
         fifth, and of calls and turns ten or more.
         """
-        made, plain = [], not (state.limits or GRANT in state.own)
-        for limit, own in self.caps:
-            most = own if plain else self.raised(state, limit, now_ms)
-            left = most - limit.used(state, now_ms)
-            if self.period is not None:
-                left += self.before(state, now_ms)[TABLE.index(limit)]
+        made = []
+        for limit, most, used in self.amounts(state, now_ms) if self.caps else ():
+            left = most - used
             if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
             if state.reserved and limit is not TIME:
@@ -221,12 +218,12 @@ class Limits:
         """
         Returns why a sub-agent, so many levels below the root, is to make no call; None: it may.
         """
-        most, deepest = self.budget.max_children, self.budget.max_depth
-        there = (state.own.get(PURSE) or {}).get(CHILDREN, 0)
-        if deepest is not None and depth > deepest:
-            return ended("budget.max_children", "Limit of sub-agents below each other", str(deepest), depth)
-        full = most is not None and there >= most
-        return ended("budget.max_children", "Sub-agent limit", str(most), there) if full else None
+        budget, there = self.budget, (state.own.get(PURSE) or {}).get(CHILDREN, 0)
+        below = "Limit of sub-agents below each other", budget.max_depth, depth - 1
+        for what, most, used in (below, ("Sub-agent limit", budget.max_children, there)):
+            if most is not None and used >= most:
+                return ended("budget.max_children", what, str(most), used)
+        return None
 
     def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
         """
@@ -307,31 +304,23 @@ class Grant(Guard):
         return self._more(state, mine, facts, "used", asked=facts.seq)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        made, values = self._present(state, facts), event.values
+        made, values = self.budget.limits.grant(state, facts.now_ms), event.values
+        yes = made.get("granted", 0)
         if event.name in ("refusal", "charge"):
             return self._more(state, mine, facts, "used" if event.name == "refusal" else "responses")
         if event.name == "extend":
-            return {name: made[name] for name in ("granted", "since") if made.get(name)} or None
+            return {"granted": yes, "since": made.get("since")} if yes else None
         if made.get("asked") != values["seq"]:
             return mine
-        if event.name != "unpark":
-            return made | {"asked": 0}
-        if not values["approved"]:
-            return made | {"asked": 0, "ended": 1}
-        return self._since(facts) | {"granted": made.get("granted", 0) + 1}
+        if event.name == "unpark" and values["approved"]:
+            return {"granted": yes + 1, "since": made.get("since")}
+        return made | {"asked": 0, "ended": int(event.name == "unpark")}
 
     def _more(self, state: SessionState, mine: Any, facts: Facts, name: str, **more: int) -> Any:
         if self.budget.cause(state, state.own.get(BUDGET), facts) is None:
             return mine
-        made = self._present(state, facts)
+        made = self.budget.limits.grant(state, facts.now_ms)
         return made | ({} if made.get("asked") else more) | {name: made.get(name, 0) + 1}
-
-    def _present(self, state: SessionState, facts: Facts) -> dict[str, Any]:
-        return {**self.budget.limits.grant(state, facts.now_ms), **self._since(facts)}
-
-    def _since(self, facts: Facts) -> dict[str, int]:
-        period = self.budget.limits.period
-        return {} if period is None else {"since": period.since(facts.now_ms)}
 
 
 @guard
@@ -401,15 +390,7 @@ class Budget(Guard):
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *OF_TOOLS)
-    scope_settings: ClassVar[tuple[str, ...] | None] = (
-        "mode",
-        *OF_TOOLS,
-        "final_answer_reserve_usd",
-        "on_unpriced",
-        "per",
-        "zone",
-        "warn_at",
-    )
+    scope_settings: ClassVar[tuple[str, ...] | None] = OF_SCOPES
 
     max_calls: Annotated[int, Ge(0)] | None = None
     max_turns: Annotated[int, Ge(0)] | None = None
@@ -476,21 +457,14 @@ class Budget(Guard):
         return (*(() if own is None else (own,)), *made)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        cause = self.cause(state, mine, facts)
-        if cause is None and self.max_turns is not None and state.present.admitted == 0:
-            _, turns, *_ = self._bound.of(state, facts.now_ms)
-            cause = (
-                self._ended(TURNS, turns, state.turns, self._bound.before(state, facts.now_ms))
-                if state.turns >= turns
-                else self._reserved(state, TURNS, facts)
-            )
-        if cause is not None and cause.status == "limit_reached" and self.at_limit is not None:
-            return self._beyond(call, state, facts, cause)
-        if cause is None and (state.reserved or state.pending):
-            cause = self._reserved(state, CALLS, facts)
-        if cause is None and (facts.cost or facts.tokens):
-            cause = self._fits(state, "call", (facts.cost, facts.tokens), facts.now_ms)
-        return cause
+        begins = state.present.admitted == 0
+        cause = self.cause(state, mine, facts, begins=begins)
+        if cause is not None:
+            return cause if self.at_limit is None else self._beyond(call, state, facts, cause)
+        if state.reserved or state.pending or facts.cost or facts.tokens:
+            needs = {"calls": 1, "turns": int(begins), "cost": facts.cost, "tokens": facts.tokens}
+            return self._unfit(state, "call", needs, facts.now_ms)
+        return None
 
     def _beyond(self, call: ToolCall, state: SessionState, facts: Facts, cause: Denial) -> Verdict:
         """
@@ -523,30 +497,37 @@ class Budget(Guard):
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         cause = self.cause(state, mine, facts)
-        return cause if cause is None or self.at_limit is None or not self._left_beyond(state, facts) else None
+        return None if cause is None or self._left_beyond(state, facts) else cause
 
-    def cause(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+    def cause(self, state: SessionState, mine: Any, facts: Facts, *, begins: bool = False) -> Denial | None:
         """
-        Returns the limit that is used up, or that a model request would pass.
+        Returns the limit that is used up, or that a model request would pass; *begins*: it is about a call that begins a turn.
         """
-        bound, now = self._bound, facts.now_ms
-        plain = not (state.limits or bound.period or GRANT in state.own)
-        before = NONE_BEFORE if plain else bound.before(state, now)
-        calls, turns, cost, tokens, time = bound.most if plain else bound.of(state, now)
-        if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
-            return self._ended(CALLS, calls, state.calls, before)
-        if facts.turn_over and state.turns >= turns:
-            return self._ended(TURNS, turns, state.turns, before)
-        if bound.reserves and (cause := self._unpayable(state, cost, tokens, mine, facts, before)) is not None:
-            return cause
-        # Time that stood still matters only near the limit.
-        if now - state.started_ms >= time <= (spent := state.spent_ms(now)):
-            return self._ended(TIME, time, spent, before)
+        bound, now, own = self._bound, facts.now_ms, state.own
+        calls, turns, cost, tokens, time = bound.ends
+        if (
+            state.calls < calls
+            and state.turns < turns
+            and state.cost < cost
+            and state.tokens < tokens
+            and now - state.started_ms < time
+            and not (bound.period or state.limits or facts.request or facts.ahead or facts.least)
+            and not (GRANT in own or PURSE in own)
+        ):
+            return None
+        for limit, most, used in bound.amounts(state, now):
+            if (limit is CALLS and facts.over) or (limit is TURNS and not (begins or facts.turn_over)):
+                continue
+            left = most - used + (_waiting(state) if limit is CALLS else -bound.reserve if limit is COST else 0)
+            if left <= 0:
+                return self._ended(limit, most, used)
+            if limit is COST and (cause := self._unpayable(state, most, left, mine, facts)) is not None:
+                return cause
         if not facts.request or not bound.reserves:
             return None
-        declared = facts.cost, facts.tokens
-        guessed = declared == NOTHING
-        return self._fits(state, "model request", _average(mine) if guessed else declared, now, guessed=guessed)
+        guessed = not (facts.cost or facts.tokens)
+        needs = _average(mine) if guessed else (facts.cost, facts.tokens)
+        return self._unfit(state, "model request", dict(zip(HELD, needs, strict=True)), now, guessed=guessed)
 
     def hears(self, hook: str) -> bool:
         needed = {"admit": self.per, "settle": self.warn_at, "shape": self.warn_at or self.at_limit}
@@ -559,31 +540,26 @@ class Budget(Guard):
         """
         It remembers [the call that crossed the share, what it said, the limits that were named].
         """
-        named: list[str]
-        (_, _, named), rest = (mine or {}).get(WARNED, ("", "", [])), self._bound.rest(state, facts.now_ms)
-        most = {limit: self._most(limit, state, facts) for limit, _ in rest}
-        near = [(limit, left) for limit, left in rest if 0 < left <= most[limit] - most[limit] * (self.warn_at or 1)]
-        named = [name for name in named if name in [limit.name for limit, _ in near]]
-        if all(limit.name in named for limit, _ in near):
-            return mine if not mine or WARNED not in mine else {**mine, WARNED: ["", "", named]}
-        amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most[limit])}" for limit, left in near]
-        period = self._bound.period or ""
-        text = f"Left: {' and '.join(amounts)}{period}. Do what matters most first."
-        return {**(mine or {}), WARNED: [f"{facts.holder}#{facts.seq}", text, [limit.name for limit, _ in near]]}
+        bound, now = self._bound, facts.now_ms
+        rows = zip(bound.amounts(state, now), bound.rest(state, now), strict=True)
+        near = [(*row, left) for row, (_, left) in rows if 0 < left <= row[1] - row[1] * (self.warn_at or 1)]
+        named, warned = [limit.name for limit, *_ in near], (mine or {}).get(WARNED)
+        if set(named).issubset(warned[2] if warned else ()):
+            return {**mine, WARNED: ["", "", named]} if warned else mine
+        amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most)}" for limit, most, _, left in near]
+        text = f"Left: {' and '.join(amounts)}{bound.period or ''}. Do what matters most first."
+        return {**(mine or {}), WARNED: [_key(facts.holder, facts.seq), text, named]}
 
     def shape(
         self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> "Envelope":
         place, text, _ = (mine or {}).get(WARNED, ("", "", []))
-        if text and place == f"{facts.holder}#{facts.seq}":
+        if text and place == _key(facts.holder, facts.seq):
             facts.hints = (*facts.hints, (WARNING, text))
         left = self._left_beyond(state, facts) if isinstance(self.at_limit, Mapping) else 0
         if left and self.cause(state, mine, facts) is not None:
             facts.hints = (*facts.hints, (WARNING, self._only(left)))
         return envelope
-
-    def _most(self, limit: Limit, state: SessionState, facts: Facts) -> int:
-        return int(self._bound.raised(state, limit, facts.now_ms))
 
     def _in_period(self, state: SessionState, mine: Any, facts: Facts, cost: int = 0, tokens: int = 0) -> Any:
         """
@@ -596,56 +572,40 @@ class Budget(Guard):
         return {name: one for name, one in mine.items() if name != WARNED} | {BEFORE: [start, *used]}
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        values = event.values
-        counted = (values["cost"] or 0, values["tokens"]) if event.name == "charge" else NOTHING
-        made = dict(self._in_period(state, mine or {}, facts, *counted))
+        values, charged = event.values, event.name == "charge"
+        used = (values["cost"] or 0, values["tokens"]) if charged else NOTHING
+        made = dict(self._in_period(state, mine or {}, facts, *used))
         holds = dict(made.pop("holds", ()))
         if event.name == "request":
             holds = {key: one for key, one in holds.items() if one[3] or one[0] > facts.now_ms}
             estimate = values.get("estimate")
             if self._bound.reserves and not values.get("refused"):
                 # One that holds nothing is known too: its response must not give back what another holds.
-                cost, tokens = _average(mine) if estimate is None else estimate
-                until = facts.now_ms + values["lasts_ms"]
-                holds[_key(facts.holder, values["n"])] = [until, cost, tokens, estimate is not None]
+                until, needs = facts.now_ms + values["lasts_ms"], estimate or _average(mine)
+                holds[_key(facts.holder, values["n"])] = [until, *needs, estimate is not None]
                 holds = dict([*holds.items()][-HOLDS:])
         else:
-            used = [] if event.name == "release" else [values["cost"] or 0, values["tokens"]]
-            request = values.get("request")
-            holds.pop(_fitting(holds, facts.holder, used) if request is None else _key(facts.holder, request), None)
+            holds.pop(_of_response(holds, facts.holder, values.get("request"), charged and used), None)
             if any(used) and self._bound.reserves:
-                made |= {key: made.get(key, 0) + more for key, more in zip(RESPONSES, (1, *used), strict=True)}
-            if event.name == "charge" and values["cost"] is None:
+                made |= {name: made.get(name, 0) + more for name, more in zip(RESPONSES, (1, *used), strict=True)}
+            if charged and values["cost"] is None:
                 made["unpriced"] = made.get("unpriced", 0) + 1
         return made | {"holds": holds} if holds else made or None
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
-        held_cost, held_tokens = map(sum, zip(held(state), held(state, guesses=True), strict=True))
-        calls, _, cost, tokens, _ = self._bound.of(state, now_ms)
+        bound, held_cost, held_tokens = self._bound, *map(sum, zip(held(state), held(state, guesses=True), strict=True))
         # What is left may be too little for a turn before it is nothing.
-        cost -= held_cost + self._bound.reserve + _average(mine)[0]
-        edges = {
-            CALLS: Edge(("calls",), calls),
-            COST: Edge(("cost", "held_cost"), cost),
-            TOKENS: Edge(("tokens", "held_tokens"), tokens - held_tokens),
-        }
-        return [edge for limit, edge in edges.items() if limit.name in self._bound.own]
+        names = {"calls": ("calls",), "cost": ("cost", "held_cost"), "tokens": ("tokens", "held_tokens")}
+        beside = {"cost": held_cost + bound.reserve + _average(mine)[0], "tokens": held_tokens}
+        rows = ((limit.counts, most - used) for limit, most, used in bound.amounts(state, now_ms))
+        return [Edge(names[own], getattr(state, own) + left - beside.get(own, 0)) for own, left in rows if own in names]
 
-    def _unpayable(
-        self, state: SessionState, most: int, tokens: int, mine: Any, facts: Facts, before: Sequence[int]
-    ) -> Denial | None:
+    def _unpayable(self, state: SessionState, most: int, left: int, mine: Any, facts: Facts) -> Denial | None:
         """
-        Returns why no more can be paid of *most* money and *tokens*: nothing is left, a response had no price, what is left pays no tool,
-        or, if a model request is next, no usual one.
+        Returns why no more can be paid of *most* money, of which something is *left*: a response had no price, or that pays no tool or, if a
+        model request is next, no usual one.
         """
-        if state.tokens >= tokens:
-            return self._ended(TOKENS, tokens, state.tokens, before)
-        if most == NEVER:
-            return None
-        limit, left = usd(most - before[2]), most - state.cost - self._bound.reserve
-        if left <= 0:
-            return self._ended(COST, most, state.cost, before)
-        purse = state.own.get(PURSE) or {}
+        limit, purse = usd(most), state.own.get(PURSE) or {}
         if MODEL in purse and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more."
             return end("budget.unpriced", message, limit=limit, model=purse[MODEL])
@@ -653,51 +613,39 @@ class Budget(Guard):
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None
         message = f"{usd(left)} of the cost limit ({limit}) is left, less than a tool or a usual model turn costs."
-        used = usd(state.cost - before[2])
-        return self._lasting(end(f"budget.{COST.setting}", message, limit=limit, used=used, left=usd(left)))
+        used = usd(most - left - self._bound.reserve)
+        return self._lasting(COST, end(f"budget.{COST.setting}", message, limit=limit, used=used, left=usd(left)))
 
-    def _ended(self, limit: Limit, most: int, used: int, before: Sequence[int]) -> Denial:
-        past = before[TABLE.index(limit)]
-        denial = _ended(limit, most - past, used - past, self._bound.period)
-        return denial if limit is TIME and self.at_limit is None else self._lasting(denial)
+    def _ended(self, limit: Limit, most: int, used: int) -> Denial:
+        period = self._bound.period if limit is not TIME and self._bound.period else ""
+        shown = f"{limit.shown(most)}{period}"
+        return self._lasting(limit, ended(f"budget.{limit.setting}", limit.what, shown, limit.shown(used)))
 
-    def _lasting(self, denial: Denial) -> Denial:
+    def _lasting(self, limit: Limit, denial: Denial) -> Denial:
         """
-        Returns *denial* as one that ends the session for good, unless the next period begins anew.
+        Returns *denial* as one that ends the session for good, unless a person may say yes, or the next period begins anew.
         """
-        lasts = self.per is None and self.at_limit != "ask"
+        lasts = self.at_limit != "ask" and (self.per is None or limit is TIME)
         return denial if lasts else replace(denial, ends_session=False)
 
-    def _reserved(self, state: SessionState, limit: Limit, facts: Facts) -> Denial | None:
-        """
-        Returns why a call has to wait: all that is left is held for sub-agents, or for calls that wait for a person.
-        """
-        left = self._bound.left(state, limit.name, facts.now_ms)
-        if left is None or left > 0:
-            return None
-        amount = state.reserved_by_children(limit.name) + (_waiting(state) if limit is CALLS else 0)
-        whose = "sub-agents that still run, or for calls that wait for a person"
-        message = f"All {limit.counts} that are left ({amount}) are held for {whose}."
-        hint = "Wait for their results, or write the final answer from what you have."
-        return _refusal(limit.setting, message, hint, held=amount)
-
-    def _fits(
-        self, state: SessionState, what: str, needs: Amount, now_ms: int, *, guessed: bool = False
+    def _unfit(
+        self, state: SessionState, what: str, needs: Mapping[str, int], now_ms: int, *, guessed: bool = False
     ) -> Denial | None:
         """
-        Returns why the estimate of a call or a model request is more than is left. A guess is refused only beside what is held: by itself
-        such a request may always be made.
+        Returns why a call or a model request *needs* more than is left beside what is held. A guess is refused only beside what is held: by
+        itself such a request may always be made.
         """
-        for limit, need, guess in zip((COST, TOKENS), needs, held(state, guesses=True), strict=True):
-            left = self._bound.left(state, limit.name, now_ms) if need else None
-            if left is None or (guessed and not guess and not limit.held(state)):
+        guesses = {} if what == "call" else dict(zip(HELD, held(state, guesses=True), strict=True))
+        for limit, rest in self._bound.rest(state, now_ms):
+            need, guess = needs.get(limit.counts, 0), guesses.get(limit.counts, 0)
+            left = max(0, rest - guess)
+            if need <= left or (guessed and not guess and not limit.held(state)):
                 continue
-            left = max(0, left if what == "call" else left - guess)
-            if need > left:
-                shown, rest = limit.shown(need, named=True), limit.shown(left)
-                message = f"This {what} is estimated at {shown}, {rest} is left."
-                hint = "Use a cheaper tool, or write the final answer from what you have."
-                return _refusal(limit.setting, message, hint, estimate=shown, left=rest)
+            amount = state.reserved_by_children(limit.name) + (_waiting(state) if limit is CALLS else 0)
+            values = {"held": amount, "estimate": limit.shown(need, named=True), "left": limit.shown(left)}
+            words, hint = TOO_DEAR if limit.counts in HELD else ALL_HELD
+            message = words.format(what=what, counts=limit.counts, **values)
+            return Denial(f"budget.{limit.setting}", message, hint, "limit_reached", values=values)
         return None
 
 
@@ -720,23 +668,16 @@ def _key(holder: str, name: object) -> str:
     return f"{holder}#{name}" if holder else str(name)
 
 
-def _fitting(holds: Mapping[str, Any], holder: str, used: Sequence[int]) -> str | None:
+def _of_response(holds: Mapping[str, Any], holder: str, request: object, used: Amount | Literal[False]) -> str | None:
     """
-    Returns the open request of a session that a response that *used* (micro-dollars, tokens) fits, the least one; else the largest.
-    Without *used*: of those that nobody estimated.
+    Returns the open *request* of a session that a response is of. If that has no name, the least that it fits by what it *used*, else the
+    largest; without *used* it is one of those that nobody estimated.
     """
+    if request is not None:
+        return _key(holder, request)
     own = {key: one[1:3] for key, one in holds.items() if key.rpartition("#")[0] == holder and (used or not one[3])}
-    enough = [key for key, has in own.items() if not any(0 < h < n for h, n in zip(has, used, strict=False))]
+    enough = [key for key, has in own.items() if not any(0 < h < n for h, n in zip(has, used or (), strict=False))]
     return (min if enough else max)(enough or own, key=lambda key: own[key][::-1], default=None)
-
-
-def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
-    return Denial(f"budget.{code}", message, hint, "limit_reached", values=values)
-
-
-def _ended(limit: Limit, most: int, used: int, period: object) -> Denial:
-    shown = used / limit.unit if limit is TIME else limit.shown(used) if limit is COST else used
-    return ended(f"budget.{limit.setting}", limit.what, f"{limit.shown(most)}{period or ''}", shown)
 
 
 class Amounts(TypedDict, total=False):
