@@ -96,6 +96,13 @@ class Approve(Guard):
         return [*others, [sig, "refused", values["reason"]] if refused else lapsed][-ANSWERS:]
 
 
+def ask(call: ToolCall, state: SessionState, facts: Facts, reason: str) -> Verdict:
+    """
+    Returns the question to a person about *call*, or what came of it.
+    """
+    return Approve(tools=("*",), reason=reason).check(call, state, state.own.get(Approve.name), facts)
+
+
 def _answer(call: ToolCall, answer: str, words: tuple[str, str], reason: str, parks: int | None = None) -> Denial:
     shown, why = call.tool[:64], f" ({reason})" if reason else ""
     message, values = f"{words[0].format(shown)}{why}. It was not made.", {"tool": shown, "reason": reason}

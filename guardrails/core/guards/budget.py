@@ -18,7 +18,7 @@ from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import UTC, Calendar, Duration, Glob, Period, matcher
 
-from .approve import Approve
+from .approve import Approve, ask
 from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, overrides, respelt
 from .denials import Denials
 
@@ -475,7 +475,7 @@ class Budget(Guard):
             return cause
         if not isinstance(self.at_limit, Mapping):
             reason = f"{cause.message.removesuffix(' Stopping tool loop.')} Yes gives as much again"
-            return Approve(tools=("*",), reason=reason).check(call, state, state.own.get("approve"), facts)
+            return ask(call, state, facts, reason)
         if matcher(tuple(self.at_limit["allow"]))(call.tool):
             return None
         return replace(cause, hint=self._only(left - 1) if left > 1 else cause.hint, ends_session=False)

@@ -10,17 +10,17 @@ from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Outcome, micro_dollars
 
 from .base import Codes, Denial, Edge, Event, Facts, Guard, SessionState, Tool, ToolCall, Verdict, guard, overrides
-from .rate import gcra
+from .rate import DAY_MS, caps_of, edges_of, gcra
 
 
 BLOWN: Final = -1
 CAPS: Final = {
-    "max_calls_per_second": (1_000, "call"),
-    "max_requests_per_second": (1_000, "model request"),
-    "max_tokens_per_minute": (60_000, "token"),
-    "max_usd_per_minute": (60_000, "USD"),
+    "max_calls_per_second": "call",
+    "max_requests_per_second": "model request",
+    "max_tokens_per_minute": "token",
+    "max_usd_per_minute": "USD",
 }
-"""By its setting, each cap: its milliseconds, and what it counts."""
+"""By its setting, what each cap counts."""
 CALLS, REQUESTS, TOKENS, USD = CAPS
 CONTEXT: Final = "max_context_growth"
 PARTS: Final = 100_000
@@ -54,8 +54,12 @@ class Growth(Guard):
     max_context_growth: Annotated[int, Gt(0)] | None = None
     """Input tokens by which a model response may be above the largest one before it in its session."""
 
+    def __post_init__(self) -> None:
+        caps = caps_of(self, CAPS)
+        object.__setattr__(self, "_bound", caps | ({USD: (PARTS, 60_000)} if USD in caps else {}))
+
     def applies(self, tool: Tool) -> bool:
-        return any(getattr(self, name) for name in (*CAPS, CONTEXT))
+        return bool(self._bound) or self.max_context_growth is not None
 
     def hears(self, hook: str) -> bool:
         return overrides(self, hook) and (hook != "settle" or self.max_usd_per_minute is not None)
@@ -64,7 +68,7 @@ class Growth(Guard):
         if mine is None:
             return None
         limit, level, now = self.max_calls_per_second, mine.get(CALLS, 0), facts.now_ms
-        if limit is not None and level > (now + 1_000) * limit - 1_000 and gcra(level, now, limit, 1_000)[1]:
+        if limit is not None and (now + 1_000) * limit - 1_000 < level < (now + DAY_MS) * limit:
             return self._blown(CALLS)
         return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 
@@ -96,31 +100,24 @@ class Growth(Guard):
         return {**(mine or {}), place: max(largest, size), **grown}
 
     def _counted(self, mine: Any, name: str, amount: int, now_ms: int) -> Any:
-        levels, limit = mine or {}, self._cap(name)
+        levels = mine or {}
         level = levels.get(name, 0)
-        if limit is None or level == BLOWN or not amount:
+        if name not in self._bound or level == BLOWN or not amount:
             return mine
-        level, wait = gcra(level, now_ms, limit, CAPS[name][0], amount)
+        limit, period_ms = self._bound[name]
+        level, wait = gcra(level, now_ms, limit, period_ms, amount)
         return {**levels, name: BLOWN if wait else level}
-
-    def _cap(self, name: str) -> int | None:
-        limit = getattr(self, name)
-        return PARTS if name == USD and limit is not None else limit
 
     def _money(self, cost: int) -> int:
         return 0 if self.max_usd_per_minute is None else -(-cost * PARTS // micro_dollars(self.max_usd_per_minute))
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
-        if mine and BLOWN in mine.values():
-            return None
-        caps = [(name, self._cap(name), period) for name, (period, _) in CAPS.items()]
-        return [Edge((name,), (now_ms + period) * cap, now_ms * cap) for name, cap, period in caps if cap]
+        return None if mine and BLOWN in mine.values() else edges_of(self._bound, now_ms)
 
     def _blown(self, name: str) -> Denial:
         cap: Any = getattr(self, name)
+        amount = usd(micro_dollars(cap)) if name == USD else counted(cap, CAPS.get(name, "token"))
         if name == CONTEXT:
-            text = f"The context grew by more than {counted(cap, 'token')} at once."
-            return end(f"growth.{name}", text, limit=counted(cap, "token"))
-        amount = usd(micro_dollars(cap)) if name == USD else counted(cap or 0, CAPS[name][1])
+            return end(f"growth.{name}", f"The context grew by more than {amount} at once.", limit=amount)
         limit = f"{amount} a {name.rpartition('_')[2]}"
         return end(f"growth.{name}", f"This session grows too fast (limit {limit}).", limit=limit)

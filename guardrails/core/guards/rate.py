@@ -2,7 +2,7 @@
 Limit how many calls may start in a period.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.values.schema import Gt
@@ -11,7 +11,23 @@ from .base import Codes, Denial, Edge, Facts, Guard, SessionState, Tool, ToolCal
 
 
 DAY_MS: Final = 86_400_000
-PERIODS: Final = {"max_calls_per_second": 1_000, "max_calls_per_minute": 60_000}
+PERIODS: Final = {"second": 1_000, "minute": 60_000}
+CAPS: Final = ("max_calls_per_second", "max_calls_per_minute")
+
+
+def caps_of(guard: Guard, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """
+    Returns (limit, milliseconds) of those of the caps *names* that *guard* sets, by its setting.
+    """
+    given = ((name, getattr(guard, name)) for name in names)
+    return {name: (cap, PERIODS[name.rpartition("_")[2]]) for name, cap in given if cap is not None}
+
+
+def edges_of(caps: Mapping[str, tuple[int, int]], now_ms: int) -> list[Edge]:
+    """
+    Returns how full the buckets of *caps* may be.
+    """
+    return [Edge((name,), (now_ms + period_ms) * cap, now_ms * cap) for name, (cap, period_ms) in caps.items()]
 
 
 def gcra(level: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -> tuple[int, int]:
@@ -32,7 +48,7 @@ class Rate(Guard):
     Deny a call that starts too soon, and say how long to wait.
     """
 
-    codes: ClassVar[Codes] = {f"rate.{cap}": ("limit", "wait_ms") for cap in PERIODS}
+    codes: ClassVar[Codes] = {f"rate.{cap}": ("limit", "wait_ms") for cap in CAPS}
     family: ClassVar[bool] = True
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
@@ -42,12 +58,15 @@ class Rate(Guard):
     per_tool: bool = False
     """Each tool is counted by itself, as by a `tools:` rule."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_bound", caps_of(self, CAPS))
+
     @property
     def key(self) -> str:
         return "tools.rate" if self.per_tool else "rate"
 
     def applies(self, tool: Tool) -> bool:
-        return bool(self._caps())
+        return bool(self._bound)
 
     @classmethod
     def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
@@ -67,20 +86,15 @@ class Rate(Guard):
         return {**(mine or {}), **{place: level for _, _, place, level in self._levels(call, mine, facts)}}
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
-        if self.per_tool:
-            return None
-        return [Edge((name,), (now_ms + PERIODS[name]) * cap, now_ms * cap) for name, cap in self._caps()]
-
-    def _caps(self) -> list[tuple[str, int]]:
-        return [(name, cap) for name in PERIODS if (cap := getattr(self, name)) is not None]
+        return None if self.per_tool else edges_of(self._bound, now_ms)
 
     def _levels(self, call: ToolCall, mine: Any, facts: Facts) -> list[tuple[int, str, str, int]]:
         """
         Returns (milliseconds to wait, setting, place of its level, level with this call) of each cap.
         """
         made, levels = [], mine or {}
-        for name, cap in self._caps():
+        for name, (limit, period_ms) in self._bound.items():
             place = counter(levels, call.tool, f"{name}:") if self.per_tool else name
-            level, wait = gcra(levels.get(place, 0), facts.now_ms, cap, PERIODS[name])
+            level, wait = gcra(levels.get(place, 0), facts.now_ms, limit, period_ms)
             made.append((wait, name, place, level))
         return made

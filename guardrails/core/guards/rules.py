@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import orjson
 
@@ -29,7 +29,7 @@ from guardrails.core.values.schema import Ge, Gt, MinLen
 from guardrails.core.values.types import MICRO, Denial, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import UTC, Duration, Glob, Per, Period, matcher
 
-from .approve import Approve
+from .approve import Approve, ask
 from .base import NO_TOOL, Codes, Edge, Event, Facts, Guard, Verdict, guard
 
 
@@ -138,12 +138,9 @@ class RuleSettings:
         """
         from guardrails.core.values.cel import Expression
 
-        made: list[tuple[tuple[str, ...], Expression]] = []
-        if self.when:
-            made.append((("when",), Expression(self.when, "true or false")))
-        if self.limit and self.limit.sum:
-            made.append((("limit", "sum"), Expression(self.limit.sum, "a number")))
-        return made
+        made = [(("when",), Expression(self.when, "true or false"))] if self.when else []
+        total = self.limit.sum if self.limit else None
+        return made + ([(("limit", "sum"), Expression(total, "a number"))] if total else [])
 
 
 class Law:
@@ -253,8 +250,7 @@ class Law:
         return Denial("rules.deny", message, hint, values={"tool": call.tool, "reason": text})
 
     def ask(self, call: ToolCall, state: SessionState, trace: Any, facts: Facts, *_: Any) -> Verdict:
-        asked = Approve(tools=("*",), reason=str(self.rule.ask))
-        return asked.check(call, state, state.own.get(asked.key), facts)
+        return ask(call, state, facts, str(self.rule.ask))
 
     def nudge(self, call: ToolCall, *_: Any) -> Nudge:
         return Nudge(code="rules.nudge", hint=str(self.rule.nudge), values={"tool": call.tool})
@@ -290,28 +286,8 @@ class Law:
         return Denial("rules.after_not", message, hint, values={"tool": call.tool, "after": self.others})
 
 
-class OfTool(NamedTuple):
-    """
-    The rules about one tool, and those that watch it.
-    """
-
-    tool: Tool
-    judging: tuple[Law, ...]
-    watching: tuple[Law, ...]
-    doubles: frozenset[str]
-    """Its arguments that are numbers, and not whole ones alone."""
-
-    @classmethod
-    def of(cls, tool: Tool, laws: Sequence[Law]) -> "OfTool":
-        """
-        Returns those of *laws* about *tool*.
-        """
-        judging = tuple(law for law in laws if law.names(tool.name))
-        watching = tuple(law for law in laws if law.watches(tool.name))
-        spec = tool.arguments() if any(law.expressions for law in (*judging, *watching)) else None
-        known = spec.schema().get("properties") or {} if spec else {}
-        numbers = (name for name, one in known.items() if isinstance(one, Mapping) and one.get("type") == "number")
-        return cls(tool, judging, watching, frozenset(numbers))
+OfTool = tuple[Tool, tuple[Law, ...], tuple[Law, ...], frozenset[str]]
+"""A tool, the rules about it, those that watch it, and its arguments that are numbers, not whole ones alone."""
 
 
 @guard
@@ -388,8 +364,8 @@ class Rules(Guard):
         return (Approve(mode=self.mode),) if any(one.ask for one in self.rules) else ()
 
     def applies(self, tool: Tool) -> bool:
-        made = self._of(tool)
-        return bool(made.judging or made.watching)
+        _, judging, watching, _ = self._of(tool)
+        return bool(judging or watching)
 
     def asks(self, tool: str) -> bool:
         return any(law.rule.ask and law.names(tool) for law in self._laws)
@@ -436,7 +412,7 @@ class Rules(Guard):
 
     def _over(self, state: SessionState, mine: Any, facts: Facts, *, worked: bool, sure: bool) -> Any:
         made, place, now = mine or {}, _place(state, facts), facts.now_ms
-        for law in self._of(facts.tool).watching:
+        for law in self._of(facts.tool)[2]:
             before: Trace = made.get(law.key, NOTHING)
             if place in before[3]:
                 counts = worked or (not sure and law.action != "after")
@@ -452,10 +428,15 @@ class Rules(Guard):
     def _of(self, tool: Tool) -> OfTool:
         laws, tools = self._laws, self._bound[1]
         made: OfTool | None = tools.get(tool.name)
-        if made is None or made.tool is not tool:
+        if made is None or made[0] is not tool:
             if len(tools) >= TOOLS:
                 tools.clear()
-            made = tools[tool.name] = OfTool.of(tool, laws)
+            judging = tuple(law for law in laws if law.names(tool.name))
+            watching = tuple(law for law in laws if law.watches(tool.name))
+            spec = tool.arguments() if any(law.expressions for law in judging + watching) else None
+            known = (spec.schema().get("properties") or {}).items() if spec else ()
+            numbers = (name for name, one in known if isinstance(one, Mapping) and one.get("type") == "number")
+            made = tools[tool.name] = tool, judging, watching, frozenset(numbers)
         return made
 
 

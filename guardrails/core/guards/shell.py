@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from guardrails.core.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import FromText
 
-from .approve import Approve
+from .approve import Approve, ask
 from .base import Codes, Denial, Facts, Guard, SessionState, ToolCall, Verdict, guard
 
 
@@ -89,8 +89,7 @@ class Shell(Guard):
         asked = _broken(self.ask, real)
         if refusal is not None or asked is None:
             return refusal
-        asks = Approve(tools=("*",), reason="`{}` cannot be undone (rule `{}`)".format(*asked))
-        return asks.check(call, state, state.own.get(Approve.name), facts)
+        return ask(call, state, facts, "`{}` cannot be undone (rule `{}`)".format(*asked))
 
     def _refusals(self, contents: "Contents") -> Iterator[Denial]:
         from guardrails.core import commands
