@@ -29,7 +29,7 @@ from tests.tables import table
 
 pytest.importorskip("cel_expr_python")
 
-MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+DAY = 86_400.0
 FAILS = PermissionError("no")
 LOST = TimeoutError("slow")
 
@@ -50,144 +50,6 @@ def told(session: Any, tool: str, execute: Any = ok, **arguments: Any) -> Any:
     return envelope.code or (None if envelope.ok else envelope.status)
 
 
-# Twelve rules that users asked for in public, each as a rule and what it does. Where they asked: owner/repository#number.
-ASKED: list[tuple[str, dict[str, Any], list[tuple[str, dict[str, Any], str | None]]]] = [
-    (
-        "google/adk-python#6613: reimbursements above $100 are a manager's decision, whatever the model says",
-        {"tools": "reimburse", "when": "args.amount > 100", "ask": "a manager decides above 100"},
-        [("reimburse", {"amount": 100}, None), ("reimburse", {"amount": 100.01}, "approve.pending")],
-    ),
-    (
-        "MicrosoftDocs/semantic-kernel-docs#434: transfers under $1,000 run, larger ones ask",
-        {"tools": "transfer", "when": "args.amount >= 1000", "ask": "large"},
-        [("transfer", {"amount": 999.5}, None), ("transfer", {"amount": 1000}, "approve.pending")],
-    ),
-    (
-        "pydantic/pydantic-ai#1420: tool A only once tool B has run",
-        {"tools": "tool_a", "after": "tool_b"},
-        [("tool_a", {}, "rules.after"), ("tool_b", {}, None), ("tool_a", {}, None)],
-    ),
-    (
-        "antoinezambelli/forge#2: an edit only of a file that was read",
-        {"tools": "edit_file", "after": "read_file", "same": "path"},
-        [
-            ("read_file", {"path": "a"}, None),
-            ("edit_file", {"path": "b"}, "rules.after"),
-            ("edit_file", {"path": "a"}, None),
-        ],
-    ),
-    (
-        "agentscope-ai/agentscope#1415: a read before a write, with any of two tools",
-        {"tools": ["write", "append"], "after": ["read", "stat"], "same": "file.path"},
-        [
-            ("append", {"file": {"path": "x"}}, "rules.after"),
-            ("stat", {"file": {"path": "x"}}, None),
-            ("write", {"file": {"path": "x"}}, None),
-        ],
-    ),
-    (
-        "jordigilh/kubernaut#1307: discovery only after an investigation was started",
-        {"tools": "kubernaut_discover_*", "after": "kubernaut_start_*"},
-        [
-            ("kubernaut_discover_workflows", {}, "rules.after"),
-            ("kubernaut_start_investigation", {}, None),
-            ("kubernaut_discover_workflows", {}, None),
-        ],
-    ),
-    (
-        "agno-agi/agno#8838: at most three searches of the web in a run",
-        {"tools": "web_search", "limit": {"max": 3}},
-        [("web_search", {"q": n}, None) for n in range(3)]
-        + [("web_search", {"q": 3}, "rules.limit"), ("read", {}, None)],
-    ),
-    (
-        "getlago/lago-agent-toolkit#41: what an agent may pay in all",
-        {"tools": "create_payment", "limit": {"sum": "double(args.amount_cents) / 100.0", "max": 50}},
-        [
-            ("create_payment", {"amount_cents": 3000}, None),
-            ("create_payment", {"amount_cents": 2500}, "rules.limit"),
-            ("create_payment", {"amount_cents": 2000}, None),
-        ],
-    ),
-    (
-        "UnitOneAI/SecuritySkills#2616: a spend gate for each user and day",
-        {
-            "tools": "buy_*",
-            "limit": {"sum": "args.usd", "max": 20, "per": "day", "zone": "Europe/Berlin", "scope": "user"},
-        },
-        [
-            ("buy_ad", {"usd": 15}, None),
-            ("buy_domain", {"usd": 5.01}, "user.rules.limit"),
-            ("buy_ad", {"usd": 5}, None),
-        ],
-    ),
-    (
-        "Wh1isper/mcp-email-server#138: mail to known people only, copies too",
-        {
-            "tools": "send_email",
-            "when": '!(args.recipients + (has(args.cc) ? args.cc : [])).all(a, a.endsWith("@example.org"))',
-            "deny": "only inside",
-        },
-        [
-            ("send_email", {"recipients": ["a@example.org"]}, None),
-            ("send_email", {"recipients": ["a@example.org"], "cc": ["b@evil.test"]}, "rules.deny"),
-        ],
-    ),
-    (
-        "googleapis/gcloud-mcp#213: a cluster is never deleted",
-        {
-            "tools": "run_gcloud_command",
-            "when": 'args.args.exists(w, w == "delete") && "clusters" in args.args',
-            "deny": "no",
-        },
-        [
-            ("run_gcloud_command", {"args": ["container", "clusters", "list"]}, None),
-            ("run_gcloud_command", {"args": ["container", "clusters", "delete", "prod"]}, "rules.deny"),
-        ],
-    ),
-    (
-        "pydantic/pydantic-ai#8569: an order is paid back once",
-        {"tools": "refund", "after_not": "refund", "same": "order_id"},
-        [
-            ("refund", {"order_id": 1}, None),
-            ("refund", {"order_id": 2}, None),
-            ("refund", {"order_id": 1}, "rules.after_not"),
-        ],
-    ),
-]
-
-
-@table("wish, rule, calls", ASKED)
-def test_a_rule_that_users_asked_for_does_what_they_wished(clock: Any, wish: str, rule: Any, calls: Any) -> None:
-    made = session(clock, rule)
-    assert [told(made, tool, **arguments) for tool, arguments, _ in calls] == [code for *_, code in calls]
-
-
-def test_a_denial_says_the_figures_and_what_is_left(clock: Any) -> None:
-    made = session(clock, REFUNDS)
-    told(made, "refund", amount=450)
-    refused = made.call("refund", {"amount": 100.5}, ok)
-    figures = "may use 500 of `args.amount` within 1h: 450 are used, 50 are left, and this call is for 100.5"
-    assert refused.code == "rules.limit"
-    assert figures in made.decide("refund", {"amount": 100.5}).denial.message
-    assert refused.next_action_hint == "Stay within 50, or go on without it and say so."
-
-
-@table(
-    "name, execute, code",
-    [
-        ("a refund that failed gives back", gives(FAILS), None),
-        ("one whose end nobody knows does not", gives(LOST), "rules.limit"),
-        ("nor does one behind a gateway that failed", gives("HTTP/1.1 502 Bad Gateway"), "rules.limit"),
-        ("one that worked does not", ok, "rules.limit"),
-    ],
-)
-def test_a_sum_is_settled_by_the_end_of_the_call(clock: Any, name: str, execute: Any, code: str | None) -> None:
-    made = session(clock, REFUNDS)
-    told(made, "refund", execute, amount=300)
-    assert told(made, "refund", amount=201) == code
-
-
 def test_a_call_that_never_ran_gives_back_what_it_held_and_one_that_is_lost_does_not(clock: Any) -> None:
     made = session(clock, REFUNDS, tools=[Tool(name="refund", timeout=5)])
     held = made.decide("refund", {"amount": 400})
@@ -196,89 +58,6 @@ def test_a_call_that_never_ran_gives_back_what_it_held_and_one_that_is_lost_does
     made.decide("refund", {"amount": 400})
     clock.advance(600)
     assert told(made, "refund", amount=101) == "rules.limit"
-
-
-def test_a_person_is_asked_and_the_answer_holds(clock: Any) -> None:
-    made = session(clock, {"tools": "refund", "when": "args.amount > 100", "ask": "above 100"}, REFUNDS)
-    for amount, yes in ((300, True), (200, False)):
-        asked = made.call("refund", {"amount": amount}, ok)
-        (waits,) = made.pending()
-        assert (asked.code, waits.reason) == ("approve.pending", "above 100")
-        (made.approve if yes else made.refuse)(waits)
-        assert told(made, "refund", amount=amount) == (None if yes else "approve.refused")
-    # What was refused holds nothing any more.
-    assert [told(made, "refund", amount=amount) for amount in (100, 99, 2)] == [None, None, "rules.limit"]
-
-
-@table(
-    "limit, gaps, ran",
-    [
-        ({"max": 2, "per": "1h"}, [0, 1_800, 1_799, 1, 1_800], [True, True, False, True, True]),
-        ({"max": 1, "per": "day", "zone": "UTC"}, [0, DAY - 28_801, 1, 1], [True, False, True, False]),
-        ({"max": 1, "per": "day", "zone": "Asia/Tokyo"}, [0, 0, 7 * HOUR - 1, 1], [True, False, False, True]),
-        ({"max": 1, "per": "month"}, [0, 16 * DAY, DAY], [True, False, True]),
-        ({"max": 1, "per": "week"}, [0, 2 * DAY, 20 * HOUR], [True, False, True]),
-        ({"max": 1}, [0, 400 * DAY], [True, False]),
-    ],
-)
-def test_a_period_slides_or_is_of_the_calendar(clock: Any, limit: Any, gaps: list[float], ran: list[bool]) -> None:
-    # The clock stands at 2027-01-15 08:00 UTC, a Friday.
-    clock.now = 1_800_000_000.0
-    made, found = session(clock, {"tools": "t", "limit": limit}), []
-    for number, gap in enumerate(gaps):
-        clock.advance(gap)
-        found.append(told(made, "t", n=number) is None)
-    assert found == ran
-
-
-def test_of_rules_that_object_the_denial_comes_before_the_question_and_that_before_the_nudge(clock: Any) -> None:
-    rules = [
-        {"tools": "t", action: action, "when": f"args.n >= {least}"}
-        for least, action in enumerate(("nudge", "ask", "deny"))
-    ]
-    made = session(clock, *rules)
-    assert [told(made, "t", n=n) for n in (-1, 1, 2)] == [None, "approve.pending", "rules.deny"]
-    assert made.call("t", {"n": 0}, ok).next_action_hint == "nudge"
-
-
-@table("on_error, code", [("deny", "call.error"), ("allow", None)])
-@pytest.mark.parametrize("anything", [{}, {"amount": "ten"}])
-def test_an_expression_without_a_value_is_decided_by_on_error(
-    clock: Any, anything: Any, on_error: Any, code: Any
-) -> None:
-    assert told(session(clock, REFUNDS, on_error=on_error), "refund", **anything) == code
-
-
-def test_an_amount_beyond_all_numbers_is_beyond_the_limit(clock: Any) -> None:
-    assert [told(session(clock, REFUNDS), "refund", amount=amount) for amount in (2**70, 1e300)] == ["rules.limit"] * 2
-
-
-def test_a_whole_number_is_a_double_where_the_schema_says_number(clock: Any) -> None:
-    rule = {"tools": "t", "when": "args.amount * 1.5 > 3 && args.n % 2 == 0", "deny": "no"}
-    schema = {"type": "object", "properties": {"amount": {"type": "number"}, "n": {"type": "integer"}}}
-    made = session(clock, rule, tools=[Tool(name="t", parameters=schema)])
-    assert [told(made, "t", amount=amount, n=2) for amount in (2, 3, 2.5)] == [None, "rules.deny", "rules.deny"]
-
-
-@table(
-    "rule, says",
-    [
-        ({}, "missing key `tools`"),
-        ({"tools": "t"}, "a rule has one of deny, ask, nudge, limit, after or after_not, got none"),
-        ({"tools": "t", "deny": "x", "ask": "y"}, "got `deny` and `ask`"),
-        ({"tools": "t", "deny": "x", "same": "y"}, "`same` goes with `after` and `after_not`"),
-        ({"tools": "t", "limit": {"max": 1, "zone": "Mars"}}, "no time zone `Mars` is known here"),
-        ({"tools": "t", "limit": {"max": 1, "per": 0}}, "a period is longer than 0s"),
-        ({"tools": "t", "limit": {"max": 1, "scope": "The user"}}, "`The user` is no scope"),
-        ({"tools": "t", "when": "not args.x", "deny": "x"}, "CEL writes `!` for `not`"),
-        ({"tools": "t", "when": "amount > 3", "deny": "x"}, "an argument is `args.amount`"),
-        ({"tools": "t", "when": "'x'", "deny": "x"}, "`'x'` is not true or false, but string"),
-    ],
-)
-def test_a_rule_with_a_mistake_is_told(rule: Any, says: str) -> None:
-    with pytest.raises(PolicyError) as caught:
-        Policy([Rules(rules=(rule,))])
-    assert says in str(caught.value)
 
 
 def test_a_policy_in_code_is_held_to_the_parameters_of_its_tools() -> None:
@@ -303,59 +82,6 @@ def test_a_sum_takes_decimal_numbers_and_no_other_text(clock: Any) -> None:
     assert told(made, "refund", amount=Decimal("199.50")) is None
     for text in ("", "x", "NaN", "1e999999999", "1_0", " 1", "9" * 99):
         assert told(made, "refund", amount=text) == "call.error"
-
-
-def test_not_before_a_call_is_read_as_cel_writes_it(clock: Any) -> None:
-    when = 'not args.to.endsWith("not a(b)") && tool == "send"'
-    one = session(clock, {"tools": "send", "when": when, "deny": "only inside"})
-    assert (told(one, "send", to="not a(b)"), told(one, "send", to="x")) == (None, "rules.deny")
-
-
-def test_a_missing_value_is_the_same_as_no_other_and_equal_maps_are_the_same(clock: Any) -> None:
-    one = session(clock, {"tools": "pay", "after": "look", "same": "order"})
-    codes = [told(one, "look"), told(one, "pay"), told(one, "pay", order="None"), told(one, "pay", order=None)]
-    assert codes == [None, *["rules.after"] * 3]
-    assert told(one, "look", order={"a": 1, "b": 2}) is None
-    assert told(one, "pay", order={"b": 2, "a": 1}) is None
-
-
-def test_of_too_many_open_calls_none_is_a_permission(clock: Any) -> None:
-    made = session(clock, {"tools": "ship", "after": "pay"}, {"tools": "exec", "after_not": "pay"})
-    for n in range(1_002):
-        made.decide("pay", {"n": n}, claim=True)
-    assert (told(made, "ship"), told(made, "exec")) == ("rules.after", "rules.after_not")
-
-
-FILE = """version: 1
-rules:
-  - {tools: refund, when: 'args.amont > 100', deny: x}
-  - {tools: refund, limit: {sum: args.to, max: 5}}
-  - tools: ref*
-    when: |
-      args.amount > 3 &&
-        args.to > 5
-    deny: x
-  - {tools: other, when: args.amont > 100, deny: x}
-  - {tools: "*", when: 'has(args.url) && args.url.startsWith("http:")', deny: x}
-  - {tools: refund, when: 'has(args.to) && args.amount > 3 && args.tags.exists(t, t == "a b")', deny: x}
-tools:
-  - match: refund
-    parameters:
-      type: object
-      properties: {to: {type: string}, amount: {type: number}, tags: {type: array, items: {type: string}}}
-"""
-
-
-def test_a_file_is_held_to_the_schemas_of_its_tools_with_line_and_column(tmp_path: Path) -> None:
-    file = tmp_path / "p.yaml"
-    file.write_text(FILE)
-    with pytest.raises(PolicyError) as caught:
-        Policy.load(file)
-    assert [one.split("\n")[0].removeprefix(f"{file}:") for one in caught.value.mistakes] == [
-        "3:33: rules.0.when: no argument `amont`, did you mean `amount`?",
-        "4:34: rules.1.limit.sum: `args.to` is not a number, but string",
-        "8:19: rules.2.when: found no matching overload for '_>_' applied to '(string, int)'",
-    ]
 
 
 def test_without_the_package_a_file_with_an_expression_is_a_mistake_and_others_work(
@@ -518,15 +244,6 @@ def test_an_order_is_never_wrong_in_any_history(story: Any) -> None:
                 looked[order] = now[0]
             if end != "fail":
                 maybe[order] = now[0]
-
-
-def test_what_is_too_much_to_be_remembered_is_never_a_permission(clock: Any) -> None:
-    same = {"same": "order"}
-    made = session(clock, {"tools": "pay", "after": "look", **same}, {"tools": "undo", "after_not": "look", **same})
-    for n in range(1_100):
-        told(made, "look", order=n)
-    assert [told(made, "pay", order=n) for n in (0, 1_099)] == ["rules.after", None]
-    assert [told(made, "undo", order=n) for n in (0, 1_099)] == ["rules.after_not"] * 2
 
 
 def together(work: Callable[[int], object], many: int = 8) -> None:

@@ -1,0 +1,35 @@
+"""
+The bucket of `rate` and `growth`; what they let through is in `cases/`.
+"""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.guards.rate import gcra
+
+
+NOW = 1_800_000_000_000
+
+
+@given(
+    limit=st.integers(1, 50),
+    period=st.sampled_from([1_000, 60_000]),
+    gaps=st.lists(st.integers(0, 2_000), min_size=1, max_size=80),
+)
+def test_any_period_holds_at_most_two_limits_and_waits_are_exact(limit: int, period: int, gaps: list[int]) -> None:
+    meter, now, starts = 0, NOW, []
+    for gap in gaps:
+        now += gap
+        after, wait = gcra(meter, now, limit, period)
+        if wait == 0:
+            meter = after
+            starts.append(now)
+        else:
+            assert gcra(meter, now + wait, limit, period)[1] == 0 < gcra(meter, now + wait - 1, limit, period)[1]
+    for start in starts:
+        assert sum(start <= at < start + period for at in starts) <= 2 * limit
+
+
+def test_a_level_that_was_kept_under_another_limit_begins_anew() -> None:
+    assert gcra(NOW * 600, NOW, 5, 60_000) == (NOW * 5 + 60_000, 0)
+    assert gcra(NOW * 600 + 1, NOW, 600, 60_000) == (NOW * 600 + 60_001, 0)
