@@ -20,7 +20,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.usage import Price
 from guardrails.errors import SessionError
 from tests.conftest import FakeClock
-from tests.core.guards.calls import admitted, gives, make, ok, said
+from tests.core.guards.calls import admitted, gives, make, ok
 from tests.replaying import replay
 from tests.tables import table
 
@@ -30,14 +30,6 @@ DOLLAR: dict[str, Any] = {"max_cost_usd": 1.0}
 
 def tool(name: str = "t", **declared: Any) -> list[Tool]:
     return [Tool(name=name, **declared)]
-
-
-def costs(usd: float) -> Any:
-    return gives(Success("ok", cost_usd=usd))
-
-
-def uses(tokens: int) -> Any:
-    return gives(Success("ok", tokens=tokens))
 
 
 def used(session: Any, tokens: int, **more: Any) -> None:
@@ -56,35 +48,6 @@ def tokens(session: Any) -> tuple[int, int]:
     return live(session).tokens, held(live(session))[1]
 
 
-@table(("budget", "declared", "execute", "admits", "ends", "left"), [
-    ({"max_calls": 2}, {}, ok, 2, "max_calls", {}),
-    ({"max_calls": 2, **DOLLAR}, {"cost_usd": 0.4}, gives(ValueError("no")), 0, "max_calls", {"cost_left_usd": 0.2}),
-    (DOLLAR, {"cost_usd": 0.5}, costs(-5), 2, "max_cost_usd", {"cost_left_usd": 0.0}),
-    (DOLLAR, {"cost_usd": 0.05}, costs(0.01), 15, None, {"cost_left_usd": 0.85}),
-    ({**DOLLAR, "final_answer_reserve_usd": 0.3}, {"cost_usd": 0.1}, ok, 7, "max_cost_usd", {"cost_left_usd": 0.0}),
-    ({"max_tokens": 100}, {}, uses(40), 3, "max_tokens", {"tokens_left": 0}),
-    *(({limit: 0}, {}, ok, 0, limit, {}) for limit in ("max_calls", "max_turns", "max_cost_usd", "max_tokens")),
-    # Money is exact; what nobody estimated is known only afterwards, so that the last call may go over.
-    *(({"max_cost_usd": most}, {"cost_usd": 0.1}, ok, n, "max_cost_usd", {}) for most, n in ((0.3, 3), (0.7, 7))),
-    *(({"max_cost_usd": 1.0}, {}, costs(price), n, "max_cost_usd", {}) for price, n in ((0.1, 10), (0.3, 4))),
-])  # fmt: skip
-def test_a4_a_limit_ends_it(
-    budget: Any, declared: Any, execute: Any, admits: int, ends: str | None, left: dict[str, Any], clock: Any
-) -> None:
-    session = make(clock, Budget(**budget), tools=tool(**declared))
-    assert admitted(session, 15, execute) == admits
-    assert session.exhausted == (ends and f"budget.{ends}")
-    assert session.ledger.progress.items() >= left.items()
-
-
-def test_a5_the_call_that_uses_up_the_limit_says_so_and_the_next_is_refused(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=2))
-    first, last, over = (session.call("t", {"n": n}, ok) for n in range(3))
-    assert (first.limit_message, last.ok) == (None, True)
-    assert last.limit_message == over.limit_message == "Tool call limit reached (2). Stopping tool loop."
-    assert said(over, "status", "next_action_hint") == ("limit_reached", "Write the final answer from what you have.")
-
-
 def test_a4_50_parallel_calls_of_50_cents_under_a_dollar_admit_2(clock: Any) -> None:
     session = make(clock, Budget(**DOLLAR), tools=tool(cost_usd=0.5))
     decisions = [session.decide("t", {"n": n}, id=f"call_{n}") for n in range(50)]
@@ -95,24 +58,10 @@ def test_a4_50_parallel_calls_of_50_cents_under_a_dollar_admit_2(clock: Any) -> 
     assert (session.ledger.cost_usd, session.exhausted) == (1.0, "budget.max_cost_usd")
 
 
-def test_a_call_that_does_not_fit_is_refused_alone_and_cheaper_ones_still_run(clock: Any) -> None:
-    session = make(clock, Budget(**DOLLAR), tools=tool("dear", cost_usd=0.6) + tool("cheap", cost_usd=0.1))
-    assert admitted(session, 2, tool="dear") == 1
-    refused = session.call("dear", {"n": 5}, ok)
-    assert (refused.limit_message, session.exhausted) == ("This call is estimated at $0.60, $0.40 is left.", None)
-    assert admitted(session, 9, tool="cheap") == 4
-
-
-def test_a4_time_ends_a_session_at_its_limit_and_not_before(clock: Any) -> None:
-    session, message = make(clock, Budget(max_elapsed=1.001)), "Time limit reached (1.001 s). Stopping tool loop."
-    assert session.call("t", {}, ok).ok
-    clock.advance(1.0005)
-    assert session.call("t", {"n": 2}, ok).ok
-    clock.advance(0.001)
-    assert said(session.call("t", {"n": 3}, ok), "code", "limit_message") == ("budget.max_elapsed", message)
-    # Time that passes while a tool runs is told with its result.
-    late = make(clock, Budget(max_elapsed=1.001)).call("t", {}, lambda *_: clock.advance(11))
-    assert (late.ok, late.limit_message) == (True, message)
+def test_a_cost_below_nothing_gives_nothing_back(clock: Any) -> None:
+    session = make(clock, Budget(**DOLLAR), tools=tool(cost_usd=0.5))
+    assert admitted(session, 5, gives(Success("ok", cost_usd=-5))) == 2
+    assert session.exhausted == "budget.max_cost_usd"
 
 
 def test_a_clock_that_goes_back_or_jumps_never_gives_time_back(clock: Any) -> None:
@@ -139,44 +88,8 @@ def test_money_is_written_as_people_write_it(micro: int, text: str) -> None:
     assert usd(micro) == text
 
 
-# Of one tool
-
-
-def ruled(clock: Any, budget: dict[str, Any], *guards: Any, match: str = "search_*", **settings: Any) -> Any:
-    return make(clock, *guards, rules=[Rule(match=match, guards={"budget": budget})], **settings)
-
-
-def test_a4_each_tool_that_matches_has_the_limit_to_itself_and_the_session_goes_on(clock: Any) -> None:
-    session = ruled(clock, {"max_calls": 2}, Budget(max_calls=100))
-    assert [admitted(session, 5, tool=name) for name in ("search_web", "search_mail", "read")] == [2, 2, 5]
-    refused = session.call("search_web", {}, ok)
-    assert (refused.status, refused.code, session.exhausted) == ("denied", "tools.budget.limit", None)
-    assert refused.message == "`search_web` has used 2 calls of its 2 calls in this session."
-    assert admitted(ruled(clock, {"max_calls": 1, "mode": "observe"}), 4, tool="search_web") == 4
-
-
-def test_a4_money_of_one_tool_is_reserved_and_what_a_call_really_used_counts(clock: Any) -> None:
-    session = ruled(clock, DOLLAR, tools=tool("search_web", cost_usd=0.1, timeout=5))
-    decisions = [session.decide("search_web", {"n": n}, id=f"{n}") for n in range(50)]
-    assert sum(decision.allowed for decision in decisions) == 10
-    session.complete(decisions[0], Success("ok", cost_usd=0))
-    session.complete(decisions[1], Success("ok", cost_usd=0.15))
-    assert not session.decide("search_web", {}).allowed
-    session.complete(decisions[2], Success("ok", cost_usd=0.04))
-    assert session.decide("search_web", {}).allowed
-    # What claims too late that it was free is charged all the same.
-    clock.advance(6)
-    session.decide("search_web", {"n": "other"})
-    session.complete(decisions[3], Success("ok", cost_usd=0))
-    assert not session.decide("search_web", {"n": "more"}).allowed
-    assert admitted(ruled(clock, {"max_tokens": 100}), 5, uses(50), "search_web") == 2
-    timed = ruled(clock, {"max_elapsed": 10})
-    assert admitted(timed, 5, lambda *_: clock.advance(4), "search_web") == 3
-    assert timed.call("search_web", {}, ok).message == "`search_web` has used 12 s of its 10 s in this session."
-
-
 def test_more_names_than_there_are_counters_make_it_stricter_and_never_looser(clock: Any) -> None:
-    session = ruled(clock, {"max_calls": 2}, match="*")
+    session = make(clock, rules=[Rule(match="*", guards={"budget": {"max_calls": 2}})])
     counts = [admitted(session, 4, tool=f"tool_{number}") for number in range(120)]
     assert (counts[:20], max(counts), sum(counts[70:]) <= 4) == ([2] * 20, 2, True)
 
@@ -367,3 +280,78 @@ def test_a_response_without_a_price_closes_the_family_or_the_scope_that_shares_t
     assert (other.call("t", {}, ok).code, stranger.call("t", {}, ok).code) == (f"user.{CODE}", None)
     other.extend(scope="user")
     assert other.call("t", {}, ok).ok
+
+
+# Periods, and what is beyond a limit
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 3_600, 40_000, 90_000]), st.sampled_from([0.25, 0.5, 1.0])), max_size=30),
+    st.sampled_from(["", "user"]),
+)
+def test_no_day_is_over_its_budget(story: Any, scope: str) -> None:
+    now, days = [1_800_000_000.0], dict[int, float]()
+    budget = Budget(max_cost_usd=2, per="day")
+    tools = [Tool(name=f"t{cost}", cost_usd=cost) for cost in (0.25, 0.5, 1.0)]
+    policy = Policy([] if scope else [budget], scopes={"user": [budget]} if scope else {}, tools=tools)
+    session = policy.session("s", clock=lambda: now[0], scopes={"user": "u"} if scope else {})
+    for number, (gap, cost) in enumerate(story):
+        now[0] += gap
+        day = int(now[0] // 86_400)
+        fits = days.get(day, 0) + cost <= 2
+        assert session.call(f"t{cost}", {"n": number}, lambda *_: "ok").ok == fits
+        days[day] = days.get(day, 0) + cost * fits
+
+
+def test_the_operator_is_told_once_of_a_limit_that_is_near_and_its_failure_costs_no_call(clock: Any) -> None:
+    heard, records = list[Any](), MemorySink()
+    policy = Policy([Budget(max_calls=10, warn_at=0.8)], scopes={"user": [Budget(max_calls=12, warn_at=0.5)]})
+
+    def hear(*told: Any) -> None:
+        heard.append(told)
+        raise ConnectionError
+
+    session = policy.session("s", clock=clock, scopes={"user": "u"}, records=records, on_warning=hear)
+    assert admitted(session, 9) == 9
+    own, users = (f"Left: {left}. Do what matters most first." for left in ("2 calls of 10", "6 calls of 12"))
+    assert heard == [("user.budget.warning", users), ("budget.warning", own)]
+    assert [line["warnings"] for line in records.records if "warnings" in line] == [[list(one)] for one in heard]
+
+
+@table("answer, ran", [(True, 6), ("enough", 2), (None, 2)])
+def test_an_approver_is_asked_and_its_no_is_the_end(clock: Any, answer: Any, ran: int) -> None:
+    asked: list[Any] = []
+
+    def approver(call: Any) -> Any:
+        asked.append(call.reason)
+        return answer
+
+    made = Policy([Budget(max_calls=2, at_limit="ask")]).session("s", clock=clock, approver=approver)
+    assert [made.call("t", {"n": n}, ok).ok for n in range(6)].count(True) == ran
+    assert len(asked) == (2 if answer is True else 1)
+    assert made.exhausted == (None if answer is True else "budget.max_calls")
+    made.extend(max_calls=5)
+    assert made.call("t", {"n": "extended"}, ok).ok
+
+
+WRITES: Any = {"allow": ["write_*"], "calls": 2}
+
+
+@given(st.lists(st.sampled_from(["t", "write_file", "charge"]), max_size=20), st.sampled_from(["ask", WRITES]))
+def test_no_more_is_beyond_a_limit_than_it_says_and_a_replay_decides_the_same(story: list[str], at_limit: Any) -> None:
+    records, ran = MemorySink(), list[str]()
+    policy = Policy([Budget(max_calls=3, at_limit=at_limit)], tools=[Tool(name="t")])
+    made = policy.session("s", clock=lambda: 1.8e9, records=records)
+
+    def run(tool: str, arguments: Any) -> str:
+        ran.append(tool)
+        return "ok"
+
+    for number, name in enumerate(story):
+        if name == "charge":
+            made.charge(model="m", usage={"prompt_tokens": 1}, cost_usd=0)
+        else:
+            made.call(name, {"n": number}, run)
+    assert len(ran) <= 3 + 2 * (at_limit == WRITES)
+    assert set(ran[3:]) <= {"write_file"}
+    assert [one.decided for one in replay(policy.chain, records.records) if not one.same] == []
