@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Approve, Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
+from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards.loop_score import LoopScore
 from guardrails.core.retries.model import text_of
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.state import SessionState
-from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
-from guardrails.core.values.types import ERROR_TYPES, Outcome
+from guardrails.core.values.errors import INSTEAD, NEVER_AGAIN, TRANSIENT
+from guardrails.core.values.types import ERROR_TYPES
 from tests.conftest import FakeClock
 from tests.core.guards.calls import Busy, gives, make, said
 from tests.core.retries.conftest import constant, text
@@ -31,7 +31,6 @@ from tests.tables import table
 
 ADVICE = ("retryable", "retry_after_ms", "max_retries_remaining", "next_action")
 RESET, SLOW = ConnectionResetError("reset"), TimeoutError("slow")
-QUICK = {"max_same_error": 99}
 
 
 def session(clock: Any, *guards: Any, tool: Tool | None = None, records: Any = None, **settings: Any) -> Any:
@@ -39,56 +38,21 @@ def session(clock: Any, *guards: Any, tool: Tool | None = None, records: Any = N
     return policy.session("s", clock=clock, records=records)
 
 
-@table(("between", "retryable"), [
-    ([], False), ([("search", 1)], True), ([("search", RESET)], True),
-    # Another tool's calls neither break nor extend the run.
-    ([("read", 1), ("write", Busy())], False),
-])  # fmt: skip
-def test_a9_the_fourth_failure_of_one_kind_in_a_row_is_not_retryable(between: Any, retryable: bool, clock: Any) -> None:
-    busy = session(clock)
-    for number, (tool, value) in enumerate([*[("search", Busy())] * 3, *between]):
-        busy.call(tool, {"q": number}, gives(value))
-    assert busy.call("search", {"q": "y"}, gives(Busy())).retryable is retryable
-
-
-@table(("settings", "error", "wait", "seen"), [
-    ({"max_retries": 3, **QUICK, "backoff": 1.5}, SLOW, 60, [
-        (True, 1_500, 3, "retry"), (True, 3_000, 2, "retry"), (True, 6_000, 1, "retry"), (False, None, 0, "give_up"),
-    ]),
-    ({"max_wait": 30, "backoff": 20, **QUICK}, Busy(), 20.1, [(True, 20_000, 3, "retry"), (True, 30_000, 2, "retry")]),
-    ({"max_wait": 30}, Busy(7), 0, [(True, 7_000, 3, "retry")]),
-    ({"max_wait": 30}, Busy(31), 0, [(False, 31_000, 0, "give_up")]),
-    # A tool's own claims hold until evidence is against them.
+@table(("settings", "error", "seen"), [
     (
-        {"max_retries": 2, **QUICK},
-        Envelope.error("other", "warming up", retryable=True, retry_after_ms=500, max_retries_remaining=1), 1,
+        {"max_retries": 2, "max_same_error": 99},
+        Envelope.error("other", "warming up", retryable=True, retry_after_ms=500, max_retries_remaining=1),
         [(True, 500, 1, "retry"), (True, 500, 1, "retry"), (False, None, 0, "give_up")],
     ),
-    ({}, Envelope.error("timeout", "locked", next_action="ask_user"), 0, [(False, None, 0, "ask_user")]),
+    ({}, Envelope.error("timeout", "locked", next_action="ask_user"), [(False, None, 0, "ask_user")]),
 ])  # fmt: skip
-def test_a3_a_call_is_retryable_a_few_times(settings: Any, error: Any, wait: float, seen: Any, clock: Any) -> None:
+def test_a3_a_tools_own_claims_hold_until_evidence_is_against_them(
+    settings: Any, error: Any, seen: Any, clock: Any
+) -> None:
     flaky = session(clock, **settings)
     for advice in seen:
         assert said(flaky.call("get", {}, gives(error)), *ADVICE) == advice
-        clock.advance(wait)
-
-
-@table(("gone", "left", "shown"), [
-    (0.0, 20_000, "20 s"), (0.001, 19_999, "20 s"), (0.25, 19_750, "19.8 s"), (19.999, 1, "0.1 s"),
-])  # fmt: skip
-def test_a_call_before_its_wait_is_refused_with_the_rest_of_it(gone: float, left: int, shown: str, clock: Any) -> None:
-    busy = session(clock, Duplicates(), Budget(max_calls=5), max_retries=1)
-    busy.call("get", {}, gives(Busy(20)))
-    clock.advance(gone)
-    early = busy.call("get", {}, gives(1))
-    told = ("denied", "retryable.wait", True, left)
-    assert said(early, "status", "code", "retryable", "retry_after_ms") == told
-    assert f"makes sense in {shown}." in early.message
-    assert early.next_action_hint.startswith(f"Wait {shown}, then repeat")
-    assert busy.call("get", {"other": 1}, gives(1)).ok
-    clock.advance(20 - gone)
-    assert busy.call("get", {}, gives(1)).ok
-    assert busy.ledger.progress["calls_used"] == 3
+        clock.advance(1)
 
 
 @table(("kind", "declared"), [
@@ -101,106 +65,6 @@ def test_a3_each_kind_of_failure_says_one_next_action(kind: Any, declared: bool 
     assert said(envelope, "retryable", "next_action") == (passing, expected)
     assert envelope.next_action_hint
     assert bool(envelope.retryable_after_correction) is (expected in ("fix_arguments", "fix_precondition"))
-
-
-@table(("error", "codes"), [(RESET, [None, None, "duplicates.window"]), (PermissionError("no"), [None, "duplicates.window"])])  # fmt: skip
-def test_a_retry_is_no_duplicate_while_retries_are_left(error: Exception, codes: list[Any], clock: Any) -> None:
-    flaky = session(clock, Duplicates(window=5), max_retries=1)
-    for code in codes:
-        assert flaky.call("get", {}, gives(error)).code == code
-        clock.advance(60)
-
-
-@table("shared", [False, True])
-@table("form", ["nested", "merged"])
-def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *, shared: bool, form: Any) -> None:
-    budget = [Budget(max_calls=2)]
-    policy = Policy(
-        [Retryable(), *([] if shared else budget)], scopes={"tenant": budget} if shared else {}, envelope=form
-    )
-    one = policy.session("s", clock=clock, scopes={"tenant": "acme"} if shared else {})
-    first, last = (one.call("t", {"n": n}, gives(RESET)) for n in range(2))
-    assert said(first, "retryable", "next_action", "limit_message") == (True, "retry", None)
-    assert said(last, *ADVICE, "error_type") == (False, None, 0, "give_up", "connection")
-    assert last.next_action_hint == "Write the final answer from what you have."
-
-
-@table(("text", "hint"), [
-    ("rate limit: try again in 5 minutes", "It passes in 300 s at the earliest."), ("daily quota exceeded", "It does not pass by waiting."),
-])  # fmt: skip
-def test_a_wait_too_long_is_no_failure_that_does_not_pass(text: str, hint: str) -> None:
-    envelope = Policy.load("default").session("s").call("get_x", {"q": "z"}, gives(f"Error: {text}"))
-    assert (envelope.next_action, (envelope.next_action_hint or "").startswith(hint)) == ("give_up", True)
-
-
-# Calls of which nobody knows whether they happened
-
-
-ACTORS = ("send_email", "mcp__linear__create_issue", "bookFlight", "makePayment", "fs/add_row")
-UNSURE: Any = sorted(AMBIGUOUS)
-KINDS = [Outcome(error_type=kind, error_message="no") for kind in UNSURE]
-REJECTED = "The user doesn't want to proceed with this tool use."
-
-
-@table(("declared", "errors", "retryable"), [
-    *(({"name": name}, [SLOW, RESET], True) for name in ("search_hotels", "geocode", "mcp__a__list_x")),
-    *(({"name": name}, [SLOW, RESET, *KINDS], False) for name in ACTORS),
-    # A declaration says more than a name.
-    *((declared, [SLOW], True) for declared in (
-        {"idempotent": True}, {"read_only": True}, {"repeats": "evidence"}, {"retryable": True},
-        {"read_only": False, "idempotent": True}, {"idempotent": False, "read_only": True},
-    )),
-    *((declared, [SLOW], False) for declared in (
-        {"idempotent": False}, {"read_only": False}, {"idempotent": False, "retryable": True},
-    )),
-])  # fmt: skip
-def test_what_acts_is_checked_first_and_what_looks_is_tried_again(declared: Any, errors: Any, retryable: bool) -> None:
-    tool = Tool(**{"name": "send_email", **declared})
-    for error in errors:
-        one = Policy([Retryable()], tools=[tool], by_name=True).session("s")
-        envelope = one.complete(one.decide(tool.name, {"a": 1}), error)
-        hint = envelope.next_action_hint or ""
-        assert (envelope.retryable, "may have happened" in hint) == (retryable, not retryable)
-        if not retryable:
-            assert said(envelope, "next_action", "max_retries_remaining") == ("ask_user", 0)
-            assert "again" not in hint.partition("before")[0]
-
-
-@table(("message", "unknown"), [
-    (REJECTED, False), ("User declined.", False), ("operation was cancelled", True), ("the user cancelled the request", True),
-])  # fmt: skip
-def test_what_a_person_did_not_let_run_did_not_happen(message: str, unknown: bool, clock: Any) -> None:
-    one = make(clock, Retryable(), by_name=True)
-    cancelled = Outcome(error_type="cancelled", error_message=message)
-    envelope = one.complete(one.decide("edit_file", {"a": 1}), cancelled)
-    assert ("may have happened" in (envelope.next_action_hint or "")) is unknown
-    assert (envelope.retryable, envelope.next_action) == (False, "ask_user")
-
-
-def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
-    tools = [Tool(name="launch"), Tool(name="launched", read_only=True)]
-    asking = Policy([Retryable(), Approve(tools=("launch*",))], tools=tools).session("s", approver=lambda one: True)
-    plain = Policy([Retryable()], by_name=True).session("s")
-    calls = [(asking, "launch"), (asking, "launched"), (plain, "launch")]
-    assert [one.call(name, {}, gives(SLOW)).retryable for one, name in calls] == [False, True, True]
-
-
-@table("tool", ["send_email", "search_hotels"])
-def test_a_call_that_nobody_ended_is_told_when_it_is_made_again(tool: str, clock: Any) -> None:
-    sink, policy = MemorySink(), Policy([Retryable(), Approve(tools=("pay_*",), expires=60.0)], by_name=True)
-    one = policy.session(tool, clock=clock, records=sink)
-
-    def again(name: str) -> str:
-        clock.advance(1_000)
-        return one.call(name, {}, gives("done"), id="2").next_action_hint or ""
-
-    one.decide(tool, {}, id="1")
-    assert ("may have happened twice" in again(tool)) is (tool == "send_email")
-    assert again(tool) == ""
-    one.decide("pay_rent", {}, id="1")
-    # Nobody approved it, so it never ran.
-    assert "happened" not in again("pay_rent") + again("pay_rent")
-    assert all(replayed.same for replayed in replay(policy.chain, sink.records))
 
 
 # What a learned model makes of a failure
