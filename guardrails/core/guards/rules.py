@@ -20,7 +20,7 @@ import orjson
 
 from xxhash import xxh3_64_hexdigest
 
-from guardrails.core.state import NEVER, SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.text.signature import canonical
 from guardrails.core.tool import Tool
 from guardrails.core.values.dataclass import dataclass
@@ -53,10 +53,10 @@ ANY: Final = "*"
 
 Trace = Sequence[Any]
 """
-What is remembered for a rule: [sum of what is over, in millionths; the time of the oldest; what is over, [when, amount] by the part of
-the period or the value that is to be the same; what is open, [when, amount, value] by session and call].
+What is remembered for a rule: what is over, [when, amount in millionths] by the part of the period or the value that is to be the same; and
+what is open, [when, amount, value] by session and call.
 """
-NOTHING: Final[Trace] = (0, NEVER, {}, {})
+NOTHING: Final[Trace] = ({}, {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,23 +199,12 @@ class Law:
 
         return blake2b(text, digest_size=16).hexdigest()
 
-    def trace_at(self, trace: Trace, now_ms: int) -> Trace:
-        """
-        Returns *trace* without what is too old to count.
-        """
-        since = self.period.since(now_ms)
-        if trace[1] >= since:
-            return trace
-        over, open_ = ({place: one for place, one in each.items() if one[0] >= since} for each in trace[2:])
-        oldest = min((one[0] for one in (*over.values(), *open_.values())), default=NEVER)
-        return [sum(one[1] for one in over.values()), oldest, over, open_]
-
     def begun(self, trace: Trace, now_ms: int, place: str, amount: int, value: str) -> Trace:
         """
         Returns *trace* with a call that was admitted, as *place*.
         """
-        total, oldest, over, open_ = self.trace_at(trace, now_ms)
-        made = [total, min(oldest, now_ms), over, {**open_, place: [now_ms, amount, value]}]
+        over, open_ = trace
+        made = over, {**open_, place: [now_ms, amount, value]}
         # Of too many open calls the oldest counts as one whose end nobody knows.
         counts = self.action != "after"
         return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=counts)
@@ -224,23 +213,24 @@ class Law:
         """
         Returns *trace* once the call of *place* is over.
         """
-        total, oldest, over, open_ = trace
+        over, open_ = trace
         at_ms, amount, value = open_[place]
         # Most often no other is open.
         open_ = {other: one for other, one in open_.items() if other != place} if len(open_) > 1 else {}
         if not counts:
-            return [total, oldest, over, open_] if over or open_ else NOTHING
+            return (over, open_) if over or open_ else NOTHING
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
         at_ms, part = (at_ms, str(self.period.part(at_ms))) if self.rule.limit else (now_ms, value)
-        over = dict(over)
-        latest_ms, before = over.pop(part, (at_ms, 0))
+        latest_ms, before = over.get(part, (at_ms, 0))
+        since = self.period.since(now_ms)
+        over = {other: one for other, one in over.items() if one[0] >= since and other != part}
         over[part] = [max(at_ms, latest_ms), before + amount]
         if len(over) > MANY:
             spilled = over.pop(next(iter(over)))
             # What is too much to be known one by one counts, except as a permission.
             if self.action != "after":
                 over = {ANY: [max(spilled[0], over.pop(ANY, spilled)[0]), 0], **over}
-        return [total + amount, min(oldest, at_ms), over, open_]
+        return over, open_
 
     # The verdicts, each by the action of a rule
 
@@ -256,9 +246,8 @@ class Law:
         return Nudge(code="rules.nudge", hint=str(self.rule.nudge), values={"tool": call.tool})
 
     def limit(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
-        total, _, _, open_ = self.trace_at(trace, facts.now_ms)
-        held = sum(one[1] for one in open_.values()) if open_ else 0
-        used, asked = total + held, self.amount(call, doubles)
+        since, asked = self.period.since(facts.now_ms), self.amount(call, doubles)
+        used = sum(one[1] for each in trace for one in each.values() if one[0] >= since)
         if used + asked <= self.most:
             return None
         left = max(0, self.most - used)
@@ -271,15 +260,17 @@ class Law:
         return Denial("rules.limit", message, f"{go} on without it and say so.", values={"tool": call.tool, **shown})
 
     def after(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-        if self.value(call) in self.trace_at(trace, facts.now_ms)[2]:
+        one = trace[0].get(self.value(call))
+        if one and one[0] >= self.period.since(facts.now_ms):
             return None
         message = f"`{call.tool}` comes after a call of {self.others} that worked{self.period}. There was none."
         hint = f"Call {self.others} first, then make this call again."
         return Denial("rules.after", message, hint, values={"tool": call.tool, "after": self.others})
 
     def after_not(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-        (_, _, over, open_), value = self.trace_at(trace, facts.now_ms), self.value(call)
-        if not {value, ANY}.intersection(over) and all(one[2] != value for one in open_.values()):
+        (over, open_), value, since = trace, self.value(call), self.period.since(facts.now_ms)
+        others = over.get(value), over.get(ANY), *(one for one in open_.values() if one[2] == value)
+        if not any(one and one[0] >= since for one in others):
             return None
         message = f"`{call.tool}` is not made after a call of {self.others}{self.period}, and there was one."
         hint = "Go on without it, or ask the user."
@@ -414,7 +405,7 @@ class Rules(Guard):
         made, place, now = mine or {}, _place(state, facts), facts.now_ms
         for law in self._of(facts.tool)[2]:
             before: Trace = made.get(law.key, NOTHING)
-            if place in before[3]:
+            if place in before[1]:
                 counts = worked or (not sure and law.action != "after")
                 made = {**made, law.key: law.ended(before, now, place, counts=counts)}
         return made or None

@@ -2,34 +2,11 @@
 The settings of `Approve`, and a guard of one's own that parks.
 """
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from guardrails import Approve, Denial, Guard, Policy, PolicyError, guard
+from guardrails import Approve, Denial, Guard, Policy, guard
 from guardrails.core.guards.base import Facts, SessionState, ToolCall
 from tests.core.guards.calls import ok
-from tests.tables import table
-
-
-def test_a_file_that_forgets_the_tools_of_the_one_that_it_extends_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text("version: 1\napprove: [pay_*]\n")
-    (tmp_path / "p.yaml").write_text("version: 1\nextends: ./base.yaml\napprove: {reason: money}\n")
-    with pytest.raises(PolicyError, match="without `tools` nobody is asked"):
-        Policy.load(tmp_path / "p.yaml")
-    with pytest.raises(PolicyError, match="without `tools` nobody is asked"):
-        Policy([Approve(reason="money")])
-
-
-@table(("rule", "tool", "code"), [
-    ('{match: launch, approve: {reason: "boom"}}', "launch", "approve.pending"),
-    ('{match: pay_rent, approve: {mode: "off"}}', "pay_rent", None), ("{match: pay_rent, approve: {mode: observe}}", "pay_rent", None),
-])  # fmt: skip
-def test_a_rule_asks_for_its_tools_or_does_not(rule: str, tool: str, code: str | None, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(f"version: 1\napprove: [pay_*]\ntools:\n  - {rule}\n")
-    session = Policy.load(tmp_path / "p.yaml").session("s")
-    assert [session.call(name, {}, ok).code for name in (tool, "look")] == [code, None]
 
 
 @guard

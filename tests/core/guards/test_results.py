@@ -34,25 +34,6 @@ def test_a8_a_result_carries_its_query_its_progress_and_the_next_step(clock: Any
     assert shown(Envelope.success([1], **own), *guards, arguments=asked).items() >= own.items()
 
 
-@table(("value", "total", "complete", "hint"), [
-    ([], 0, True, "No matches."), ([1], 1, True, "Found 1 match."), ([1] * 7, 7, True, "Found 7 matches."),
-    ({"results": [1, 2]}, 2, True, "Found 2 matches."), ({"items": [1], "total_count": 40}, 40, False, " of "),
-    ({"data": [1, 2], "next_cursor": "abc"}, 2, False, "`next_cursor`"), ({"data": [1, 2], "next_cursor": None}, 2, True, ""),
-    ({"items": [], "nextPageToken": "x"}, 0, False, "`nextPageToken`"), ({"rows": [], "has_more": True}, 0, False, "more"),
-    ({"truncated": True}, None, False, "not whole"), ({"a": 1}, None, True, ""),
-])  # fmt: skip
-def test_a1_matches_are_counted_and_a_page_says_how_to_go_on(value: Any, total: Any, complete: bool, hint: str) -> None:
-    read = shown(value, Summary())
-    assert (read.get("total_matches"), read["is_complete"]) == (total, complete)
-    assert hint in read.get("next_action_hint", "")
-
-
-@table("value", [[], {"rows": [], "rowCount": 1}, [{"id": 1}]])
-def test_what_work_brings_back_is_no_search(value: Any) -> None:
-    read = json.loads(Policy.load("default").session("s").call("update_record", {"id": 1}, gives(value)).to_json())
-    assert read.keys().isdisjoint({"total_matches", "next_action_hint"})
-
-
 @table(("arguments", "summary"), [
     (
         {"text": "x" * 1_000, "n": 7, "on": None, "rate": 0.5, "list": list(range(500))},

@@ -18,11 +18,9 @@ from guardrails.core.guards.retry_budget import TOKEN
 from guardrails.core.packing import pack, unpack
 from tests.core.guards.calls import gives, make, ok, said
 from tests.replaying import replay
-from tests.tables import table
 
 
-DOWN, WRONG = gives(ConnectionError("no route")), gives(FileNotFoundError("no such hotel"))
-RED = gives(RuntimeError("2 failed"))
+DOWN = gives(ConnectionError("no route"))
 ONE = RetryBudget(burst=1, min_per_minute=0)
 
 
@@ -55,35 +53,6 @@ def test_all_sessions_of_a_scope_together_have_as_many_retries_as_the_bucket_hol
     assert reasons == [None] * 10 + ["tenant.retry_budget.empty"] * 40
     policy = sessions[0].ledger.policy
     assert all(again.same for again in replay(policy.chain, sink.records, scopes=policy.scopes))
-
-
-@table(("budget", "steps"), [
-    # A success gives its part of a retry back; each tool has a bucket of its own; other arguments are no retry.
-    ({"burst": 2, "ratio": 0.5}, [
-        ("search", DOWN, True), ("search", DOWN, True), ("search", DOWN, False), ("search", ok, None), ("search", DOWN, False),
-        ("search", ok, None), ("search", DOWN, True),
-    ]),
-    ({"burst": 1}, [("search", DOWN, True), ("search", DOWN, False), ("weather", DOWN, True), ("search", ok, None)]),
-    # Time gives back a few, whoever calls seldom.
-    ({"burst": 2, "min_per_minute": 1}, [
-        ("search", DOWN, True), ("search", DOWN, True), ("search", DOWN, False), 61, ("search", DOWN, True),
-        ("search", DOWN, False), 3_600, ("search", DOWN, True), ("search", DOWN, True), ("search", DOWN, False),
-    ]),
-    # A failure that lies in the call takes nothing, nor do the same tests that are run again.
-    ({"burst": 1}, [*[("search", WRONG, False)] * 5, ("search", DOWN, True), ("search", WRONG, False)]),
-    ({"burst": 1}, [("search", DOWN, True), *[("run_tests", RED, False), ("edit", ok, None)] * 4]),
-])  # fmt: skip
-def test_a_retry_takes_a_token_and_success_or_time_gives_back(budget: Any, steps: Any, tenant: Any, clock: Any) -> None:
-    sessions = tenant(2, **budget)
-    for number, step in enumerate(steps):
-        if isinstance(step, int):
-            clock.advance(step)
-            continue
-        tool, execute, retryable = step
-        envelope = sessions[number % 2].call(tool, {"q": number}, execute)
-        assert bool(envelope.retryable) is bool(retryable)
-        assert (envelope.code is not None) is (execute is DOWN and not retryable)
-        assert execute is not WRONG or envelope.next_action == "fix_arguments"
 
 
 def test_a_tool_that_claims_its_own_retry_takes_a_token_or_is_told_no(clock: Any) -> None:
