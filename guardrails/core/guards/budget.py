@@ -433,9 +433,8 @@ class Budget(Guard):
         closes = self._bound.priced and self.on_unpriced == "deny" and self.mode == "enforce"
         # Once it is over, a host stops a model that only repeats what is refused.
         made = Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode)
-        if self.at_limit is None:
-            return made
-        return *made, Approve(mode=self.mode), Grant(budget=self, mode=self.mode)
+        asks = Approve(mode=self.mode), Grant(budget=self, mode=self.mode)
+        return made if self.at_limit is None else (*made, *asks)
 
     def applies(self, tool: Tool) -> bool:
         return bool(self._bound.own)
@@ -505,15 +504,9 @@ class Budget(Guard):
         """
         bound, now, own = self._bound, facts.now_ms, state.own
         calls, turns, cost, tokens, time = bound.ends
-        if (
-            state.calls < calls
-            and state.turns < turns
-            and state.cost < cost
-            and state.tokens < tokens
-            and now - state.started_ms < time
-            and not (bound.period or state.limits or facts.request or facts.ahead or facts.least)
-            and not (GRANT in own or PURSE in own)
-        ):
+        near = state.calls >= calls or state.turns >= turns or state.cost >= cost or state.tokens >= tokens
+        moved = bound.period or state.limits or GRANT in own or PURSE in own
+        if not (near or moved or facts.request or facts.ahead or facts.least or now - state.started_ms >= time):
             return None
         for limit, most, used in bound.amounts(state, now):
             if (limit is CALLS and facts.over) or (limit is TURNS and not (begins or facts.turn_over)):

@@ -209,11 +209,10 @@ class Loops(Guard):
         whose = call.tool
         if not run and (whose := whose.rpartition("__")[0]):
             run = run_of(past(state), _most(self.same_error))
-        if not run or run[0].status != "error" or not run[0].steady:
+        last = run[0] if run and run[0].status == "error" and run[0].steady else None
+        if last is None or whose not in (call.tool, last.tool.rpartition("__")[0]):
             return None
-        if whose not in (call.tool, run[0].tool.rpartition("__")[0]):
-            return None
-        kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
+        kind, unbroken = last.error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
         values = {"tool": whose, "error": kind or "other"}
         return self._graded("same_error", call, len({one.sig for one in run}), refuse, **values)
@@ -228,18 +227,17 @@ class Loops(Guard):
         Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
         """
         grades: FromCalls = getattr(self, pattern)
-        nudge, deny, words = grades["nudge"], grades["deny"], words or pattern
-        (message, hint), values = WORDS[words], {"tool": call.tool, "count": count, **values}
-        if refuse and deny is not None and count >= deny:
-            status: Status = "duplicate_call_blocked" if words in EXACT else "denied"
-            return Denial(
-                f"loops.{CODES.get(words, words)}", message.format(**values), hint or CHECK, status, values=values
-            )
-        if nudge is None or count < nudge:
+        nudge, deny = grades["nudge"], grades["deny"]
+        denies = refuse and deny is not None and count >= deny
+        if not denies and (nudge is None or count < nudge):
             return None
-        return Nudge(
-            code=f"loops.{CODES.get(words, words)}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values
-        )
+        name, values = words or pattern, {"tool": call.tool, "count": count, **values}
+        code, (message, hint) = f"loops.{CODES.get(name, name)}", WORDS[name]
+        text = message.format(**values)
+        if not denies:
+            return Nudge(code=code, hint=f"{text} {hint}".rstrip(), values=values)
+        status: Status = "duplicate_call_blocked" if name in EXACT else "denied"
+        return Denial(code, text, hint or CHECK, status, values=values)
 
 
 def _most(grades: FromCalls) -> int:
