@@ -99,8 +99,7 @@ def test_a_newer_policy_is_refused_with_its_version_and_what_to_do(folder: Path)
     path = folder / "policy.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("version: 1", "version: 2"), encoding="utf-8")
     with pytest.raises(
-        PolicyError,
-        match=r"policy.yaml:1:10: write `version: 1`.* or upgrade toolcall-guardrails, got `2`",
+        PolicyError, match=r"policy.yaml:1:10: write `version: 1`.* or upgrade toolcall-guardrails, got `2`"
     ):
         Policy.load(path)
 

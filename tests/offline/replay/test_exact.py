@@ -14,18 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import (
-    Budget,
-    Denial,
-    Duplicates,
-    Growth,
-    Guard,
-    Policy,
-    Retryable,
-    Tool,
-    ToolFilter,
-    guard,
-)
+from guardrails import Budget, Denial, Duplicates, Growth, Guard, Policy, Retryable, Tool, ToolFilter, guard
 from guardrails.core.guards.base import Facts, SessionState
 from guardrails.core.values.types import ToolCall
 from guardrails.errors import SessionError

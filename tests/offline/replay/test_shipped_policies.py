@@ -17,10 +17,7 @@ from guardrails.offline.transcripts.files import inputs
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not here"),
-]
+pytestmark = [pytest.mark.system, pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not here")]
 
 
 @pytest.fixture(scope="module")

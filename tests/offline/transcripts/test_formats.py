@@ -44,8 +44,7 @@ def test_a_transcript_gives_its_calls(read: Any, case: dict[str, Any]) -> None:
 
 
 @table(
-    "lines, change, expected",
-    [(case["lines"], *row) for case in CASES if "changed" in case for row in case["changed"]],
+    "lines, change, expected", [(case["lines"], *row) for case in CASES if "changed" in case for row in case["changed"]]
 )
 def test_a_value_in_a_line_is_read_as_what_it_is(
     read: Any, lines: list[Any], change: dict[str, Any], expected: dict[str, Any]
