@@ -8,7 +8,10 @@ outweighs them.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
+
+import yaml
 
 from guardrails.core.retries.model import ANY, Count
 from guardrails.core.retries.trail import Failure, Situation
@@ -34,7 +37,7 @@ class Belief(NamedTuple):
     The shares of calls that work after an error, of 1.
     """
 
-    waits: tuple[float, ...]
+    waits: list[float]
     """Repeated as it was, after each of `WAITS_S`; a single value: for any wait."""
     repaired: float
     """Repeated after something was changed."""
@@ -42,26 +45,8 @@ class Belief(NamedTuple):
     """With other arguments."""
 
 
-BELIEFS: Final[Mapping[ErrorType, Belief]] = {
-    "rate_limit": Belief((0.2, 0.4, 0.55, 0.65, 0.7, 0.75), 0.6),
-    "timeout": Belief((0.4, 0.44, 0.47, 0.49, 0.5, 0.5), 0.48),
-    "connection": Belief((0.45, 0.5, 0.53, 0.55, 0.56, 0.56), 0.53),
-    "unavailable": Belief((0.2, 0.3, 0.4, 0.5, 0.55, 0.6), 0.45),
-    "server_error": Belief((0.35, 0.4, 0.43, 0.45, 0.46, 0.46), 0.43),
-    "auth": Belief((0.02,), 0.3),
-    "permission": Belief((0.01,), 0.1),
-    "validation": Belief((0.01,), 0.05, 0.75),
-    "not_found": Belief((0.02,), 0.2, 0.5),
-    "conflict": Belief((0.12, 0.2, 0.22, 0.24, 0.25, 0.25), 0.5, 0.4),
-    "precondition": Belief((0.03,), 0.9),
-    "cancelled": Belief((0.05,), 0.1),
-    "tool_missing": Belief((0.005,), 0.02),
-    "invalid_path": Belief((0.01,), 0.2, 0.6),
-    "too_large": Belief((0.01,), 0.1, 0.7),
-    "exec_nonzero": Belief((0.04,), 0.75),
-    "code_error": Belief((0.02,), 0.22, 0.6),
-    "other": Belief((0.05,), 0.2, 0.3),
-}
+_SHARES: Final = yaml.safe_load(Path(__file__).with_name("beliefs.yaml").read_text(encoding="utf-8"))
+BELIEFS: Final[Mapping[ErrorType, Belief]] = {error: Belief(**shares) for error, shares in _SHARES.items()}
 
 
 def believed(retries: float = RETRIES) -> Iterator[tuple[Situation, Count]]:

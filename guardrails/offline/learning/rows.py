@@ -105,15 +105,14 @@ def read(paths: Iterable[str | PathLike[str]], progress: Progress = lambda done:
 
 
 def _rows(files: list[Input], bad: Counter[tuple[str, str]], report: Report, progress: Progress) -> Rows:
-    kinds: dict[str, list[Input]] = {"records": [], "parquet": [], "transcript": []}
+    kinds: dict[str, list[Input]] = {"transcript": [], "parquet": [], "records": []}
     for file in files:
         kinds[_kind(file)].append(file)
-    records, parquet = (
-        [str(path) for file in kinds[kind] for path in file.parts.values()] for kind in ("records", "parquet")
-    )
+    transcripts, *own = kinds.values()
+    parquet, records = ([str(path) for file in kind for path in file.parts.values()] for kind in own)
     if records or parquet:
         yield from rows_of(_sorted(records, parquet, progress), bad)
-    for session, calls in _sessions(kinds["transcript"], report):
+    for session, calls in _sessions(transcripts, report):
         yield from ((session, row) for row in _transcribed(call for call in calls if call.has_result))
 
 

@@ -52,9 +52,8 @@ def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | 
             for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(Count.plus).collect():
                 made.add(Fact(*fact), n, s)
     except Exception as error:
-        raise TrainingError(
-            f"Spark at `{master}` cannot read the records: {str(error).splitlines()[0]:.300}"
-        ) from error
+        first = str(error).splitlines()[0]
+        raise TrainingError(f"Spark at `{master}` cannot read the records: {first:.300}") from error
     return Read(made, len(paths), [])
 
 

@@ -72,6 +72,13 @@ class Result:
         """
         return not self.failures
 
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the case and the steps of it that failed, for another program.
+        """
+        counts = {"steps": self.steps, "failed_steps": self.failed_steps, "failures": [*map(asdict, self.failures)]}
+        return {"name": self.case.name, "line": self.case.line, "passed": self.passed, **counts}
+
     def __str__(self) -> str:
         """
         The first failure. Raises IndexError if the case has passed.
@@ -306,18 +313,9 @@ def to_dict(suites: Iterable[Suite]) -> dict[str, Any]:
     Returns the same for another program.
     """
     listed: list[dict[str, Any]] = [
-        {"policy": suite.policy, "file": suite.file, "cases": [_case(result) for result in suite.results]}
+        {"policy": suite.policy, "file": suite.file, "cases": [result.to_dict() for result in suite.results]}
         for suite in suites
     ]
     passed = [case["passed"] for suite in listed for case in suite["cases"]]
     sums = {"cases": len(passed), "passed": sum(passed), "failed": len(passed) - sum(passed)}
     return {"ok": all(passed), **sums, "suites": listed}
-
-
-def _case(result: Result) -> dict[str, Any]:
-    """
-    One case and the steps of it that failed.
-    """
-    case, counts = result.case, {"steps": result.steps, "failed_steps": result.failed_steps}
-    failures = [asdict(failure) for failure in result.failures]
-    return {"name": case.name, "line": case.line, "passed": result.passed, **counts, "failures": failures}

@@ -23,33 +23,10 @@ from pydantic import (
 from guardrails.core.envelope import FIELDS
 from guardrails.core.tool import REPEATS, Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.schema import (
-    Fault,
-    MapType,
-    Schema,
-    fit,
-    json_schema,
-    map_type,
-    quoted,
-    suggestion,
-    unknown,
-)
+from guardrails.core.values.schema import Fault, MapType, fit, json_schema, map_type, quoted, suggestion, unknown
 from guardrails.core.values.types import ErrorType, Status
 from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, byte_size, duration_ms, duration_s
-from guardrails.policy.file import (
-    Mistake,
-    Node,
-    Position,
-    Source,
-    find,
-    inner,
-    items,
-    lines_of,
-    mistakes_at,
-    parse,
-    plain,
-    shipped,
-)
+from guardrails.policy.file import Mistake, Node, Position, find, inner, items, lines_of, mistakes_at, parse, plain
 from guardrails.policy.reload import is_name
 
 
@@ -103,7 +80,7 @@ class Part(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
-    _position: Position = Position(Source("", ()), 0, 0)
+    _position: Position
 
     def place(self, node: Node) -> None:
         """
@@ -369,11 +346,11 @@ def tool_type() -> MapType:
     return MapType("ToolDeclaration", {**own, **dict.fromkeys(REPEATS, bool)}, frozenset({"name"}), doc, of=Tool)
 
 
-def cases_schema() -> Schema:
+def cases_schema() -> dict[str, Any]:
     """
     Returns the JSON Schema (draft 2020-12) of case files, for editors.
     """
-    made, named = CaseFile.model_json_schema(), dict[str, Schema]()
+    made, named = CaseFile.model_json_schema(), dict[str, Any]()
     made["$defs"]["Case"]["properties"]["tools"]["items"] = json_schema(tool_type(), named)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "$defs": made["$defs"] | named}
 
@@ -395,16 +372,15 @@ def find_cases(policy: str) -> Path:
     if file := next(filter(Path.is_file, places), None):
         return file
     looked = " and ".join(quoted(str(place.relative_to(folder))) for place in places)
-    raise PolicyError(
-        [f"no cases for {quoted(policy)}: looked for {looked} beside it; name their file after the policy"]
-    )
+    advice = f"looked for {looked} beside it; name their file after the policy"
+    raise PolicyError([f"no cases for {quoted(policy)}: {advice}"])
 
 
 def shipped_with_cases() -> list[str]:
     """
     Returns the names of the shipped policies that have cases, sorted.
     """
-    folder = shipped()
+    folder = find("default").parent
     return sorted(path.stem for path in (folder / "cases").glob("*.yaml") if (folder / path.name).is_file())
 
 

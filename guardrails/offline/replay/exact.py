@@ -433,12 +433,10 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     events = list({repr(record): record for file in files for record in _records(file, exactness)}.values())
     exactness.events, exactness.sessions = len(events), len(set(map(life_key, events)))
     if not events:
-        none = (
-            f"`{exactness.without[0]}` holds no records of this library" if exactness.without else "there are no files"
-        )
-        more = f", nor do {len(exactness.without) - 1:,} more files" if len(exactness.without) > 1 else ""
-        error = SessionError if exactness.without else NothingFoundError
-        raise error(f"{none}{more}: `--exact` has nothing to decide again")
+        first, *rest = exactness.without or [""]
+        more = f", nor do {len(rest):,} more files" if rest else ""
+        none = f"`{first}` holds no records of this library{more}" if first else "there are no files"
+        raise (SessionError if first else NothingFoundError)(f"{none}: `--exact` has nothing to decide again")
     again, broken = Replay(Rules(policy.chain, policy.scopes), known), set()
     for record in in_order(events):
         try:
@@ -475,7 +473,6 @@ def _records(file: Input, exactness: Exactness) -> list[Record]:
     exactness.without += () if records else (file.path,)
     newer = [version for _, value in values if (version := newer_version(mapping(value))) is not None]
     if newer:
-        exactness.notices.append(
-            f"`{file.path}`: lines left out: {len(newer):,}; records of {newer_records(max(newer))}"
-        )
+        left = f"lines left out: {len(newer):,}; records of {newer_records(max(newer))}"
+        exactness.notices.append(f"`{file.path}`: {left}")
     return records

@@ -4,7 +4,10 @@ Finds what transcripts lack, and which guards of a policy can therefore not be j
 
 from collections.abc import Iterable, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Final
+
+import yaml
 
 from guardrails.core.chain import Chain
 from guardrails.core.guards.base import Guard
@@ -13,29 +16,8 @@ from guardrails.offline.figures import plural
 from .tally import Row
 
 
-NEEDS: Final = (
-    ("budget", "max_elapsed", "times"),
-    ("budget", "max_turns", "turns"),
-    ("budget", "max_tokens", "tokens"),
-    ("budget", "max_cost_usd", "costs"),
-    ("growth", "", "times"),
-    ("rules", "timed", "times"),
-    ("growth", "max_requests_per_second", "starts"),
-    ("growth", "max_tokens_per_minute", "tokens"),
-    ("growth", "max_context_growth", "tokens"),
-    ("growth", "max_usd_per_minute", "costs"),
-    ("rate", "", "times"),
-    ("loops", "", "responses"),
-    ("duplicates", "", "signatures"),
-    ("loops", "settled_for", "soon"),
-    ("duplicates", "settled_for", "soon"),
-    ("denials", "", "turns"),
-    ("retryable", "wait", "waits"),
-    ("tool_filter", "unknown", "tools"),
-    ("validation", "", "parameters"),
-    ("workspace", "root", "links"),
-)
-"""Guards, some by one of their settings, with what they need of a transcript; agents repeat themselves within seconds, so that `soon` holds."""
+_NEEDS: Final = yaml.safe_load(Path(__file__).with_name("needs.yaml").read_text(encoding="utf-8"))
+NEEDS: Final = tuple((name, setting, need) for name, needs in _NEEDS.items() for setting, need in needs.items())
 ARGUMENTLESS: Final = (
     *("budget", "denials", "duplicates", "growth", "rate", "retryable", "streak", "summary"),
     *("tool_filter", "truncate", "validation"),

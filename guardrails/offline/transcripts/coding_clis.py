@@ -19,20 +19,9 @@ from typing import Any, Final
 from guardrails.core.result import reading_of
 from guardrails.core.values.types import ErrorType
 from guardrails.hooks.clients import CLIENTS, plain_text, shell_failed
-from guardrails.offline.transcripts.calls import Came, Event, Format, Made, RecordedCall, Used, Values
-from guardrails.offline.transcripts.fields import (
-    ITEM_CALLS,
-    ITEM_OUTPUTS,
-    amount,
-    at,
-    item_call,
-    json_in,
-    listed,
-    mapping,
-    objects,
-    text,
-    text_of,
-)
+
+from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
+from .fields import ITEM_CALLS, ITEM_OUTPUTS, amount, at, item_call, json_in, listed, mapping, objects, text, text_of
 
 
 _CLAUDE_IDS: Final = {"uuid", "leafUuid", "sessionId", "isSidechain", "parent_tool_use_id", "subtype", "snapshot"}
@@ -94,13 +83,9 @@ def _gemini(values: Values, file: str) -> Iterator[Event]:
         for place, wire in enumerate(objects(message.get("toolCalls"))):
             if tool := text(wire.get("name")):
                 call = RecordedCall(session_id, tool, wire.get("args"), id=wire.get("id"), model=message.get("model"))
-                yield Made(
-                    call.declared(CLIENTS["gemini"].tool_of(tool)),
-                    text(call.id) or (key, place),
-                    key,
-                    message.get("timestamp"),
-                )
-                yield from _gemini_results(wire, call, text(call.id) or (key, place), message.get("timestamp"))
+                own, time = text(call.id) or (key, place), message.get("timestamp")
+                yield Made(call.declared(CLIENTS["gemini"].tool_of(tool)), own, key, time)
+                yield from _gemini_results(wire, call, own, time)
 
 
 def _gemini_results(wire: Mapping[str, Any], call: RecordedCall, key: Any, start: Any) -> Iterator[Event]:
@@ -108,10 +93,8 @@ def _gemini_results(wire: Mapping[str, Any], call: RecordedCall, key: Any, start
     # Its status stands behind the result; a file that is cut off may end between them.
     if status in ("success", "error", "cancelled") or (status is not None and listed(result)):
         responses = [at(each, "functionResponse", "response") for each in objects(result)]
-        outputs = [
-            mapping(each).get("output", mapping(each).get("error", each)) for each in responses if each is not None
-        ]
-        content = list(map(text_of, outputs))
+        known = [(mapping(each), each) for each in responses if each is not None]
+        content = [text_of(held.get("output", held.get("error", each))) for held, each in known]
         failed = status != "success" or any(shell_failed(call.tool, each) for each in content)
         shown = "\n".join(plain_text(call.tool, each) for each in content) if content else None
         call.error_type = "cancelled" if status == "cancelled" else None
@@ -292,11 +275,8 @@ def _printed(values: Values, file: str) -> Iterator[Event]:
         elif tool is not None:
             # Ids are counted anew when a thread is resumed.
             id_, response = text(item.get("id")), completed
-            yield Made(
-                RecordedCall(session, tool, arguments, id=id_).declared(CLIENTS["codex"].tool_of(tool)),
-                (run, id_),
-                response,
-            )
+            call = RecordedCall(session, tool, arguments, id=id_).declared(CLIENTS["codex"].tool_of(tool))
+            yield Made(call, (run, id_), response)
             if kind == "item.completed":
                 completed += 1
                 content = item.get("error") or item.get("result") or item.get("aggregated_output", item.get("status"))

@@ -24,12 +24,11 @@ from typing import Any, Final
 from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.figures import plural
-from guardrails.offline.transcripts.coding_clis import CODEX, CODEX_EXEC
 from guardrails.sinks.rotate import name_before, parsed, rotated
 
 from .calls import Format, RecordedCall, Report, joined
 from .chat import CHAT
-from .coding_clis import CLAUDE_CODE, GEMINI_CLI, OPENCODE
+from .coding_clis import CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE
 from .fields import mapping
 from .own_records import CALL_LINES, OWN_RECORDS
 from .spans import LANGSMITH, SPANS

@@ -198,14 +198,10 @@ def _span(span: Mapping[str, Any]) -> Span:
     status = mapping(span.get("status"))
     failed = status.get("status_code", status.get("code")) in ("ERROR", "STATUS_CODE_ERROR", 2)
     attributes = _renamed(mapping(span.get("attributes")) or _attributes(span.get("attributes")))
-    names = (
-        attributes.get("conversation.id"),
-        attributes.get("session.id"),
-        span.get("traceId"),
-        at(span, "context", "trace_id"),
-    )
+    own = map(attributes.get, ("conversation.id", "session.id"))
+    name = next(filter(None, map(text, (*own, span.get("traceId"), at(span, "context", "trace_id")))), "")
     message = text_of(status.get("description", status.get("message")))
-    return Span(*_times(span), next(filter(None, map(text, names)), ""), failed, message, attributes)
+    return Span(*_times(span), name, failed, message, attributes)
 
 
 def _times(span: Mapping[str, Any]) -> tuple[int, int]:
