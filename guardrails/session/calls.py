@@ -231,13 +231,10 @@ class Calls:
             self._log_failure(decision.call, message, envelope.error_type or ("validation" if faults else first.code))
         return ledger.share is not None and not first.scope and grow(ledger, decision.code)
 
-    def notify(self, decision: Decision) -> None:
+    def tell(self, hook: str, *values: object) -> None:
         """
-        Tell the host's hook of a decision.
+        Tell a *hook* of the host.
         """
-        self._tell("on_decision", decision)
-
-    def _tell(self, hook: str, *values: object) -> None:
         try:
             if (listener := getattr(self, hook)) is not None:
                 listener(*values)
@@ -292,12 +289,13 @@ class Calls:
         failed = reading.error_type is not None
         if failed and policy.model_files is not None:
             policy.model_files.refresh(reading.at_ms)
+        values = decision, reading, plan, reading.at_ms, None
         try:
-            step = partial(ledger.engine.apply, complete, (decision, reading, plan, reading.at_ms, None), reading.at_ms)
+            step = partial(ledger.engine.apply, complete, values, reading.at_ms)
             envelope, completion = ledger.store.update(ledger.all_keys, step)
         except Exception as error:  # the tool has run: its result is never lost
             ledger.log_fault(error)
-            values, alone = (decision, reading, plan, reading.at_ms, None), Engine(ledger.chain, ledger.id)
+            alone = Engine(ledger.chain, ledger.id)
             envelope, completion = alone.apply(complete, values, reading.at_ms, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion.n = 0
@@ -312,7 +310,7 @@ class Calls:
         if completion.errors:
             self._log_errors(completion)
         for code, text in completion.warnings:
-            self._tell("on_warning", code, text)
+            self.tell("on_warning", code, text)
         return envelope
 
     def end_by(self, decision: Decision, plan: Plan, error: BaseException) -> Callable[[], object]:
@@ -386,17 +384,14 @@ class Calls:
 
         decisions = ledger.read(look)
         if arguments is not None:
-            decisions = [full for one in decisions if (full := self._with(arguments, one)) is not None]
+            calls = [(one, self._signed(one.call.tool, arguments, one.call.id)) for one in decisions]
+            same = [(one, call) for one, call in calls if call.sig == one.call.sig]
+            decisions = [one.of(replace(call, sketch=one.call.sketch)) for one, call in same]
         if len(decisions) != 1:
             such = "" if arguments is None else " with these arguments"
             matches = f"{len(decisions) or 'no'} open calls have the id `{which!s:.64}`{such} in `{ledger.id}`"
             raise SessionError(f"{matches}: `decide` it first, or say which by the `arguments`")
         return decisions[0]
-
-    def _with(self, arguments: Any, decision: Decision) -> Decision | None:
-        own = decision.call
-        call = self._signed(own.tool, arguments, own.id)
-        return decision.of(replace(call, sketch=own.sketch)) if call.sig == own.sig else None
 
     def _signed(self, tool: str, arguments: Any, call_id: str) -> ToolCall:
         plan = self.ledger.plan(tool)

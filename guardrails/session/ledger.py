@@ -181,7 +181,14 @@ class Ledger:
         refusals have, they are forgiven. Earlier calls are no evidence any more, since a user does things too. No other
         limit is raised, and nothing of a child.
         """
-        frees, end = self.look(lambda places: (_frees(places[0].state), self.cause(places)))
+
+        def look(places: Sequence[Place]) -> tuple[bool, tuple[str, str] | None]:
+            # Whether it would free anything: calls that ran, refusals, or an end.
+            state, cause = places[0].state, self.cause(places)
+            news = state.seq > changed_seq(state) or state.reserved or state.own.get(Denials.name) or state.exhausted
+            return bool(news) and not state.closed, cause
+
+        frees, end = self.look(look)
         if self.parent is not None or not frees:
             return False
         limits = self.limits
@@ -413,14 +420,6 @@ class Ledger:
                 self.release(one)
 
 
-def _frees(state: SessionState) -> bool:
-    """
-    Returns whether a further message of the user would free anything: calls that ran, refusals, or an end.
-    """
-    news = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get(Denials.name))
-    return not state.closed and (news or state.exhausted is not None)
-
-
 def layered(chain: Chain, layers: Iterable[Layer]) -> Chain:
     """
     Returns *chain* with all *layers* on it, in order.
@@ -539,9 +538,7 @@ class Recorder:
             self._before(decision)
         if decision.repeated or not decision.n:
             return
-        arguments = decision.call.canonical
-        if arguments is None:
-            arguments = exact(records.snapshot(decision.call))
+        arguments = decision.call.canonical or exact(records.snapshot(decision.call))
         # A record is made when it is written: what it is made of changes no more.
         record = partial(records.call_record, session, decision, plan, arguments)
         self.hand(record, RECORD_BYTES + len(arguments))

@@ -204,7 +204,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
         decision, _ = self.calls.decide(tool, arguments, id, claiming if claim else asked)
-        self.calls.notify(decision)
+        self.calls.tell("on_decision", decision)
         return decision
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
@@ -386,16 +386,14 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
         """
         wanted, ledger = internal(amounts), self.ledger
-        values: dict[str, Any] = {"amounts": wanted}
-        if scope is not None:
-            if ITERATIONS in wanted:
-                raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
-            values["scope"] = scope
-        elif ITERATIONS in wanted and "max_turns" in ledger.limits.own:
-            wanted.setdefault("max_turns", wanted[ITERATIONS])
         if scope is None:
+            if ITERATIONS in wanted and "max_turns" in ledger.limits.own:
+                wanted.setdefault("max_turns", wanted[ITERATIONS])
             take(ledger, wanted)
-        ledger.event("extend", values, needed=True)
+        elif ITERATIONS in wanted:
+            raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
+        whose = {} if scope is None else {"scope": scope}
+        ledger.event("extend", {"amounts": wanted, **whose}, needed=True)
 
     def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> Self:
         """

@@ -365,7 +365,7 @@ def steps(
         step = partial(calls.decide, tool, arguments, call_id, execute)
         decision, plan = (yield Store(ledger, step)) if away else step()
         if calls.on_decision is not None:
-            calls.notify(decision)
+            calls.tell("on_decision", decision)
         envelope = decision.envelope
         if envelope is not None:
             if not asked and calls.approver is not None and (yield from calls.ask(decision)):
