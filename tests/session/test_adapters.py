@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Budget, Duplicates, MemorySink, MemoryStore, Policy, Success
+from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success
 from guardrails.core.state import SessionState
 from guardrails.core.tool import Tool
 from guardrails.errors import SessionError
@@ -95,23 +95,6 @@ def test_a_released_call_was_never_made(by: str, claim: bool, clock: Any) -> Non
     assert used(state_of(store)) == (1, 1, 250_000, 10, 0, 0, 0)
     assert [record["event"] for record in sink.records] == ["call", "release", "call", "settle"]
     assert replays(made, sink, store) == 2
-
-
-def test_a_session_that_a_released_call_had_ended_goes_on_and_a_released_question_is_withdrawn(clock: Any) -> None:
-    session = Policy([Budget(max_calls=2)]).session("s", clock=clock)
-    first, _ = (session.decide("look", {"n": n}, id=f"c{n}") for n in (1, 2))
-    session.calls.release(first)
-    assert session.tool_choice("auto") == "auto"
-    assert session.decide("look", {"n": 3}, id="c3").allowed
-    assert session.exhausted == "budget.max_calls"
-    store = MemoryStore()
-    asked = policy(Approve(tools=("pay",))).session("s", clock=clock, store=store)
-    for approved in (False, True):
-        assert asked.call("pay", {"usd": 1}, never, id="c1").code == "approve.pending"
-        if approved:
-            asked.approve("c1")
-        asked.calls.release("c1")
-        assert (asked.pending(), used(state_of(store))) == ([], NOTHING)
 
 
 # Tools that raise a host's control flow: it is raised on, the call held, made again and charged once

@@ -6,12 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from guardrails import Budget, Envelope, Failed, MemorySink, MemoryStore, Policy, SqliteStore, Tool
-from guardrails.errors import SessionError
+from guardrails import Budget, Envelope, Failed, Policy, SqliteStore, Tool
 from tests.core.guards.calls import gives, make
-from tests.session.conftest import replays
 from tests.tables import table
 
 
@@ -31,6 +27,7 @@ def pay(session: Any, execute: Callable[..., Any] = ok, id: str | None = "call_1
 def test_a_payment_that_timed_out_is_made_again_only_if_a_person_says_so(policy: Policy, clock: Any) -> None:
     session = policy.session("s", clock=clock, tools=[PAY])
     assert pay(session, slow).error_type == "timeout"
+    assert [one.arguments for one in session.pending()] == [ARGUMENTS]
     for _ in range(3):
         clock.advance(120)
         again = pay(session, id=None)
@@ -76,53 +73,3 @@ def test_the_admission_of_a_process_that_was_lost_is_unknown_once_it_expires(tmp
         assert (one.id, one.reason) == ("call_1", "interrupted: nobody knows whether it happened")
         second.approve("call_1", by="ann")
         assert (pay(second).value, second.pending()) == ("paid", [])
-
-
-@table("by", ["decision", "id"])
-def test_its_end_settles_it_however_late(by: str, clock: Any) -> None:
-    sink = MemorySink()
-    session = POLICY.session("s", clock=clock, records=sink, store=MemoryStore())
-    if by == "decision":
-        decision = session.decide("pay", ARGUMENTS, id="call_1", claim=True)
-        clock.advance(60)
-        assert pay(session).code == UNKNOWN
-        assert session.complete(decision, "paid").ok
-    else:
-        pay(session, slow)
-        assert [one.arguments for one in session.pending()] == [ARGUMENTS]
-        assert session.complete("call_1", "paid", arguments=ARGUMENTS).ok
-    assert session.pending() == []
-    with pytest.raises(SessionError):
-        session.complete("call_1", "again")
-    assert pay(session).ok
-    replays(POLICY, sink)
-
-
-def test_an_unknown_end_of_a_child_is_one_of_its_family(clock: Any) -> None:
-    sink = MemorySink()
-    session = POLICY.session("s", clock=clock, records=sink, store=MemoryStore())
-    with session.child("kid") as child:
-        pay(child, slow)
-    with session.child("other") as child:
-        assert pay(child).code == pay(session).code == UNKNOWN
-    session.approve(*session.pending())
-    assert pay(session).ok
-    replays(POLICY, sink)
-
-
-def test_a_person_may_let_it_be_made_once_or_never_and_the_records_replay_exactly(clock: Any) -> None:
-    sink, store = MemorySink(), MemoryStore()
-    session = POLICY.session("s", clock=clock, records=sink, store=store)
-    pay(session, slow)
-    session.refuse("call_1", reason="it was booked")
-    refused = pay(session)
-    assert (refused.code, "it was booked" in str(refused.message)) == (UNKNOWN, True)
-    session.approve("call_1")
-    assert pay(session, slow).error_type == "timeout"
-    assert pay(session).code == UNKNOWN
-    with pytest.raises(SessionError):
-        session.approve("call_7")
-    session.decide("pay", {"usd": 7}, claim=True)
-    clock.advance(60)
-    session.call("pay", {"usd": 7}, ok)
-    replays(POLICY, sink, store)
