@@ -5,7 +5,6 @@ The package as a whole: what it exports, how light it is to import, and the name
 import ast
 import importlib
 import shutil
-import subprocess
 import sys
 
 from pathlib import Path
@@ -15,26 +14,13 @@ import pytest
 
 import guardrails
 
+from tests.children import ROOT, ran
 from tests.tables import table
 
 
-ROOT = Path(__file__).parents[1]
-TYPED = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions"}
-HEAVY = {
-    *(
-        *TYPED,
-        "jsonschema_rs",
-        "typer",
-        "rich",
-        "openai",
-        "asyncio",
-        "sqlite3",
-        "email",
-        "importlib.metadata",
-        "difflib",
-    ),
-    *("genai_prices", "tree_sitter", "sklearn", "numpy", "guardrails.core.commands", "guardrails.core.result.waits"),
-}
+TYPED = "pydantic pydantic_core annotated_types typing_extensions"
+HEAVY = f"""{TYPED} jsonschema_rs typer rich openai asyncio sqlite3 email importlib.metadata difflib genai_prices
+    tree_sitter sklearn numpy guardrails.core.commands guardrails.core.result.waits"""
 """What takes long to import and what a start does without."""
 HELP = """
 from typer.main import get_command
@@ -79,34 +65,27 @@ def test_all_names_are_there_sorted_documented_and_declared_for_type_checkers() 
                 guardrails.__getattr__(name)
 
 
-def run(code: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)
-
-
 @pytest.mark.system
 @table(
     "code, brings, without",
     [
-        ("import guardrails", "guardrails", set()),
+        ("import guardrails", "guardrails", ""),
         ("from guardrails import Policy; Policy.load('default')", "guardrails.policy.policy", HEAVY),
         *(
             (f"from guardrails import Policy; Policy.load({name!r})", "guardrails.policy.policy", TYPED)
             for name in ("strict", "observe", "agent")
         ),
-        (IN_CODE, "guardrails.session.session", {*HEAVY, "yaml"}),
-        (
-            HELP,
-            "guardrails.cli.replay",
-            {"pydantic", "rich", "openai", "asyncio", "sqlite3", "yaml", "orjson", "numpy"},
-        ),
+        (IN_CODE, "guardrails.session.session", f"{HEAVY} yaml"),
+        (HELP, "guardrails.cli.replay", "pydantic rich openai asyncio sqlite3 yaml orjson numpy"),
     ],
 )
-def test_a_start_brings_nothing_that_it_does_without(code: str, brings: str, without: set[str]) -> None:
+def test_a_start_brings_nothing_that_it_does_without(code: str, brings: str, without: str) -> None:
     told = "print('\\n', *sorted(set(sys.modules) - before), file=sys.stderr)"
-    done = run(f"import sys; before = set(sys.modules)\ntry:\n{indent(code, '    ')}\nfinally:\n    {told}", cwd=ROOT)
+    program = f"import sys; before = set(sys.modules)\ntry:\n{indent(code, '    ')}\nfinally:\n    {told}"
+    done = ran(sys.executable, "-c", program)
     modules = set(done.stderr.split())
     assert brings in modules
-    assert modules & without == set()
+    assert modules & {*without.split()} == set()
     assert without or modules == {brings}
 
 
@@ -115,7 +94,7 @@ def test_the_other_distribution_of_this_name_is_detected(tmp_path: Path) -> None
     shutil.copytree(ROOT / "guardrails", tmp_path / "guardrails", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "guardrails" / "hub").mkdir()
     (tmp_path / "guardrails" / "guard.py").write_text("")
-    done = run("import guardrails", cwd=tmp_path)
+    done = ran(sys.executable, "-c", "import guardrails", cwd=tmp_path, env=None)
     assert done.returncode == 1
     assert "guardrails-ai" in done.stderr.splitlines()[-1]
     assert "Uninstall both" in done.stderr

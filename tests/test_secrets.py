@@ -106,15 +106,9 @@ def test_signatures_are_those_of_the_plain_values_which_an_option_keeps(path: Pa
 
 def test_records_of_a_hook_hold_no_secret(tmp_path: Path) -> None:
     options = Options(store=str(tmp_path / "s.db"), records=str(tmp_path / "r.jsonl"), client="claude")
-    event: dict[str, Any] = {
-        "session_id": "s",
-        "transcript_path": "",
-        "cwd": str(tmp_path),
-        "tool_name": "Bash",
-        "tool_use_id": "t1",
-    }
-    event |= {"hook_event_name": "PreToolUse", "tool_input": {"command": f"curl -u admin:{WORD} https://x"}}
-    respond(json.dumps(event).encode(), options)
+    event = {"session_id": "s", "transcript_path": "", "cwd": str(tmp_path), "tool_name": "Bash", "tool_use_id": "t1"}
+    asked = {"hook_event_name": "PreToolUse", "tool_input": {"command": f"curl -u admin:{WORD} https://x"}}
+    respond(json.dumps(event | asked).encode(), options)
     said = (tmp_path / "r.jsonl").read_text()
     assert "admin:[redacted]" in said
     assert WORD not in said

@@ -49,7 +49,7 @@ def answer(started: "subprocess.Popen[bytes]") -> tuple[Any, str]:
     """
     The one object that a hook process has written, and what it says to people; its code is 0.
     """
-    written, errors = started.communicate(timeout=60)
+    written, errors = started.communicate(timeout=150)
     assert (started.returncode, written.count(b"\n")) == (0, 1), errors
     return json.loads(written), errors.decode()
 
@@ -107,7 +107,7 @@ def test_of_eight_at_once_at_a_cap_of_five_exactly_five_run_and_one_killed_in_it
     assert answer(hook(tmp_path, 0, rules, "--store", store))[0] == {}
     killed = start(tmp_path, ["-c", KILLED, rules, str(store)])
     started = [hook(tmp_path, number, rules, "--store", store) for number in range(1, 8)]
-    assert killed.wait(30) == -signal.SIGKILL
+    assert killed.wait(150) == -signal.SIGKILL
     killed.communicate()
     assert sorted(refused(answer(each)[0]) for each in started) == [False] * 4 + [True] * 3
     session = Policy.load(tmp_path / "p.yaml").session("s", store=SqliteStore(store))

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 ENVIRONMENT: dict[str, str] = {"PYTHONPATH": str(ROOT)}
 PROXY = (sys.executable, "-m", "guardrails", "mcp")
 SERVER = (sys.executable, str(Path(__file__).with_name("server.py")))
-WAIT_S = 60
+WAIT_S = 150
 
 
 def tap(*server: str, **options: object) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.system
 ACCEPT = "application/json, text/event-stream"
 STATELESS = "2026-07-28"
 VERSION = "io.modelcontextprotocol/protocolVersion"
-WAIT_S = 60
+WAIT_S = 150
 QUOTAS = "scopes:\n  user: {budget: {max_calls: 2}}\n  tenant: {budget: {max_calls: 3}}\n"
 
 

@@ -33,7 +33,7 @@ from guardrails.mcp.proxy import Guards, Pump, Shared
 from .server import STRICT, TOOLS, text
 
 
-WAIT_S = 20
+WAIT_S = 150
 Message = dict[str, Any]
 SUM = text("3", structuredContent={"sum": 3})
 

@@ -59,7 +59,7 @@ def late(sink: MemorySink) -> list[bool]:
     """
     for thread in threading.enumerate():
         if thread.name == "guardrails-tool":
-            thread.join(10)
+            thread.join(60)
     return [record["late"] for record in sink.records if record["event"] == "settle"]
 
 
@@ -96,12 +96,12 @@ def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(execute: Any, a
 
     def stuck(*_: Any) -> Iterator[int]:
         yield 1
-        release.wait(10)
+        release.wait(100)
 
     envelope = run(make(clock, 0.05)[0], execute or stuck, awaited=awaited)
     release.set()
     assert (envelope.status, envelope.error_type) == ("error", "timeout")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 50
 
 
 @table("awaited", [False, True])
@@ -133,7 +133,7 @@ def test_whatever_is_raised_even_while_a_result_is_read_is_an_error_at_once_and_
 def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(awaited: bool, timeout: Any, clock: Any) -> None:
     release = threading.Event()
     session, sink = make(clock, timeout, left=0.05)
-    envelope = run(session, lambda *_: release.wait(10), awaited=awaited)
+    envelope = run(session, lambda *_: release.wait(100), awaited=awaited)
     assert envelope.error_type == "timeout"
     assert envelope.error_message == "no result within 0.051 s, when the session's time was up"
     clock.advance(0.051)
@@ -159,7 +159,7 @@ def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time
                     continue
             return "the late value"
 
-        envelope: Envelope = await asyncio.wait_for(session.acall("t", {}, deaf), 5)
+        envelope: Envelope = await asyncio.wait_for(session.acall("t", {}, deaf), 60)
         release.set()
         await tick(3)
         return envelope

@@ -5,6 +5,7 @@ What a file may lose, and what not; how it is rotated by one of many processes, 
 import fcntl
 import json
 import re
+import resource
 import struct
 import sys
 import time
@@ -87,32 +88,24 @@ def test_a_new_file_is_its_owners_only_and_an_old_one_keeps_its_mode(tmp_path: P
         assert (tmp_path / name).stat().st_mode & 0o777 == mode
 
 
-FILE_SIZE_LIMIT = """
-import resource, sys
-from guardrails.sinks import JsonLines, json_lines
-
-path, json_lines.INTERVAL_S = sys.argv[1], 3_600
-hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-sink = JsonLines(path)
-sink.put({"n": 0}, 100)
-assert sink.flush()
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-for n in range(1, 20):
-    sink.put({"n": n, "text": "x" * 80}, 100)
-assert not sink.flush()
-assert open(path).read() == '{"n":0}\\n'
-resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-assert sink.flush()
-print(sink.written, sink.dropped, sink.failed)
-"""
-
-
-@pytest.mark.system
-def test_a_disk_that_fills_up_takes_none_of_a_batch_and_all_of_it_once_there_is_room(path: Path) -> None:
-    done = ran(sys.executable, "-c", FILE_SIZE_LIMIT, path)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.usefixtures("no_timer")
+def test_a_disk_that_fills_up_takes_none_of_a_batch_and_all_of_it_once_there_is_room(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with JsonLines(path) as sink:
+        sink.put({"n": 0}, 100)
+        assert sink.flush()
+        for n in range(1, 20):
+            sink.put({"n": n, "text": "x" * 80}, 100)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, limits[1]))
+        try:
+            assert not sink.flush()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert path.read_text() == '{"n":0}\n'
     assert numbers(path) == list(range(20))
-    assert (done.stdout.split(), done.stderr.count("File too large")) == (["20", "0", "0"], 1)
+    assert (sink.written, sink.dropped, sink.failed, caplog.text.count("File too large")) == (20, 0, 0, 1)
 
 
 SATURATED = """
@@ -152,9 +145,8 @@ def test_a_kill_under_load_takes_no_more_lines_than_are_said(
     def put() -> tuple[int, ...]:
         return struct.unpack(f"<{threads}q", counts.read_bytes())
 
-    with child(sys.executable, "-c", SATURATED, path, counts, threads, kind) as process:
+    with child(sys.executable, "-c", SATURATED, path, counts, threads, kind):
         until(lambda: sum(put()) >= after)
-        process.kill()
     written = {(record["thread"], record["n"]) for record in read(path)}
     asked = {(thread, n) for thread, last in enumerate(put()) for n in range(1, last + 1)}
     assert len(asked - written) <= most

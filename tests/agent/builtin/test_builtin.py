@@ -83,7 +83,7 @@ def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
 
     def look(*_: object) -> bool:
         ran.append(len(ran))
-        return over.wait(0.05)
+        return over.wait(0.2)
 
     def agent(task: str, session: Session) -> str:
         while session.exhausted is None:
@@ -91,13 +91,13 @@ def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
         over.set()
         return "late"
 
-    policy = Policy([Budget(max_calls=1_000)], tools=[Tool(name="spawn", timeout=0.3)])
+    policy = Policy([Budget(max_calls=1_000)], tools=[Tool(name="spawn", timeout=2)])
     session = policy.session("main")
     spawn = Spawn(session, agent).tools["spawn"]
     said = session.call("spawn", {"task": "look"}, lambda _, given: spawn(**given))
     before = len(ran)
     assert said.error_type == "timeout" or said.value["ended_by"] == "budget.max_elapsed"
-    assert over.wait(10)
+    assert over.wait(60)
     assert 0 < before < 20
     assert len(ran) <= before + 1
 

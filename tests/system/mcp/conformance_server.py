@@ -156,16 +156,6 @@ TOOLS |= {name: elicit for name in HAS["forms"] if name.startswith("test_")}
 # What else there is
 
 
-async def list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
-    found = [types.Resource(uri=uri, name=uri[7:], mime_type=has["mimeType"]) for uri, has in HAS["resources"].items()]
-    return types.ListResourcesResult(resources=found)
-
-
-async def list_templates(ctx: Any, params: Any) -> types.ListResourceTemplatesResult:
-    found = types.ResourceTemplate(uri_template="test://template/{id}/data", name="template", description="by id")
-    return types.ListResourceTemplatesResult(resource_templates=[found])
-
-
 async def read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
     uri = str(params.uri)
     has = HAS["resources"].get(uri)
@@ -188,14 +178,6 @@ async def unsubscribe(ctx: Any, params: Any) -> types.EmptyResult:
     return types.EmptyResult()
 
 
-async def list_prompts(ctx: Any, params: Any) -> types.ListPromptsResult:
-    found = []
-    for name in HAS["prompts"]:
-        needed = [{"name": one, "description": one, "required": True} for one in HAS["arguments"].get(name, ())]
-        found.append({"name": name, "description": name.replace("_", " "), "arguments": needed})
-    return types.ListPromptsResult.model_validate({"prompts": found})
-
-
 async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
     said = json.dumps([{"role": "user", "content": one} for one in HAS["prompts"][params.name]])
     for name, value in (params.arguments or {}).items():
@@ -203,13 +185,15 @@ async def get_prompt(ctx: Any, params: Any) -> types.GetPromptResult:
     return types.GetPromptResult.model_validate({"messages": json.loads(said)})
 
 
-async def complete(ctx: Any, params: Any) -> types.CompleteResult:
-    values = [one for one in ("paris", "park", "party") if one.startswith(params.argument.value)]
-    return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
+def fixed(kind: Any) -> Any:
+    """
+    A handler whose answer is always that of the file.
+    """
 
+    async def answer(ctx: Any, params: Any) -> Any:
+        return kind.model_validate(HAS["fixed"][kind.__name__])
 
-async def set_level(ctx: Any, params: Any) -> types.EmptyResult:
-    return types.EmptyResult()
+    return answer
 
 
 def server() -> Server[Any]:
@@ -219,16 +203,16 @@ def server() -> Server[Any]:
         version="1.0.0",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_resources=fixed(types.ListResourcesResult),
+        on_list_resource_templates=fixed(types.ListResourceTemplatesResult),
         on_read_resource=read_resource,
         on_subscribe_resource=subscribe,
         on_unsubscribe_resource=unsubscribe,
-        on_list_prompts=list_prompts,
+        on_list_prompts=fixed(types.ListPromptsResult),
         on_get_prompt=get_prompt,
-        on_completion=complete,
+        on_completion=fixed(types.CompleteResult),
         on_subscriptions_listen=ListenHandler(bus),
-        on_set_logging_level=set_level,
+        on_set_logging_level=fixed(types.EmptyResult),
     )
 
 

@@ -90,8 +90,9 @@ async def everything(target: Any, era: str) -> dict[str, Any]:
         tools = (await client.list_tools()).tools
         seen["tools"] = [tool.name for tool in tools]
         seen["defs"] = next(tool for tool in tools if tool.name.startswith("json_schema")).input_schema["$defs"]
-        fixed = ("test_simple_text", "test_multiple_content_types", "test_error_handling")
-        seen["fixed"] = [(await client.call_tool(name)).model_dump(exclude={"meta"}) for name in fixed]
+        for name in ("test_simple_text", "test_multiple_content_types"):
+            seen[name] = (await client.call_tool(name)).content
+        seen["error"] = (await client.call_tool("test_error_handling")).is_error
         await client.call_tool("test_tool_with_progress", progress_callback=ours.count)
         seen["progress"] = ours.progress
         await client.call_tool("test_tool_with_logging")
@@ -165,7 +166,7 @@ def test_all_that_a_client_can_do_passes_in_both_eras(era: str, tmp_path: Path) 
                 target = StdioServerParameters(command=found[0], args=list(found[1:]), env=environment, cwd=ROOT)
             seen[name] = asyncio.run(everything(target, era))
     direct = seen.pop("direct")
-    assert (direct["era"], direct["progress"], len(direct["logged"])) == (era, [0, 50, 100], 3)
+    assert (direct["era"], direct["error"], direct["progress"], len(direct["logged"])) == (era, True, [0, 50, 100], 3)
     assert (direct["cancelled"], direct["tools now"]) == ("cancelled: ['a']", len(direct["tools"]) + 1)
     for name, one in seen.items():
         assert one == direct, name
