@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from guardrails.core.state import SessionState
-from guardrails.core.values.logs import log
+from guardrails.core.values.logs import warn_once
 
 from . import NESTED, Stored, When, at_forks
 
@@ -33,7 +33,7 @@ class MemoryStore:
 
     def __init__(self, live: int = LIVE) -> None:
         self._live: OrderedDict[str, SessionState] = OrderedDict()
-        self._idle: dict[str, bytes | SessionState] = {}
+        self._idle: dict[str, bytes] = {}
         self._most = live
         self._at_fork("child")
         at_forks(self)
@@ -89,13 +89,12 @@ class MemoryStore:
     def _stored(self, key: str) -> Stored | None:
         from guardrails.core.packing import pack, unpack
 
-        value = self._live.get(key) or self._idle.get(key)
-        if value is None:
+        state, packed = self._live.get(key), self._idle.get(key, b"")
+        if state is None and key not in self._idle:
             return None
-        packed, at_ms = (value, 0) if isinstance(value, bytes) else (b"", value.now_ms)
         with suppress(Exception):  # one that cannot be packed, or read, is listed all the same
-            packed, at_ms = (value, unpack(value).now_ms) if isinstance(value, bytes) else (pack(value), at_ms)
-        return Stored(key, packed, at_ms)
+            packed, state = (pack(state), state) if state is not None else (packed, unpack(packed))
+        return Stored(key, packed, 0 if state is None else state.now_ms)
 
     def __len__(self) -> int:
         return len(self._live) + len(self._idle)
@@ -103,13 +102,10 @@ class MemoryStore:
     def _state(self, key: str) -> SessionState:
         state = self._live.get(key)
         if state is None:
-            idle = self._idle.get(key)
-            if isinstance(idle, bytes):
-                # No session of most programs is ever idle for so long.
-                from guardrails.core.packing import unpack
+            # No session of most programs is ever idle for so long.
+            from guardrails.core.packing import unpack
 
-                idle = unpack(idle)
-            state = self._live[key] = idle or SessionState()
+            state = self._live[key] = unpack(self._idle[key]) if key in self._idle else SessionState()
             self._idle.pop(key, None)
         else:
             self._live.move_to_end(key)
@@ -122,7 +118,7 @@ class MemoryStore:
         key, state = next(iter(self._live.items()))
         try:
             self._idle[key] = pack(state)
+            del self._live[key]
         except Exception as error:  # it is another session whose call this would fail
-            self._idle[key] = state
-            log.error("the state of `%s` cannot be packed, so it stays as it is: %r", key, error)
-        del self._live[key]
+            self._live.move_to_end(key)
+            warn_once(f"packing {id(self)}", "the state of `%s` cannot be packed, so it stays as it is: %r", key, error)

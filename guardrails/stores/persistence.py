@@ -335,9 +335,7 @@ class SqlStore(PersistentStore):
         return slot.link
 
     def _sql(self, text: str) -> str:
-        for name in ("table", "lock", "now"):
-            text = text.replace(f"{{{name}}}", getattr(self, f"_{name}"))
-        return text.replace("?", self._mark)
+        return text.format(table=self._table, lock=self._lock, now=self._now).replace("?", self._mark)
 
     def _rows(self, text: str, *values: object) -> list[tuple[Any, ...]]:
         """
