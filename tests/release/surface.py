@@ -180,24 +180,33 @@ def records() -> Iterator[str]:
     """
     The fields of each event of a record: those that the code writes, and those that recorded sessions have.
     """
-    found = defaultdict[str, set[str]](set)
+    own: dict[str, set[str]] = {}
+    uses: dict[str, set[str]] = {}
     for node in ast.parse(inspect.getsource(record)).body:
-        if isinstance(node, ast.FunctionDef) and node.name.endswith("_record"):
-            found[node.name.removesuffix("_record")] |= set(keys(node))
-    every = found.pop("event")
-    for name in ("expire", "park"):
-        found[name] |= {*record._PENDING}
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Constant(value=str(words))])):
+                own[name], uses[name] = {word.partition("=")[0] for word in words.split()}, set()
+            case ast.FunctionDef(name=name):
+                own[name] = set(keys(node))
+                uses[name] = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+    def of(name: str) -> set[str]:
+        return own[name].union(*map(of, uses[name] & own.keys()))
+
+    found: defaultdict[str, set[str]] = defaultdict(lambda: of("event_record"))
+    found |= {name.removesuffix("_record"): of(name) for name in own if name.endswith("_record")}
+    del found["event"]
     for path in sorted((ROOT / "tests/golden").rglob("*.jsonl")):
         for line in path.read_text().splitlines():
             said = json.loads(line)
             found[said["event"]] |= said.keys()
     for event, names in found.items():
-        yield from (f"record {event}.{name}" for name in names | every)
+        yield from (f"record {event}.{name}" for name in names)
 
 
 def keys(function: ast.FunctionDef) -> Iterator[str]:
     """
-    The texts that *function* uses as keys of a mapping, and those of the lists of keys that it names.
+    The texts that *function* uses as keys of a mapping.
     """
     for node in ast.walk(function):
         match node:
@@ -205,9 +214,6 @@ def keys(function: ast.FunctionDef) -> Iterator[str]:
                 yield from (key.value for key in named if isinstance(key, ast.Constant))  # type: ignore[misc]
             case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str(key)))]):
                 yield key
-            case ast.Name(id=name) if name[1:].isupper():
-                listed = getattr(record, name)
-                yield from listed if isinstance(listed, (list, tuple)) else ()
 
 
 def formats() -> Iterator[str]:
