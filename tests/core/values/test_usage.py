@@ -106,16 +106,9 @@ def test_the_cached_counts_in_the_input_or_beside(plain: int, read: int, written
 # Own prices
 
 
-DEAR = {"input_mtok": 1.25, "output_mtok": 10.0}
-
-
-@table(("usage", "price", "micro"), [
-    (Usage(1_000, 50), DEAR, 1_750), (Usage(1_000, 50, 800), DEAR, 1_750), (Usage(1_000, 50, 800), {**DEAR, "cache_read_mtok": 0.125}, 850),
-    (Usage(1_000, 0, 5_000), {"input_mtok": 1.0, "cache_read_mtok": 0.0}, 0), (Usage(3, 0), {"input_mtok": 0.5}, 2),
-    (Usage(1, 0), {"input_mtok": 0.5}, 0), (Usage(0, 0), DEAR, 0), (Usage(436_000_000, 0), {"input_mtok": 0.1}, 43_600_000),
-])  # fmt: skip
-def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: Usage, price: Any, micro: int) -> None:
-    assert cost_of(usage, Price(**price)) == micro
+@table(("usage", "price", "micro"), CASES["own"])
+def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: list[int], price: Any, micro: int) -> None:
+    assert cost_of(Usage(*usage), Price(**price)) == micro
 
 
 def test_an_exact_name_stands_above_a_glob_and_then_the_first_glob_that_matches() -> None:
@@ -182,17 +175,9 @@ def test_a_model_is_priced_as_it_is_listed_whoever_serves_it(model: str, provide
     assert price_of(TEXT, model, {"*gpt-5-*": Price(input_mtok=1.0)}, provider, NOW) == Priced(1_000_000, "policy")
 
 
-@table(("model", "usage", "micro"), [
-    # 0.25 a million in, 2 out, 0.025 in from the cache.
-    ("gpt-5-mini", Usage(1_000, 100, cached=800), 50 + 20 + 200), ("gpt-5-mini", Usage(1_000, 100, cached=5_000), 25 + 200),
-    ("gpt-5-mini", Usage(1_000, 100, reasoning=90), 250 + 200), ("gpt-5-mini", Usage(1_000, 100, cache_write=500), 250 + 200),
-    # Text 4 and 16, audio 32 and 64 a million.
-    ("gpt-realtime", Usage(1_000, 100), 5_600), ("gpt-realtime", Usage(1_000, 100, input_audio=1_000, output_audio=100), 38_400),
-    # Nobody says how many of the cached tokens are audio: none of them counts as cached.
-    ("gpt-realtime", Usage(1_000, 100, cached=600, input_audio=500), 500 * 4 + 500 * 32 + 1_600),
-])  # fmt: skip
-def test_what_is_among_the_tokens_is_priced_and_never_too_low(model: str, usage: Usage, micro: int) -> None:
-    assert price_of(usage, model, {}, None, NOW).cost == micro
+@table(("model", "usage", "micro"), CASES["listed"])
+def test_what_is_among_the_tokens_is_priced_and_never_too_low(model: str, usage: Any, micro: int) -> None:
+    assert price_of(used(usage), model, {}, None, NOW).cost == micro
 
 
 @table(("model", "provider", "why"), CASES["unknown"])
