@@ -157,8 +157,7 @@ class FunctionArguments(TypedArguments):
             if parameter.kind is parameter.VAR_KEYWORD:
                 bound.arguments[name] = rest
             elif name in rest:
-                value = rest.pop(name)
-                bound.arguments[name] = tuple(value) if parameter.kind is parameter.VAR_POSITIONAL else value
+                bound.arguments[name] = rest.pop(name)
         bound.apply_defaults()
         return bound.args, bound.kwargs
 

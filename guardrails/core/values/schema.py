@@ -6,7 +6,7 @@ Promises, each with a test:
 * A type is a Python annotation. Its marks are `FromText`, `Checked`, and bounds, ours or those of annotated_types. Of a type or a mark
   that is none of these pydantic is asked, once such a value is given: its import takes longer than all the rest of a start.
 * Nothing is guessed: a whole number stands for a float and a list for a tuple, and no other value for one of another kind.
-* All faults are told at once. Of a union those of the alternative that was meant.
+* All faults are told at once. Of a union those of the first alternative for such a kind of value.
 """
 
 import dataclasses
@@ -242,12 +242,9 @@ def _one_of(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
         return next((made for made in fitting if type(made) is type(value)), fitting[0])
     # An alternative of another kind of value was not meant.
     others = [wrong[0] for _, wrong in tried if wrong[0].path == path and wrong[0].expected]
-    meant = [wrong for _, wrong in tried if wrong[0] not in others]
-    if meant:
-        faults += sorted(meant, key=len)[0]
-    else:
-        expected = dict.fromkeys(one for fault in others for one in fault.expected)
-        faults.append(Fault(path, value, "", tuple(expected), "".join(one.near for one in others)))
+    expected = tuple(dict.fromkeys(one for fault in others for one in fault.expected))
+    unlike = [Fault(path, value, "", expected, "".join(one.near for one in others))]
+    faults += next((wrong for _, wrong in tried if wrong[0] not in others), unlike)
     return value
 
 

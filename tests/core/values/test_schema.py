@@ -7,6 +7,7 @@ import re
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
@@ -168,6 +169,16 @@ def test_reading_is_total_a_value_or_a_value_error(value: object) -> None:
     for parse in (duration_ms, duration_s, byte_size):
         with suppress(ValueError):
             assert parse(value) >= 0
+
+
+def test_a_period_of_the_calendar_begins_at_its_midnight_its_monday_and_its_first_day() -> None:
+    wednesday = int(datetime(2026, 7, 15, 12, tzinfo=UTC).timestamp() * 1_000)
+    starts = [units.Period(per, "Europe/Berlin").since(wednesday) / 1_000 for per in units.CALENDAR]
+    assert [datetime.fromtimestamp(start, UTC).strftime("%m-%d %H") for start in starts] == [
+        "07-14 22",
+        "07-12 22",
+        "06-30 22",
+    ]
 
 
 SOUND = ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None]
