@@ -104,10 +104,10 @@ def policy_type(kinds: Kinds) -> MapType:
     only = ". A scope holds amounts alone, and guards that go by more have no place in it"
     scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=_scope, only=only)
     scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
-    own = {"messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes, "tools": list[tool]}  # type: ignore[valid-type]
+    own = {"messages": _messages([cls for cls in kinds if cls not in GUARDS]), "scopes": scopes}
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
     only = ": a guard is a key by its own name, `budget: {max_calls: 20}`, and `guardrails policy schema` shows all"
-    types = {**map_type(Head).types, **SETTINGS, **guards, **own}
+    types = {**map_type(Head).types, **SETTINGS, **own, **guards, "tools": list[tool]}  # type: ignore[valid-type]
     return MapType("Policy", types, doc=doc, make=partial(_arguments, guards), of=Head, only=only)
 
 

@@ -107,7 +107,7 @@ def test_the_cached_counts_in_the_input_or_beside(plain: int, read: int, written
 
 
 @table(("usage", "price", "micro"), CASES["own"])
-def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: list[int], price: Any, micro: int) -> None:
+def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: Any, price: Any, micro: int) -> None:
     assert cost_of(Usage(*usage), Price(**price)) == micro
 
 
