@@ -45,10 +45,11 @@ def _failure(reading: Reading) -> str:
     from guardrails.core.text.redaction import untraced
 
     message = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
-    given = set(_WORD.findall(" ".join(reading.given))) if reading.given else ()
-    parts = ["~" if part in given else part for part in _WORD.split(untraced(message[:4096])[:400])]
-    text = _DIGITS.sub("", _GIVEN.sub("~", "".join(parts)))
-    return f"{reading.error_type}: {text[:120]}"
+    given = set(_WORD.findall(" ".join(reading.given))) if reading.given else set()
+    text = untraced(message[:4096])[:400]
+    if not given.isdisjoint(parts := _WORD.split(text)):
+        text = _GIVEN.sub("~", "".join("~" if part in given else part for part in parts))
+    return f"{reading.error_type}: {_DIGITS.sub('', text)[:120]}"
 
 
 def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = None) -> Any:

@@ -18,7 +18,7 @@ from guardrails.core.refusals import STOPPED
 from guardrails.core.result import evidence_of
 from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
-from guardrails.core.text.signature import masked_result_hash, result_hash
+from guardrails.core.text.signature import result_hash
 from guardrails.core.text.truncation import render
 from guardrails.core.values.types import MICRO, Denial, End, ToolCall
 
@@ -126,12 +126,10 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
     call, rendered, judged, own = decision.call, end.rendered, completion.judged, end.own
-    exact = masked = end.hash
-    text = evidence_of(end, None) if rendered is None else rendered.payload
-    if end.error_type is None:
-        masked = masked_result_hash(text)
-    else:
-        exact = result_hash(text, len(text) if rendered is None else rendered.original_bytes)
+    exact, masked = end.hash, None
+    if end.error_type is not None:
+        text = evidence_of(end, rendered)
+        exact, masked = result_hash(text, None if rendered is None else rendered.original_bytes), end.hash
     cost = decision.cost if end.cost is None else end.cost
     record: dict[str, Any] = {
         **_head("settle", session_id),

@@ -198,7 +198,7 @@ class _Reader:
             return
         self._spend(len(text))
         root, source = parse(text.replace(UNKNOWN, HIDDEN))
-        steps = plain_steps(root, source)
+        steps = plain_steps(source.decode())
         if isinstance(steps, Fault):
             self.contents.not_plain = self.contents.not_plain or steps
         elif not self._depth:

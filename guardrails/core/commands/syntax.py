@@ -122,10 +122,18 @@ _MOST: Final = {"`": 512, "$(": 256, "|": 1_024}
 _DOCUMENT: Final = re.compile(
     r"""(<<-?[ \t]*(?:'(\w+)'|"(\w+)"|\\?(\w+))[^\n]*\n)(.*?)(\n\t*(?:\2|\3|\4)(?=\n|$))""", re.DOTALL
 )
-_BARE: Final = re.compile(r"(?:[A-Za-z0-9@][~^]+|[A-Za-z0-9_./:,+@%=-])+")
-_WORKED_OUT: Final = re.compile(r"\$\(|`")
+_TOKEN: Final = re.compile(
+    r""" *(?:(&&|\|\||;|\|)|(?!=|\d*[<>])((?:'[^']*'|"[^"$`\\]*"|(?:[A-Za-z0-9@][~^]+|[A-Za-z0-9_./:,+@%=-])+)+))"""
+)
+"""A sign between commands, or a word: plain characters, and quotes with nothing in them to expand."""
+_PIECE: Final = re.compile("'([^']*)'|\"([^\"]*)\"|([^'\"]+)")
+_NO_PROGRAM: Final = re.compile(
+    r"""\w+\+?=.*|if|then|elif|else|fi|for|while|until|select|do|done|case|esac|function|time|coproc
+|declare|typeset|export|readonly|local|unset|unsetenv""".replace("\n", "")
+)
+"""What begins no command of words alone: an assignment, a word of the shell's own."""
+_WORKED_OUT: Final = re.compile(r"\[.*(?:\$\(|`)")
 """In a variable's name some commands of a shell work that out between any quotes: `test -v 'x[$(id)]'`."""
-_JOINTS: Final = frozenset({"&&", "||", ";", "|"})
 _ADVICE: Final = {
     "$`": "write the value itself, or run an inner command by a call of its own; text with `$` goes between single quotes",
     "<>": "leave it out; read and write files with a tool for files",
@@ -191,47 +199,27 @@ def leaves(root: "Node") -> "Iterator[Node]":
             yield node
 
 
-def plain_steps(root: "Node", source: bytes) -> list[Step] | Fault:
+def plain_steps(text: str) -> list[Step] | Fault:
     """
-    Returns the commands of the tree if it is plain, so that any shell reads it alike: words of plain characters, quotes
+    Returns the commands of a valid *text* if it is plain, so that any shell reads it alike: words of plain characters, quotes
     with nothing in them to expand, and `|`, `&&`, `||`, `;` between commands. Returns what is not plain in it.
     """
     steps: list[Step] = []
-    words: list[str] = []
-    sign, end, last = ";", 0, None
-    for node in leaves(root):
-        gap, text = source[end : node.start_byte].decode(), source[node.start_byte : node.end_byte].decode()
-        if gap.strip(" "):
-            return _fault(source[end:].decode())
-        if not text:
-            continue
-        quoted = node.type == "raw_string" or (node.type == "string" and {*"$`\\"}.isdisjoint(text))
-        if text in _JOINTS and node.type == text:
-            _join(steps, sign, words)
-            words, sign = [], text
-        elif not (
-            (quoted and text.isprintable() and not _WORKED_OUT.search(text.partition("[")[2]))
-            or (node.type in ("word", "number") and _BARE.fullmatch(text))
-        ):
-            return _fault(source[node.start_byte :].decode())
-        else:
-            word = text[1:-1] if quoted else text
-            if end == node.start_byte and last not in (None, *_JOINTS):
-                words[-1] += word
-            else:
-                words.append(word)
-        end, last = node.end_byte, node.type
-    _join(steps, sign, words)
-    programs = (pipe[0] for _, pipes in steps for pipe in pipes)
-    bad = source[end:].decode().strip(" ") or next((one for one in programs if one in ("time", "coproc")), "")
-    return _fault(bad) if bad else steps
-
-
-def _join(steps: list[Step], sign: str, words: list[str]) -> None:
-    if words and sign == "|":
-        steps[-1][1].append(words)
-    elif words:
-        steps.append((sign, [words]))
+    sign, at, text = ";", 0, text.rstrip(" ")
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        joint, word = match.groups() if match else (None, None)
+        odd = word and (not word.isprintable() or _WORKED_OUT.search(word) or (sign and _NO_PROGRAM.fullmatch(word)))
+        if match is None or odd or (joint and sign):
+            return _fault(text[at:].lstrip(" "))
+        if sign == "|" and word:
+            steps[-1][1].append([])
+        elif sign and word:
+            steps.append((sign, [[]]))
+        if word:
+            steps[-1][1][-1].append("".join(map("".join, _PIECE.findall(word))))
+        sign, at = joint or "", match.end()
+    return steps
 
 
 def _fault(text: str) -> Fault:

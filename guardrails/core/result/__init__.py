@@ -14,6 +14,7 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
+from collections.abc import Set
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -22,7 +23,7 @@ from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, End, Failed, Outcome, Success, claimed
 
-from .content import Carried, content_of, given_by, news_in
+from .content import LONG, Carried, content_of, given_by, news_in
 from .failures import Source, failure_in, may_fail
 from .kinds import passing
 from .names import NAMELESS, Form, form_of
@@ -69,15 +70,21 @@ class Reading(End):
         """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
         self.form = form
         """That of a content that is an object."""
-        self.given = given = given_by(arguments)
-        """The values of the arguments that an answer may repeat."""
-        self.news = news_in(content, given, NAMELESS, 5, form)
+        long = type(content) is str and len(content) > LONG
+        self.news = 2 if long else news_in(content, given_by(arguments), NAMELESS, 5, form)
         """
         3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
         news, as a failure does; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more;
         0: it only says that something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count
         of 0.
         """
+
+    @property
+    def given(self) -> Set[str]:
+        """
+        The values of the arguments that an answer may repeat.
+        """
+        return given_by(self.arguments)
 
     def render(self, *limit: int) -> Rendered | None:
         """
@@ -110,10 +117,9 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, term
     message does not say all of it. Text is then redacted and bounded; data stays as it is.
     """
     kind = type(result)
-    if source.sign is None:
-        form = form_of(result) if kind is dict else None
-        if (form is not None and not form.carries and not form.tells) or not may_fail(result, form):
-            return Reading(result, source, arguments, result, form)
+    form = form_of(result) if kind is dict else None
+    if source.sign is None and not may_fail(result, form):
+        return Reading(result, source, arguments, result, form)
     if issubclass(kind, Failed):
         # MCP has a form for just this, which whatever is declared of the tool reads.
         blocks = [{"type": "text", "text": text}] if (text := str(result.message).strip()) else []
@@ -142,13 +148,12 @@ def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
         return _raised(problem, source, arguments, terms)
     carried, failure = Carried(value), None
     with suppress(Exception):  # an object that cannot be looked at is still a result
-        if source.sign is not None or may_fail(value):
-            carried = content_of(value)
-            # A tool that is given a command shows what a program says.
-            named = arguments if hasattr(arguments, "keys") else ()
-            runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(named)
-            by = source._replace(words="program") if runs else source
-            failure = failure_in(value, carried, by, given_by(arguments), terms.now_ms)
+        carried = content_of(value)
+        # A tool that is given a command shows what a program says.
+        named = arguments if hasattr(arguments, "keys") else ()
+        runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(named)
+        by = source._replace(words="program") if runs else source
+        failure = failure_in(value, carried, by, given_by(arguments), terms.now_ms)
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
     if failure is not None:
@@ -157,7 +162,7 @@ def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
 
 
 def _raised(problem: BaseException, source: Source, arguments: Any, terms: Terms) -> Reading:
-    from .exceptions import failure_of
+    from guardrails.core.result.exceptions import failure_of
 
     read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, terms.now_ms)
     read.raised = True

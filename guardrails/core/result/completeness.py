@@ -154,7 +154,7 @@ def cut_in(text: str) -> str | None:
     """
     Returns how to go on, if a mark in *text*, at one of its ends, says that it was cut.
     """
-    ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
+    ends = text if len(text) <= 600 else f"{text[:300]}\n{text[-300:]}"
     small = ends.lower()
     before = small.replace(" omitted", " more").split(" more")[:-1]
     if not any(map(small.__contains__, _MARKED)) and not any(part[-1:].isdigit() for part in before):

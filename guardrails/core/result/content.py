@@ -23,6 +23,8 @@ from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, For
 
 LINE: Final = 60
 """Characters of a text that is read like a status."""
+LONG: Final = 80
+"""Characters above which no text is read like one: what stands in brackets behind a line is not counted."""
 PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
 _TABLE: Final = """
@@ -186,7 +188,7 @@ def data_in(text: str) -> Any:
     return text
 
 
-@cached_if_short(2048, LINE + 20)
+@cached_if_short(2048, LONG)
 def state_of(line: str) -> str | None:
     """
     Returns what a status, or a text of one short line, says: `waiting`, `nothing`, `done`, or None.
@@ -236,7 +238,7 @@ def news_in(value: Any, given: Set[str], its: About = NAMELESS, depth: int = 5, 
 def _news_of(value: Any, given: Set[str], its: About, *, waits: bool) -> int:
     kind, word = type(value), its.word
     if kind is str:
-        state = state_of(value) if len(value) <= LINE + 20 else None
+        state = state_of(value) if len(value) <= LONG else None
         if state == "waiting" and waits and its.state and word not in OVER:
             return 3
         if its.dull or state == "done" or value == "0" or (value and value in given):

@@ -53,25 +53,20 @@ def failure_of(exc: BaseException, arguments: Any = None, now_ms: int | None = N
     *now_ms*, milliseconds since 1970, and not without it.
     """
     try:
-        return _failure(exc, arguments if isinstance(arguments, Mapping) else None, now_ms)
+        links, given = _chain(exc), arguments if isinstance(arguments, Mapping) else None
+        kinds = [(kind, one) for one in links if (kind := _own_kind(one, given) or kind_of_text(one.text)) is not None]
+        # Where one of a group fails, the others are cancelled: that is no cause.
+        kind, teller = min(kinds, key=lambda one: one[0] == "cancelled", default=("other", links[0]))
+        message, status, wait = _words(links[0], kind), None, None
+        for link in links:
+            status = link.status if status is None else status
+            wait = wait_in_fields(link.fields, link.status, now_ms) if wait is None and link.fields else wait
+            wait = wait_in_text(link.text, now_ms) if wait is None else wait
+        if teller is not links[0] and (words := _words(teller, kind)) not in message:
+            message = f"{message}: {words}"
+        return Outcome(None, kind, message, status, wait)
     except Exception:  # whatever its own code does while it is looked at
         return Outcome(None, "other", type(exc).__name__)
-
-
-def _failure(exc: BaseException, arguments: Mapping[str, Any] | None, now_ms: int | None) -> Outcome:
-    links = _chain(exc)
-    kinds = [(kind, one) for one in links if (kind := _own_kind(one, arguments) or kind_of_text(one.text)) is not None]
-    # Where one of a group fails, the others are cancelled: that is no cause.
-    kinds.sort(key=lambda one: one[0] == "cancelled")
-    kind, teller = kinds[0] if kinds else ("other", links[0])
-    message, status, wait = _words(links[0], kind), None, None
-    for link in links:
-        status = link.status if status is None else status
-        wait = wait_in_fields(link.fields, link.status, now_ms) if wait is None and link.fields else wait
-        wait = wait_in_text(link.text, now_ms) if wait is None else wait
-    if teller is not links[0] and (words := _words(teller, kind)) not in message:
-        message = f"{message}: {words}"
-    return Outcome(None, kind, message, status, wait)
 
 
 def _words(link: Link, kind: ErrorType) -> str:
@@ -83,14 +78,14 @@ def _chain(exc: BaseException) -> list[Link]:
     """
     Returns *exc* with its causes, explicit ones first; at most 12, each once.
     """
-    links: list[Link] = []
-    waiting: list[Any] = [exc]
+    links, waiting = list[Link](), list[Any]([exc])
     for one in waiting:
-        if len(links) < 12 and issubclass(type(one), BaseException) and all(one is not link.exc for link in links):
+        if len(links) < 12 and isinstance(one, BaseException) and all(one is not link.exc for link in links):
             links.append(link := _link(one))
-            waiting += [one.__cause__] if link.fields is None else [at(one, name) for name in _CAUSES]
-            waiting += at(one, "exceptions") or () if issubclass(type(one), BaseExceptionGroup) else ()
-            waiting.append(None if at(one, "__suppress_context__") else at(one, "__context__"))
+            look, causes = (getattr, _CAUSES[:1]) if link.fields is None else (at, _CAUSES)
+            waiting += [look(one, name) for name in causes]
+            waiting += look(one, "exceptions") or () if isinstance(one, BaseExceptionGroup) else ()
+            waiting.append(None if look(one, "__suppress_context__") else look(one, "__context__"))
     return links
 
 

@@ -27,6 +27,8 @@ _ASKS: Final = re.compile(
 (?: (?:in|after|for|about|at|on|until|at least|another))*:? (?P<words>{_DATE}|{_AMOUNTS})""".replace("\n", "")
 )
 """A header or a field as text, else words."""
+_ASKING: Final = ("try", "wait", "reset", "renew", "available", "ratelimit")
+"""One of them is in all that asks for a wait."""
 
 
 def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | None = None) -> int | None:
@@ -65,7 +67,8 @@ def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     """
     Returns the wait that a failure asks for in words, or as a field that its text shows.
     """
-    match = _ASKS.search(text[:4096].lower())
+    text = text[:4096].lower()
+    match = _ASKS.search(text) if any(map(text.__contains__, _ASKING)) else None
     return match and wait_ms(match["field"] or match["words"], now_ms, 1 if match["unit"] == "ms" else 1000)
 
 

@@ -7,17 +7,14 @@ call, to repair something first, to correct the arguments, or to do none of them
 
 from typing import Final, NamedTuple
 
-from guardrails.core.retries.model import ENOUGH
-from guardrails.core.values.errors import CORRECTABLE, INSTEAD, TRANSIENT
+from guardrails.core.values.errors import CORRECTABLE, INSTEAD
 from guardrails.core.values.types import MICRO, NextAction
 
-from .model import RetryModel, logistic
+from .model import ENOUGH, RetryModel, logistic
 from .serving import Advice, Stakes
 from .trail import WAITS_MS, Failure, Settled, extended, failure_of
 
 
-CACHED: Final = 4_096
-"""Advice that is kept; tools with made-up names must not fill the memory."""
 AHEAD: Final = 8
 """Further tries that are looked at: by then the levels of a context do not change any more, and what pays goes on so."""
 UNLIKELY: Final = 2.0
@@ -46,38 +43,24 @@ def advise(
     The tool's own `retryable` is *declared*, and a call of it costs *cost* micro-dollars. If *tried*, this was a retry
     already: one that works seldom is not made twice.
     """
-    key = (failure, stakes, declared, cost, min(left, AHEAD), tried)
-    made: Advice | None = model.advised.get(key)
-    if made is None:
-        if len(model.advised) >= CACHED:
-            model.advised.clear()
-        price = stakes.retry_cost + cost / (stakes.success_usd * MICRO)
-        made = model.advised[key] = _decision(model, stakes, failure, price, declared, min(left, AHEAD), tried=tried)
-    return made if made.retries < AHEAD else made._replace(retries=left)
 
+    def made() -> Advice:
+        best = _best(_tries(model, stakes, failure, price, declared), stakes)
+        instead, value = _instead(model, stakes, failure, price)
+        seldom = best.p < UNLIKELY * price
+        if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
+            known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
+            corrected = model.correction(failure.tool, failure.error) if known else None
+            return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
+        further = 0
+        if ahead > 1 and not seldom:
+            again = failure.again(best.wait_ms)
+            further = advise(model, stakes, again, declared=declared, cost=cost, left=ahead - 1, tried=True).retries
+        return Advice(True, best.wait_ms, best.p, 1 + further, "retry")
 
-def _decision(
-    model: RetryModel,
-    stakes: Stakes,
-    failure: Failure,
-    price: float,
-    declared: bool | None,
-    left: int,
-    *,
-    tried: bool,
-) -> Advice:
-    best = _best(_tries(model, stakes, failure, price, declared), stakes)
-    instead, value = _instead(model, stakes, failure, price)
-    seldom = best.p < UNLIKELY * price
-    if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
-        known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
-        corrected = model.correction(failure.tool, failure.error) if known else None
-        return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
-    further = 0
-    if left > 1 and not seldom:
-        again = failure.again(best.wait_ms)
-        further = _decision(model, stakes, again, price, declared, left - 1, tried=True).retries
-    return Advice(True, best.wait_ms, best.p, 1 + further, "retry")
+    price, ahead = stakes.retry_cost + cost / (stakes.success_usd * MICRO), min(left, AHEAD)
+    advice: Advice = model.once((failure, stakes, declared, cost, ahead, tried), made)
+    return advice if advice.retries < AHEAD else advice._replace(retries=left)
 
 
 def _tries(
@@ -87,17 +70,15 @@ def _tries(
     price: float,
     declared: bool | None = None,
     *,
-    repaired: bool = False,
+    mended: bool = False,
 ) -> list[_Try]:
     """
     Every wait that may be advised, ascending, none below what the tool asks for; one at least.
     """
-    least = failure.left_ms or 0
-    waits = sorted({max(wait, least) for wait in WAITS_MS})
-    shift = model.declared(failure.tool, failure.error, declared)
-    made = []
+    waits = sorted({max(wait, failure.left_ms or 0) for wait in WAITS_MS})
+    shift, made = model.declared(failure.tool, failure.error, declared), []
     for wait_ms in [wait for wait in waits if wait <= stakes.max_wait_ms] or waits[:1]:
-        p = logistic(model.logit(failure.retried(wait_ms, between=repaired)) + shift)
+        p = logistic(model.logit(failure.retried(wait_ms, between=mended)) + shift)
         made.append(_Try(wait_ms, p, p - price - stakes.wait_cost_per_s * wait_ms / 1000))
     return made
 
@@ -115,21 +96,18 @@ def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) 
     """
     Returns the other next step, and its value; to do nothing is worth 0.
     """
-    error = failure.error
-    if error in TRANSIENT:
-        return "give_up", 0.0
-    default: NextAction = INSTEAD.get(error, "give_up")
-    options: list[tuple[float, NextAction]] = []
+    error, options = failure.error, list[tuple[float, NextAction]]()
+    default = INSTEAD.get(error, "give_up")
     if default in ("fix_precondition", "fix_arguments"):
-        repaired = max(one.p for one in _tries(model, stakes, failure, price, repaired=True))
-        options.append((repaired - price - stakes.fix_cost, "fix_precondition"))
-    corrected = model.correction(failure.tool, error)
-    if corrected is not None and error in CORRECTABLE:
+        mended = max(one.p for one in _tries(model, stakes, failure, price, mended=True))
+        options.append((mended - price - stakes.fix_cost, "fix_precondition"))
+    corrected = model.correction(failure.tool, error) if error in CORRECTABLE else None
+    if corrected is not None:
         options.append((corrected - price - stakes.fix_cost, "fix_arguments"))
     value, action = max(options, key=lambda option: option[0], default=(0.0, default))
-    if value > 0:
+    if value > 0 or not options:
         return action, value
-    return ("ask_user" if default in ("fix_arguments", "ask_user") else default if not options else "give_up"), 0.0
+    return ("ask_user" if default == "fix_arguments" else "give_up"), 0.0
 
 
 def curve_of(model: RetryModel, tool: str, error: str) -> list[tuple[int, float]]:

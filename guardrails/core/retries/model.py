@@ -4,7 +4,7 @@ A learned model: log odds by name, in a plain JSON file that is checked as a who
 
 import math
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -70,9 +70,8 @@ def wilson(count: Count) -> tuple[float, float]:
     if n <= 0:
         return 0.0, 1.0
     share, square = s / n, Z95 * Z95
-    centre = share + square / (2 * n)
+    centre, scale = share + square / (2 * n), 1 + square / n
     margin = Z95 * math.sqrt(max(0.0, share * (1 - share) / n + square / (4 * n * n)))
-    scale = 1 + square / n
     return max(0.0, (centre - margin) / scale), min(1.0, (centre + margin) / scale)
 
 
@@ -88,8 +87,7 @@ def times(share: float) -> str:
     tries = next((n for n in (2, 3, 4, 5, 7, 10) if abs(round(share * n) / n - share) <= within), 20)
     worked = round(share * tries)
     common = math.gcd(worked, tries)
-    worked, tries = worked // common, tries // common
-    return f"{worked} {'time' if worked == 1 else 'times'} in {tries}"
+    return f"{worked // common} {'time' if worked == common else 'times'} in {tries // common}"
 
 
 VERSION: Final = 4
@@ -103,19 +101,9 @@ DECLARED: Final = (-4.0, 2.0)
 DECLARED_STRENGTH: Final = 20.0
 """Retries of the tool and error after which a declaration weighs half as much."""
 KNOWN: Final = 8_192
-"""Situations whose log odds are kept; tools with made-up names must not fill the memory."""
-_KEYS: Final = {
-    "format",
-    "version",
-    "intercept",
-    "weights",
-    "tools",
-    "evidence",
-    "corrections",
-    "profiles",
-    "training",
-    "sha256",
-}
+"""Log odds and advice that are kept; tools with made-up names must not fill the memory."""
+_LEARNED: Final = ("intercept", "weights", "tools", "evidence", "corrections")
+_KEYS: Final = {*_LEARNED, "format", "version", "profiles", "training", "sha256"}
 
 
 class Crossed(Protocol):
@@ -146,9 +134,8 @@ class RetryModel:
     sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
-    logits: dict[Crossed, float] = field(default_factory=dict, repr=False, compare=False)
-    advised: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """See `decision.advise`."""
+    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What was worked out with it."""
 
     @property
     def name(self) -> str:
@@ -157,19 +144,27 @@ class RetryModel:
         """
         return self.sha256[:12]
 
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """
+        Returns what *make* returned for *key*.
+        """
+        made = self.known.get(key)
+        if made is None:
+            if len(self.known) >= KNOWN:
+                self.known.clear()
+            made = self.known[key] = make()
+        return made
+
     def logit(self, at: Crossed) -> float:
         """
         Returns the log odds of what the model is of, declarations left out.
         """
-        made = self.logits.get(at)
-        if made is None:
-            if len(self.logits) >= KNOWN:
-                self.logits.clear()
-            shared, own = at.keys()
-            weights, tool = self.weights, self.tools.get(at.tool, {})
-            made = self.intercept + sum(weights.get(key, 0.0) for key, _ in shared)
-            made = self.logits[at] = made + sum(tool.get(key, 0.0) for key, _ in own)
-        return made
+
+        def made() -> float:
+            names = zip(at.keys(), (self.weights, self.tools.get(at.tool, {})), strict=True)
+            return self.intercept + sum(weights.get(key, 0.0) for keys, weights in names for key, _ in keys)
+
+        return float(self.once(at, made))
 
     def probability(self, at: Crossed) -> float:
         """
@@ -249,11 +244,9 @@ def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
     if not isinstance(body, dict) or body.get("format") != kind:
         raise ModelError(f"no {kind.partition('.')[2].replace('-', ' ')}: `format` is not `{kind}`")
     version = body.get("version")
-    if type(version) is not int or version != VERSION:
-        newer = type(version) is int and version > VERSION
-        step = (
-            "upgrade this library, or train it again" if newer else "train it again: `guardrails train RECORDS -o FILE`"
-        )
+    if version != VERSION:
+        step = "upgrade this library, or " if type(version) is int and version > VERSION else ""
+        step += "train it again: `guardrails train RECORDS -o FILE`"
         raise ModelError(f"a model file of version `{version!r:.20}`, this library reads {VERSION}: {step}")
     if body.keys() != _KEYS:
         odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ _KEYS))
@@ -261,15 +254,10 @@ def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
     if body["sha256"] != _sum_of(body):
         raise ModelError("the hash does not fit: the file was changed or damaged")
     try:
-        return RetryModel(
-            _weight(body["intercept"]),
-            _weights(body["weights"]),
-            {tool: _weights(own) for tool, own in body["tools"].items()},
-            {tool: {error: _number(n) for error, n in own.items()} for tool, own in body["evidence"].items()},
-            {tool: {error: _counts(*n) for error, n in own.items()} for tool, own in body["corrections"].items()},
-            sha256=body["sha256"],
-            body=body,
-        )
+        evidence = {tool: {error: _number(n) for error, n in own.items()} for tool, own in body["evidence"].items()}
+        counts = {tool: {error: _count(*n) for error, n in own.items()} for tool, own in body["corrections"].items()}
+        weights, tools = _weights(body["weights"]), {tool: _weights(own) for tool, own in body["tools"].items()}
+        return RetryModel(_weight(body["intercept"]), weights, tools, evidence, counts, body["sha256"], body)
     except (TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"the model cannot be read: {error}") from None
 
@@ -287,9 +275,8 @@ def _weight(value: Any) -> float:
     return _number(value, -MAX_WEIGHT, MAX_WEIGHT)
 
 
-def _counts(n: Any, s: Any) -> Count:
-    n = _number(n)
-    return Count(n, _number(s, most=n))
+def _count(n: Any, s: Any) -> Count:
+    return Count(_number(n), _number(s, most=n))
 
 
 def _number(value: Any, least: float = 0.0, most: float = math.inf) -> float:

@@ -7,6 +7,7 @@ when tools asked to be left alone.
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 
@@ -172,32 +173,20 @@ def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
     """
     Returns the failure that the last call of *trail* is; the session was *elapsed_ms* old when it ended.
     """
-    calls = trail["calls"]
-    tool, sig, error, ended = calls[-1]
-    outage = error in OUTAGE
-    attempt = run = tool_run = 0
-    running = in_tool_run = True
-    first = ended
-    for other, signature, kind, at in reversed(calls[:-1]):
-        if other != tool:
-            in_tool_run = False
-            continue
-        tool_run += in_tool_run
-        if running:
-            running = kind == error or (outage and kind in OUTAGE)
-            if running:
-                run += 1
-                first = at
-        attempt += signature == sig and sig is not None
-    since = None if first is None or ended is None else max(0, ended - first)
+    *before, (tool, sig, error, ended) = trail["calls"]
+    before.reverse()
+    kinds = OUTAGE if error in OUTAGE else (error,)
+    own = [call for call in before if call[0] == tool]
+    run = list(takewhile(lambda call: call[2] in kinds, own))
+    first = run[-1][3] if run else ended
     return Failure(
         tool,
         error,
-        min(attempt, 3),
-        min(run, MAX_RUN),
-        min(tool_run, 3),
+        min(sum(call[1] == sig is not None for call in own), 3),
+        min(len(run), MAX_RUN),
+        min(sum(1 for _ in takewhile(lambda call: call[0] == tool, before)), 3),
         UNKNOWN if elapsed_ms is None else bisect_left(_AGES, elapsed_ms),
-        UNKNOWN if len(calls) < 2 else int(calls[-2][2] is not None),
-        since,
+        UNKNOWN if not before else int(before[0][2] is not None),
+        None if first is None or ended is None else max(0, ended - first),
         left_of(trail, tool, ended),
     )

@@ -31,9 +31,9 @@ def sanitise(text: str) -> str:
 
     Surrogates that form a pair become their character, lone ones U+FFFD, so that the answer always encodes to UTF-8.
     """
-    if not text.isascii() and re.search(_NOT_TEXT, text) is not None:
-        text = repaired(text).translate(_CONTROL)
-    return text.translate(_CONTROL) if text.isascii() else text
+    if text.isprintable() or not (text.isascii() or re.search(_NOT_TEXT, text)):
+        return text
+    return (text if text.isascii() else repaired(text)).translate(_CONTROL)
 
 
 def cleaned(text: str) -> str:
@@ -44,9 +44,8 @@ def cleaned(text: str) -> str:
     The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
     """
     # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
-    if "\x7f" not in text and ("\\" not in text or _MAY_ESCAPE.search(text) is None):
-        return text
-    return text if _CONTROL_CODE.search(text) is None else _STRING.sub(_without_control, text)
+    may = "\x7f" in text or ("\\" in text and _MAY_ESCAPE.search(text) is not None)
+    return _STRING.sub(_without_control, text) if may and _CONTROL_CODE.search(text) else text
 
 
 def _without_control(string: re.Match[str]) -> str:

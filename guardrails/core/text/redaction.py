@@ -90,11 +90,14 @@ def redact(text: str, limit: int = MESSAGE_CHARS, *, keep_traceback: bool = Fals
     A secret becomes `[redacted]`, the name before it stays; of a traceback only its last line stays, of a longer message head and tail.
     Only the two ends of a text above 2 x 16,384 characters are looked at. *keep_traceback* is for tools whose very result is one.
     """
-    ends = [text] if len(text) <= 2 * SCAN_CHARS else [text[:SCAN_CHARS], text[-SCAN_CHARS:]]
-    ends = [without_secrets(sanitise(end) if keep_traceback else untraced(sanitise(end))).strip() for end in ends]
-    text = ends[0] if len(ends) == 1 else f"{ends[0][:-EDGE_CHARS]} {CUT} {ends[1][EDGE_CHARS:]}".strip()
+    parts = [text] if len(text) <= 2 * SCAN_CHARS else [text[:SCAN_CHARS], text[-SCAN_CHARS:]]
+    for at, part in enumerate(parts):
+        parts[at] = without_secrets(sanitise(part) if keep_traceback else untraced(sanitise(part))).strip()
+    text = parts[0] if len(parts) == 1 else f"{parts[0][:-EDGE_CHARS]} {CUT} {parts[1][EDGE_CHARS:]}".strip()
+    if len(text) <= limit:
+        return text
     room = max(0, limit - len(CUT) - 2)
-    return text if len(text) <= limit else f"{text[: room - room // 3]} {CUT} {text[len(text) - room // 3 :]}"[:limit]
+    return f"{text[: room - room // 3]} {CUT} {text[len(text) - room // 3 :]}"[:limit]
 
 
 def without_secrets(text: str) -> str:
