@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import pairwise
+from getopt import GetoptError, getopt
+from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guardrails.core.commands.rules import braces
@@ -34,20 +35,20 @@ if TYPE_CHECKING:
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "csh", "tcsh"})
 WRAPPERS: Final = {
-    **dict.fromkeys(("!", "builtin", "coproc", "nohup"), ""),
-    "command": "-p",
-    "env": "-i -v -0 --ignore-environment --debug --null -u= -C= --unset= --chdir=",
-    "exec": "-c -l -a=",
-    "nice": "-n= --adjustment=",
-    "setsid": "-c -f -w --ctty --fork --wait",
-    "ssh": "-4 -6 -A -a -C -f -n -q -T -t -v -X -Y -b= -c= -D= -E= -F= -I= -i= -J= -L= -l= -m= -o= -p= -R= -W= 1",
-    "stdbuf": "-i= -o= -e= --input= --output= --error=",
-    "sudo": "-A -b -E -H -k -n -P -S --preserve-env -u= -g= -h= -p= -C= -r= -t= -T= -U= -D= -R= --user= --group= --chdir=",
-    "time": "-a -p -q -v --append --portability --quiet --verbose -f= -o= --format= --output=",
-    "timeout": "-f -p -v --foreground --preserve-status --verbose -s= -k= --signal= --kill-after= 1",
-    "xargs": "-0 -o -p -r -t -x --no-run-if-empty --null --verbose -I= -n= -L= -P= -s= -d= -E= -a= --max-args= --max-procs=",
+    **dict.fromkeys(("!", "builtin", "coproc", "nohup"), ("", "", 0)),
+    "command": ("p", "", 0),
+    "env": ("iv0u:C:S:", "ignore-environment debug null unset= chdir= split-string=", 0),
+    "exec": ("cla:", "", 0),
+    "nice": ("n:", "adjustment=", 0),
+    "setsid": ("cfw", "ctty fork wait", 0),
+    "ssh": ("46AaCfnqTtvXYb:c:D:E:F:I:i:J:L:l:m:o:p:R:W:", "", 1),
+    "stdbuf": ("i:o:e:", "input= output= error=", 0),
+    "sudo": ("AbEHknPSu:g:h:p:C:r:t:T:U:D:R:", "preserve-env user= group= chdir=", 0),
+    "time": ("apqvf:o:", "append portability quiet verbose format= output=", 0),
+    "timeout": ("fpvs:k:", "foreground preserve-status verbose signal= kill-after=", 1),
+    "xargs": ("0oprtxI:n:L:P:s:d:E:a:", "no-run-if-empty null verbose max-args= max-procs=", 0),
 }
-"""By program its options, a `=` behind those with a value of their own, and the number of words before what it runs."""
+"""By program its options, as `getopt` reads them, and the number of words before what it runs."""
 _ASSIGNMENT: Final = re.compile(r"-|[A-Za-z_]\w*\+?=")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"})
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
@@ -112,37 +113,23 @@ def _of_find(rest: list[str]) -> Iterator[Inner]:
 
 
 def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    known = WRAPPERS[name].split()
-    place, unclear, filled = 0, "", ""
-    while place < len(rest) and rest[place].startswith("-") and len(rest[place]) > 1:
-        word = rest[place]
-        place += 1
-        if word == "--":
-            break
-        if name == "env" and re.match(r"-\w*S|--split-string", word):
-            yield Inner(script=re.sub(r"^(-\w*S|--split-string=?)", "", word) or " ".join(rest[place : place + 1]))
-            return
-        # Letters may stand side by side; the last may have its value in the same word.
-        letter = next((n for n, char in enumerate(word) if n and f"-{char}" not in known), len(word) - 1)
-        option = word.partition("=")[0] if word.startswith("--") else f"-{word[letter]}"
-        if f"{option}=" not in known:
-            unclear = unclear or ("" if option in known else word)
-        elif "=" not in word and (word.startswith("--") or letter == len(word) - 1):
-            place += 1
-        if option == "-I":
-            filled = word[letter + 1 :] or "".join(rest[place - 1 : place])
-    place += known[-1:] == ["1"]
-    words = rest[place:]
-    unclear = unclear or next((word for word in rest[:place] if UNKNOWN in word), "")
+    letters, names, before = WRAPPERS[name]
+    unclear, options = "", dict[str, str]()
+    try:
+        pairs, words = getopt(rest, letters, names.split())
+        options = dict(pairs)
+    except GetoptError as error:
+        unclear = next(word for word in rest if error.opt in word)
+        words = list(dropwhile(lambda word: word[:1] == "-", rest))
+    words = words[before:]
+    unclear = unclear or next((word for word in rest[: len(rest) - len(words)] if UNKNOWN in word), "")
     while words and name in ("env", "sudo", "ssh") and _ASSIGNMENT.match(words[0]):
         words.pop(0)
     if name == "xargs" and words:
-        more = stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
+        filled, more = options.get("-I"), stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
         words = [each.replace(filled, UNKNOWN) for each in words] if filled else [*words, *more]
-    if name == "ssh":
-        yield Inner(script=" ".join(words) or stdin, unclear=unclear)
-    else:
-        yield Inner(tuple(words), unclear=unclear)
+    script = options.get("-S", options.get("--split-string", " ".join(words) or stdin if name == "ssh" else None))
+    yield Inner(() if script or name == "ssh" else tuple(words), script, unclear)
 
 
 MAX_DEPTH: Final = 100

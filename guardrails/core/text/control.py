@@ -13,7 +13,6 @@ _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in 
 _NOT_TEXT: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
 _MAY_ESCAPE: Final = pattern(r"\\[ubf]")
-_CONTROL_CODE: Final = pattern(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
 _ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODES}|(.))")
 _STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 
@@ -45,7 +44,7 @@ def cleaned(text: str) -> str:
     """
     # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
     may = "\x7f" in text or ("\\" in text and _MAY_ESCAPE.search(text) is not None)
-    return _STRING.sub(_without_control, text) if may and _CONTROL_CODE.search(text) else text
+    return _STRING.sub(_without_control, text) if may else text
 
 
 def _without_control(string: re.Match[str]) -> str:

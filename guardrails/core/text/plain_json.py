@@ -164,7 +164,7 @@ class Copy:
 
     def _form(self, value: Any) -> Any:
         kind, room = type(value), max(self.room, 0) + 1
-        for form in (_scalar, _model, self._fields, _members, _array):
+        for form in (_scalar, self._fields, _members):
             try:
                 copy = form(value, kind, room)
                 if copy is not value:
@@ -185,15 +185,15 @@ class Copy:
             return object.__repr__(value)
 
     def _fields(self, value: Any, kind: Any, room: int) -> Any:
-        if is_dataclass(kind):
-            names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
-            return {name: getattr(value, name) for name in names}
-        # A member of a pydantic model may be none that JSON has: members are written one by one then.
-        return value.model_dump() if callable(getattr(kind, "model_dump", None)) else value
-
-
-def _model(value: Any, kind: Any, room: int) -> Any:
-    return value.model_dump(mode="json") if callable(getattr(kind, "model_dump", None)) else value
+        if callable(getattr(kind, "model_dump", None)):
+            # A member of a pydantic model may be none that JSON has: members are written one by one then.
+            with suppress(Exception):
+                return value.model_dump(mode="json")
+            return value.model_dump()
+        if not is_dataclass(kind):
+            return value
+        names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
+        return {name: getattr(value, name) for name in names}
 
 
 def _scalar(value: Any, kind: Any, room: int) -> Any:
@@ -208,23 +208,16 @@ def _scalar(value: Any, kind: Any, room: int) -> Any:
 
 
 def _members(value: Any, kind: Any, room: int) -> Any:
+    if hasattr(kind, "tolist"):
+        return list(islice(iter(value), room)) if value.ndim > 1 else (value[:room] if value.ndim else value).tolist()
     if hasattr(kind, "keys") and (issubclass(kind, Mapping | Sequence) or hasattr(value, "ndim")):
         # A database's row, a pandas table: its values alone would not say what they are.
         return {key: value[key] for key in islice(value.keys(), room)}
     if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:
-        try:
+        with suppress(TypeError):
             return sorted(value)
-        except TypeError:
-            return sorted(value, key=repr)
+        return sorted(value, key=repr)
     return list(islice(value, room)) if issubclass(kind, AbstractSet | Sequence | MappingView) else value
-
-
-def _array(value: Any, kind: Any, room: int) -> Any:
-    if not hasattr(kind, "tolist"):
-        return value
-    if value.ndim > 1:
-        return list(islice(iter(value), room))
-    return value[:room].tolist() if value.ndim else value.tolist()
 
 
 # Values that a tool hands over piecemeal, or as raw bytes

@@ -91,13 +91,10 @@ def redact(text: str, limit: int = MESSAGE_CHARS, *, keep_traceback: bool = Fals
     Only the two ends of a text above 2 x 16,384 characters are looked at. *keep_traceback* is for tools whose very result is one.
     """
     parts = [text] if len(text) <= 2 * SCAN_CHARS else [text[:SCAN_CHARS], text[-SCAN_CHARS:]]
-    for at, part in enumerate(parts):
-        parts[at] = without_secrets(sanitise(part) if keep_traceback else untraced(sanitise(part))).strip()
+    parts = [without_secrets(sanitise(one) if keep_traceback else untraced(sanitise(one))).strip() for one in parts]
     text = parts[0] if len(parts) == 1 else f"{parts[0][:-EDGE_CHARS]} {CUT} {parts[1][EDGE_CHARS:]}".strip()
-    if len(text) <= limit:
-        return text
     room = max(0, limit - len(CUT) - 2)
-    return f"{text[: room - room // 3]} {CUT} {text[len(text) - room // 3 :]}"[:limit]
+    return text if len(text) <= limit else f"{text[: room - room // 3]} {CUT} {text[len(text) - room // 3 :]}"[:limit]
 
 
 def without_secrets(text: str) -> str:

@@ -128,10 +128,9 @@ def _cut_list(items: Any, total: int, limit: int, original: int | None) -> Rende
     sentinel = b'{"_truncated":true,"omitted":%d'
     room, count = limit - len(sentinel % total) - 3, 0
     parts: list[bytes] = []
-    for step in (64, 1):
-        while count < len(items) and len(text := written(items[count : count + step])) - 1 <= room:
-            parts.append(text[1:-1])
-            room, count = room - len(text) + 1, min(count + step, len(items))
+    while count < len(items) and len(text := written(items[count])) < room:
+        parts.append(text)
+        room, count = room - len(text) - 1, count + 1
     if count:
         payload = b"[%b,%b}]" % (b",".join(parts), sentinel % (total - count))
         original = len(payload) * total // count if original is None else original

@@ -85,15 +85,10 @@ def test_the_flag_of_mcp_is_found_wherever_the_result_is_carried() -> None:
     assert kinds == {"not_found"}
 
 
-@table(("result", "value"), [
-    ({"content": [block("one")]}, "one"), ({"content": [block("one"), block("two")]}, ["one", "two"]), ({"content": []}, None),
-    ({"content": [], "isError": False}, None), ({"content": "text"}, "text"),
-    ({"content": [{"type": "image", "data": "x"}]}, [{"type": "image", "data": "x"}]), ({"content": [block("x")], "structuredContent": {"result": [1]}}, [1]),
-    ({"content": [block("x")], "structuredContent": {"a": 1}}, {"a": 1}), ({"rows": [1]}, {"rows": [1]}), ("text", "text"), (None, None),
-    ({"content": [block("no")], "isError": True}, Failed("no")),
-    ({"content": [block("no")], "isError": True, "structuredContent": {"a": 1}}, Failed("no", value={"a": 1})),
-])  # fmt: skip
+@table(("result", "value"), RESULTS["mcp"])
 def test_a_result_of_mcp_is_its_structured_content_else_its_text_else_its_blocks(result: Any, value: Any) -> None:
+    if isinstance(value, dict) and "failed" in value:
+        value = Failed(value["failed"], value=value["value"])
     assert read_mcp(result) == value
 
 
@@ -190,11 +185,7 @@ def test_a_sure_sign_tells_of_more_and_a_bare_total_of_nothing(kind: str, value:
 ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
 
 
-@table(("more", "total", "value", "complete", "matches"), [
-    ("next_id", "", {"hotels": ROWS, "next_id": "abc"}, False, None), ("next_id", "", {"hotels": ROWS, "next_id": None, "total": 90}, True, None),
-    ("", "meta.count", {"hotels": ROWS, "meta": {"count": 9}}, False, 9), ("", "meta.count", {"hotels": ROWS, "meta": {"count": 2}}, True, 2),
-    ("page.next", "page.of", {"rows": ROWS, "page": {"next": 3, "of": 9}}, False, 9),
-])  # fmt: skip
+@table(("more", "total", "value", "complete", "matches"), RESULTS["declared"])
 def test_what_names_of_a_tool_mean_is_declared(more: str, total: str, value: Any, complete: bool, matches: Any) -> None:
     policy = Policy([Summary()], tools=[Tool(name="t", more=more, total=total)])
     envelope = policy.session("s").call("t", {}, lambda *_: json.dumps(value))
@@ -208,17 +199,7 @@ def hint(value: Any) -> str | None:
     return Policy([Summary()]).session("s").call("t", {}, lambda *_: value).next_action_hint
 
 
-@table(("value", "said"), [
-    ({"items": [1], "next_cursor": "abc"}, "There is more: call again with the cursor in `next_cursor`: `abc`."),
-    ({"items": [1], "meta": {"next": "/r?page=2"}}, "There is more: call again with the link in `next`: `/r?page=2`."),
-    ({"items": [1], "total_count": 9}, "This is 1 of 9: ask for the next part."), ({"items": [1], "has_more": True}, "There is more: ask for the next part."),
-    ({"items": [1], "omitted": 7}, "7 more are not shown: ask for the next part."),
-    ({"items": [1], "timed_out": True}, "The result is not whole (`timed_out`). Ask for a smaller part: a range, a filter or a page."),
-    ({"status": "running"}, "It is not finished: ask again later."), ([1, 2], "Found 2 matches. Use them. Do not search again unless parameters change."),
-    ({"items": []}, "No matches. The same call will find none again: change the arguments, or say that there are none."),
-    ({"items": [1, 2], "total": 90}, None), ({"ok": True}, None), ("two matches", None),
-    ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], None),
-])  # fmt: skip
+@table(("value", "said"), RESULTS["hints"])
 def test_the_hint_names_the_place_to_go_on_from(value: Any, said: str | None) -> None:
     assert hint(value) == said
 

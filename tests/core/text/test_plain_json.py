@@ -91,10 +91,6 @@ class Text(str):
     __slots__ = ()
 
 
-class Degrees(float):
-    pass
-
-
 class Count(int):
     pass
 
@@ -109,14 +105,6 @@ class Rows(list[Any]):
         raise RuntimeError("not that way")
 
 
-class Table(dict[str, Any]):
-    """
-    What pandas' tables show of themselves.
-    """
-
-    ndim = 2
-
-
 @table(("value", "expected"), [
     (Kind.SUITE, 's"d'), (Kind.RAW, "raw"), (Trip("a", {1}), {"city": "a", "stops": [1], "_secret": "hunter2"}),
     (Hotel(name="a", opened=dt.date(2026, 1, 2)), {"name": "a", "opened": "2026-01-02", "extra": None}), (Tags(["a"]), ["a"]),
@@ -125,8 +113,8 @@ class Table(dict[str, Any]):
     ({"a": 1}.values(), [1]), ({"a": 1}.items(), [["a", 1]]), (map(str, [1, 2]), ["1", "2"]), (b"caf\xc3\xa9", "café"),
     (bytearray(b"\xff\x00"), {"base64": "/wA=", "bytes": 2}), (memoryview(b"text"), "text"), (Decimal("0.10"), "0.10"),
     (PurePosixPath("a/b"), "a/b"), (ValueError("bad"), "ValueError('bad')"), (1 + 2j, "(1+2j)"), (int, "<class 'int'>"),
-    (Hotel, f"<class '{Hotel.__module__}.Hotel'>"), (numpy.array([1, 2]), [1, 2]), (numpy.int64(7), 7),
-    (numpy.array([[1], [2]]), [[1], [2]]), (Table(a=[1], b=[2]), {"a": [1], "b": [2]}),
+    (Hotel, f"<class '{Hotel.__module__}.Hotel'>"), (numpy.array([1, 2]), [1, 2]), (numpy.int64(7), 7), (numpy.float64(1.5), 1.5),
+    (numpy.array([[1], [2]]), [[1], [2]]),
 ])  # fmt: skip
 def test_each_kind_of_value_has_its_form(value: object, expected: object) -> None:
     assert Copy(65_536, consumes=True).of(value) == expected
@@ -144,7 +132,7 @@ def test_a_long_collection_ends_where_more_cannot_fit_and_says_so(value: object)
 
 @table(("value", "expected"), [
     (2**64, "18446744073709551616"), (-(2**200), str(-(2**200))), (Count(2**70), str(2**70)), (Count(7), "7"),
-    (Degrees(1.5), "1.5"), (Degrees("nan"), "null"), ([float("nan"), float("inf")], "[null,null]"), (Text('a"b'), '"a\\"b"'),
+    ([float("nan"), float("inf")], "[null,null]"), (Text('a"b'), '"a\\"b"'),
     (Point(1, 2), "[1,2]"), (Rows([1, Text("a")]), '[1,"a"]'), (OrderedDict(b=1, a=2**64), '{"b":1,"a":18446744073709551616}'),
     ({"when": dt.date(2026, 1, 2), "s": {2, 1}}, '{"when":"2026-01-02","s":[1,2]}'), ([OrderedDict(), Rows()], "[{},[]]"),
     ({"\ud800": "\udc00"}, '{"\ufffd":"\ufffd"}'), ({1: "a", 1.5: "b", None: "c", False: "d"}, '{"1":"a","1.5":"b","null":"c","false":"d"}'),

@@ -5,10 +5,7 @@ Which calls and results are the same: laws, golden vectors, and arguments that a
 import ctypes
 import enum
 import json
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 
 from collections import OrderedDict, defaultdict
@@ -18,14 +15,12 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
-
-import pytest
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, RootModel, SecretStr
+from pydantic import BaseModel, ConfigDict, SecretStr
 
 from guardrails.core.text import signature
 from guardrails.core.text.signature import canonical, masked_result_hash, parse_arguments, result_hash, sign
@@ -61,9 +56,9 @@ def test_a_signature_is_what_it_always_was(vector: dict[str, Any]) -> None:
 
 @table("vector", GOLDEN["results"])
 def test_a_result_hash_is_what_it_always_was(vector: dict[str, Any]) -> None:
-    payload = vector["text"] * vector["times"]
-    for same in (payload, payload.encode()):
-        assert (masked_result_hash(same), result_hash(same, vector["length"])) == (vector["masked"], vector["hash"])
+    text = vector["text"] * vector["times"]
+    found = {(masked_result_hash(same), result_hash(same, vector["length"])) for same in (text, text.encode())}
+    assert found == {(vector["masked"], vector["hash"])}
 
 
 def test_a_result_is_told_apart_by_its_head_and_its_length_and_an_error_by_its_words_alone() -> None:
@@ -149,22 +144,6 @@ def test_tool_and_arguments_cannot_run_into_each_other_and_beyond_8_kib_text_is_
     assert sign("t", {**long, "n": composed}) != sign("t", {**long, "n": apart}) == sign("t", {"n": apart, **long})
 
 
-@pytest.mark.system
-def test_signatures_are_the_same_in_every_process() -> None:
-    script = (
-        "from guardrails.core.text.signature import sign\n"
-        "value = {'s': {'a', 'b', 'c', 1, 2.5, None, (1, 'x'), frozenset({'y', 'z'})}, 'k': {1: 'a', 'b': {'q', 'r'}}}\n"
-        "digest, sig, encoded = sign('tool', value)\n"
-        "print(digest.hex(), encoded.decode())"
-    )
-    root, command = str(Path(__file__).parents[3]), [sys.executable, "-c", script]
-    seen = [
-        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": root}, capture_output=True, check=True)
-        for seed in ("0", "1", "4242")
-    ]  # fmt: skip
-    assert len({each.stdout for each in seen}) == 1
-
-
 TOO_LONG = "arguments have an integer of more than 4300 digits"
 
 
@@ -195,11 +174,6 @@ class Str(str):
     __slots__ = ()
 
 
-class Pair(NamedTuple):
-    a: Any
-    b: Any
-
-
 @dataclass
 class Point:
     x: Any
@@ -212,10 +186,6 @@ class Query(BaseModel):
 
     text: str
     limit: float = 10
-
-
-class Numbers(RootModel[list[float]]):
-    pass
 
 
 JST = timezone(timedelta(hours=9))
@@ -235,12 +205,12 @@ def test_different_things_have_different_forms() -> None:
 
 
 @table(("value", "other"), [
-    ((1, (2,)), [1, [2]]), (Pair(1, 2), [1, 2]), (OrderedDict(b=1, a=2), {"a": 2, "b": 1}), (defaultdict(int, a=1), {"a": 1}),
+    ((1, (2,)), [1, [2]]), (OrderedDict(b=1, a=2), {"a": 2, "b": 1}), (defaultdict(int, a=1), {"a": 1}),
     (MappingProxyType({"a": 1}), {"a": 1}), ({1, 2.0}, frozenset({2, 1.0})), ({1.0: "a", None: 2}, {None: 2.0, 1: "a"}),
     ({"e\u0301"}, {"é"}), ({("e\u0301", 1): 1}, {("é", 1.0): 1.0}), (2**64, float(2**64)),
     ([2**64, "e\u0301", -0.0, float("nan")], (2.0**64, "é", 0, None)), ({"\ud800": 1, "a": 1.0}, {"a": 1, "\ud800": 1.0}),
     (Point(x=Color.RED, y={1}), {"x": "red", "y": [1.0]}), (Query(text="é", limit=1), Query(text="e\u0301", limit=1.0)),
-    ({1, 2}, [1, 2]), (Level.ONE, True + 0), (Str("red"), b"red"), (Numbers([1]), [1.0]), (float("inf"), None),
+    ({"d", "a", "c", "b"}, ["a", "b", "c", "d"]), ({1, 2}, [1, 2]), (Level.ONE, True + 0), (Str("red"), b"red"), (float("inf"), None),
 ])  # fmt: skip
 def test_equal_things_have_one_form(value: Any, other: Any) -> None:
     assert canonical(value) is not None
@@ -268,15 +238,14 @@ class Login(BaseModel):
 
 # Factories, since pytest itself trips over some of these.
 UNSIGNABLE: list[Any] = [
-    *(HostileHash, object, endless, lambda: fail),
-    *(lambda: SecretStr("a"), lambda: Login(password=SecretStr("a")), lambda: re.compile("a")),
-    lambda: (ctypes.c_void_p * 1)(1),
+    *(HostileHash, object, endless, lambda: fail, lambda: SecretStr("a"), lambda: Login(password=SecretStr("a"))),
+    *(lambda: re.compile("a"), lambda: (ctypes.c_void_p * 1)(1)),
 ]
 
 
-@table("at", range(len(UNSIGNABLE)))
-def test_what_cannot_be_known_is_unsignable_and_never_raises(at: int) -> None:
-    value = UNSIGNABLE[at]()
+@table("make", UNSIGNABLE)
+def test_what_cannot_be_known_is_unsignable_and_never_raises(make: Any) -> None:
+    value = make()
     for arguments in (value, {"a": value}, [1, (value,)], {"a": {1: value}}):
         assert sign("t", arguments) == (None, None, None)
 
