@@ -123,7 +123,7 @@ _DOCUMENT: Final = re.compile(
     r"""(<<-?[ \t]*(?:'(\w+)'|"(\w+)"|\\?(\w+))[^\n]*\n)(.*?)(\n\t*(?:\2|\3|\4)(?=\n|$))""", re.DOTALL
 )
 _TOKEN: Final = re.compile(
-    r""" *(?:(&&|\|\||;|\|)|(?!=|\d*[<>])((?:'[^']*'|"[^"$`\\]*"|(?:[A-Za-z0-9@][~^]+|[A-Za-z0-9_./:,+@%=-])+)+))"""
+    r""" *(?:(&&|\|\||;|\|)|(?!=|\d*[<>])((?:'[^']*'|"[^"$`\\]*"|[A-Za-z0-9@][~^]*+|[_./:,+%=-])++))"""
 )
 """A sign between commands, or a word: plain characters, and quotes with nothing in them to expand."""
 _PIECE: Final = re.compile("'([^']*)'|\"([^\"]*)\"|([^'\"]+)")
@@ -132,7 +132,7 @@ _NO_PROGRAM: Final = re.compile(
 |declare|typeset|export|readonly|local|unset|unsetenv""".replace("\n", "")
 )
 """What begins no command of words alone: an assignment, a word of the shell's own."""
-_WORKED_OUT: Final = re.compile(r"\[.*(?:\$\(|`)")
+_WORKED_OUT: Final = re.compile(r"\$\(|`")
 """In a variable's name some commands of a shell work that out between any quotes: `test -v 'x[$(id)]'`."""
 _ADVICE: Final = {
     "$`": "write the value itself, or run an inner command by a call of its own; text with `$` goes between single quotes",
@@ -209,7 +209,11 @@ def plain_steps(text: str) -> list[Step] | Fault:
     while at < len(text):
         match = _TOKEN.match(text, at)
         joint, word = match.groups() if match else (None, None)
-        odd = word and (not word.isprintable() or _WORKED_OUT.search(word) or (sign and _NO_PROGRAM.fullmatch(word)))
+        odd = word and (
+            not word.isprintable()
+            or _WORKED_OUT.search(word.partition("[")[2])
+            or (sign and _NO_PROGRAM.fullmatch(word))
+        )
         if match is None or odd or (joint and sign):
             return _fault(text[at:].lstrip(" "))
         if sign == "|" and word:

@@ -183,6 +183,7 @@ def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
         shown = whole if is_all else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
         read.value = None if is_all else text if shown == whole else shown
         read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
-    passes = passing(kind, failure.error_message) if failure.retryable is None else failure.retryable
+    passes, soon = passing(kind, failure.error_message)
     read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2
-    read.retry_after_ms, read.retryable, read.retries = failure.retry_after_ms, passes, failure.retries
+    read.retry_after_ms = soon if failure.retry_after_ms is None else failure.retry_after_ms
+    read.retryable, read.retries = passes if failure.retryable is None else failure.retryable, failure.retries

@@ -41,7 +41,6 @@ class Extent(NamedTuple):
     how: str | None = None
 
 
-WHOLE: Final = Extent()
 Sign = tuple[bool | None, int | None, str | None]
 
 
@@ -53,9 +52,9 @@ def extent_of(read: Any) -> Extent:
     kind = type(content)
     if kind is str:
         how = LATER if read.news == 3 else cut_in(content)
-        return WHOLE if how is None else Extent(False, how=how)
+        return Extent(how is None, how=how)
     if kind is not dict and kind is not list:
-        return WHOLE
+        return Extent()
     rows = content if form is None else content.get(form.rows)
     size = None if rows is None else len(rows)
     declared = number_of(at(content, source.total)) if source.total else None

@@ -59,8 +59,8 @@ def at(owner: Any, path: str | None) -> Any:
     """
     Returns the member of a mapping, the item of a list, or the attribute, at a dotted *path*; None if it is absent or fails.
     """
-    for name in path.split(".") if path else ():
-        try:
+    try:
+        for name in path.split(".") if path else ():
             if isinstance(owner, Mapping):
                 owner = owner.get(name)
             elif isinstance(owner, list):
@@ -68,8 +68,8 @@ def at(owner: Any, path: str | None) -> Any:
             else:
                 # A text or a number has no members: what Python has on it is none.
                 owner = None if type(owner) in _BASIC else getattr(owner, name, None)
-        except Exception:
-            return None
+    except Exception:
+        return None
     return owner
 
 
@@ -145,8 +145,7 @@ def may_carry(value: Any) -> bool:
     """
     kind = type(value)
     if kind is list and value:
-        kind = type(value[0])
-        return "type" in value[0] if kind is dict else kind is not list and kind not in _BASIC
+        return "type" in value[0] if type(value[0]) is dict else type(value[0]) not in (list, *_BASIC)
     return not CARRIERS.isdisjoint(value) if kind is dict else kind is not list and kind not in _BASIC
 
 

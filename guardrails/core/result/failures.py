@@ -41,6 +41,7 @@ _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
 _HTTP: Final = rf"(?ix)(?:http\S{{0,10}}\ )?[45]\d\d{REASONS}\W{{0,3}}"
 _ID: Final = pattern("(?:.*_)?(?<!request_)id")
+_FAILING: Final = ("error", "exception", "traceback", "exit")
 _MAY: Final = pattern(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
 
 
@@ -73,15 +74,13 @@ def may_fail(value: Any, form: Form | None = None) -> bool:
     Returns whether *value*, an object of this *form* or something else, is worth a closer look. The content of what is not is the value
     itself.
     """
-    kind = type(value)
-    if kind is dict:
+    if type(value) is dict:
         form = form or form_of(value)
         return form.carries or not all(map(_is_well, form.tells, map(value.__getitem__, form.tells)))
-    if kind is str:
-        head = value[:320].lower()
-        words = "error" in head or "exception" in head or "traceback" in head or "exit" in head
-        return words or _MAY.match(head) is not None
-    return may_carry(value)
+    if type(value) is not str:
+        return may_carry(value)
+    head = value[:320].lower()
+    return any(map(head.__contains__, _FAILING)) or _MAY.match(head) is not None
 
 
 def failure_in(value: Any, content: Carried, source: Source, given: Set[str], now_ms: Any) -> Outcome | None:
@@ -119,8 +118,8 @@ def _outcome(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int
             wait = wait_in_fields(named, status or (429 if kind == "rate_limit" else None), now_ms)
     made = Outcome(None, kind, message, status, wait_in_text(message, now_ms) if wait is None else wait)
     made.retryable = first(view, "retryable error.retryable", lambda claim: claim if type(claim) is bool else None)
-    claims = "max_retries_remaining error.max_retries_remaining"
-    made.retries = first(view, claims, lambda left: left if type(left) is int and left >= 0 else None)
+    left = "max_retries_remaining error.max_retries_remaining"
+    made.retries = first(view, left, lambda left: left if type(left) is int and left >= 0 else None)
     return made
 
 

@@ -103,14 +103,15 @@ def kind_of_text(text: str, status: int | None = None) -> ErrorType | None:
     return known or _worded(re.sub(_NAMES, "~", ends.lower().replace("\u2019", "'")))
 
 
-def passing(kind: ErrorType, text: str) -> bool | None:
+def passing(kind: ErrorType, text: str) -> tuple[bool | None, int | None]:
     """
-    Returns whether a failure passes by itself, where its kind alone does not say it: a conflict passes; a failed certificate, a daily quota
-    and a name that is taken do not.
+    Returns whether a failure passes by itself, where its kind alone does not say it, and the wait that is known of its cause: a conflict
+    passes; a failed certificate, a daily quota and a name that is taken do not; a lock of a database passes within a second.
     """
+    ends = ends_of(text).lower()
     if kind not in ("conflict", "connection", "rate_limit"):
-        return None
-    return False if re.search(_LASTS, ends_of(text).lower()) else True if kind == "conflict" else None
+        return None, 250 if kind == "unavailable" and re.search(_LOCKED, ends) else None
+    return False if re.search(_LASTS, ends) else True if kind == "conflict" else None, None
 
 
 def ends_of(text: str) -> str:

@@ -42,8 +42,8 @@ def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | 
     waits = [wait_in_text(f"ratelimit: {fields.get('ratelimit', fields.get('rate-limit'))}", now_ms)]
     for name, value in fields.items():
         left = str(fields.get(name.replace("reset", "remaining"), "0" if status in (403, 429, 503) else ""))
-        if "reset" in name and "ratelimit" in name.replace("-limit", "limit") and left == "0":
-            waits.append(wait_ms(value, now_ms))
+        limits = "reset" in name and "ratelimit" in name.replace("-limit", "limit") and left == "0"
+        waits.append(wait_ms(value, now_ms) if limits else None)
     return max((wait for wait in waits if wait is not None), default=None)
 
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.retries.model import (
-    CORRECTION_STRENGTH,
     MAX_BYTES,
     Count,
     RetryModel,
@@ -99,14 +98,6 @@ def test_a_correction_is_a_share_between_the_tools_own_and_that_of_all(own: list
     rates = [s / n for n, s in (own, every) if n > 0]
     assert (said is None) is (not rates)
     assert said is None or min(rates) - 1e-9 <= said <= max(rates) + 1e-9
-
-
-@given(poisoned=st.integers(0, 30), worked=st.booleans())
-def test_few_poisoned_counts_move_a_rate_by_no_more_than_their_weight(poisoned: int, worked: bool) -> None:
-    own = {"validation": [poisoned, poisoned if worked else 0]}
-    made = parse(text(corrections={"t": own, "": {"validation": [1_000, 800]}})).correction("t", "validation")
-    assert made is not None
-    assert abs(made - 0.8) <= poisoned / (poisoned + CORRECTION_STRENGTH) + 1e-9
 
 
 # Shares of few tries

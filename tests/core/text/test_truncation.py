@@ -23,7 +23,8 @@ TEXTS = st.builds(
 NUMBERS = st.integers() | st.integers(2**63, 2**200) | st.floats()
 SCALARS = st.none() | st.booleans() | NUMBERS | TEXTS
 SETS = st.frozensets(st.integers() | st.text(max_size=3))
-ODD = st.one_of(st.binary(), st.decimals(), st.datetimes(), st.uuids(), SETS, st.builds(object))
+NUMBERLIKE = st.decimals() | st.fractions() | st.complex_numbers()
+ODD = NUMBERLIKE | st.binary() | st.datetimes() | st.uuids() | SETS | st.builds(object)
 KEYS = st.text(CHARACTERS, max_size=8) | st.integers(0, 9) | st.booleans() | st.none() | st.tuples(st.integers())
 VALUES = st.recursive(
     SCALARS | ODD,
