@@ -12,85 +12,100 @@ import pytest
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 
-from guardrails import Session
+from guardrails import Policy, Registry, Session
 from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.loop import LoopResult
-from guardrails.testing.scripted_openai import Reply, Script, ScriptedOpenAI
-from tests.openai_api import problems
+from guardrails.testing.scripted_openai import Reply, Script, ScriptedOpenAI, call
+from tests.openai_api import CHAT, RESPONSES, problems
+
+
+class Search:
+    """
+    The tool `search`, which finds the same everywhere, and where it looked.
+    """
+
+    def __init__(self, result: str | None = None) -> None:
+        self.ran: list[str] = []
+        self.result = result
+        self.tools = Registry([self.search])
+
+    def search(self, path: str) -> str:
+        """
+        Search a file.
+        """
+        self.ran.append(path)
+        return self.result or f"nothing in {path}"
+
+
+def search(path: str, id_: str | None = None) -> Any:
+    return call("search", {"path": path}, id=id_)
+
+
+def user(text: str = "go") -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def results(messages: list[Any]) -> list[tuple[str, str]]:
+    """
+    The results in a conversation of either wire: the id of the call, and the text.
+    """
+    chat = [(one["tool_call_id"], one["content"]) for one in messages if one.get("role") == "tool"]
+    return chat + [(one["call_id"], one["output"]) for one in messages if one.get("type") == "function_call_output"]
+
+
+def answered(messages: list[Any]) -> list[str]:
+    return [key for key, _ in results(messages)]
+
+
+def envelopes(messages: list[Any]) -> list[Any]:
+    return [json.loads(text) for _, text in results(messages)]
+
+
+def calls(messages: list[Any]) -> list[str]:
+    """
+    The ids of the calls in a conversation.
+    """
+    chat = [made["id"] for one in messages for made in one.get("tool_calls", ())]
+    return chat + [one["call_id"] for one in messages if one.get("type") == "function_call"]
 
 
 class Way:
     """
-    One way to drive the loop, and how what it leaves behind is read.
+    One way to drive the loop, and how its requests are read.
     """
 
     def __init__(self, wire: Any, *, asynchronous: bool, stream: bool) -> None:
-        self.wire = wire
-        self.asynchronous = asynchronous
-        self.stream = stream
+        self.wire, self.asynchronous, self.stream = wire, asynchronous, stream
+        self.api: Any = CHAT if wire == "chat" else RESPONSES
 
-    def __call__(self, server: ScriptedOpenAI, session: Session, *, retries: int = 0, **options: Any) -> LoopResult:
-        options = {"model": "m", "wire": self.wire, "stream": self.stream, "messages": [self.user()], **options}
-        if self.asynchronous:
-            return asyncio.run(self._asynchronously(server, session, retries, options))
-        http = DefaultHttpxClient(verify=False)
-        with OpenAI(base_url=server.base_url, api_key="-", max_retries=retries, http_client=http) as client:
-            return run(client, session, **options)
-
-    async def _asynchronously(
-        self, server: ScriptedOpenAI, session: Session, retries: int, options: dict[str, Any]
+    def __call__(
+        self, server: ScriptedOpenAI, session: Session | None = None, *, retries: int = 0, **options: Any
     ) -> LoopResult:
-        http = DefaultAsyncHttpxClient(verify=False)
-        async with AsyncOpenAI(base_url=server.base_url, api_key="-", max_retries=retries, http_client=http) as client:
-            return await arun(client, session, **options)
+        session = session or Policy().session("s")
+        options = {"model": "m", "wire": self.wire, "stream": self.stream, "messages": [user()], **options}
+        about: dict[str, Any] = {"base_url": server.base_url, "api_key": "-", "max_retries": retries}
+
+        async def looped() -> LoopResult:
+            async with AsyncOpenAI(**about, http_client=DefaultAsyncHttpxClient(verify=False)) as client:
+                return await arun(client, session, **options)
+
+        if self.asynchronous:
+            return asyncio.run(looped())
+        with OpenAI(**about, http_client=DefaultHttpxClient(verify=False)) as client:
+            return run(client, session, **options)
 
     @property
     def chat(self) -> bool:
         return bool(self.wire == "chat")
 
-    @staticmethod
-    def user(text: str = "go") -> dict[str, Any]:
-        return {"role": "user", "content": text}
+    def address(self, server: ScriptedOpenAI) -> str:
+        return f"{server.base_url}/{'chat/completions' if self.chat else 'responses'}"
 
     def sent(self, body: Any) -> list[Any]:
         """
         The messages, or items, of a request.
         """
         return list(body["messages"] if self.chat else body["input"])
-
-    def outputs(self, messages: list[Any]) -> list[str]:
-        """
-        The text of each result in a conversation.
-        """
-        if self.chat:
-            return [m["content"] for m in messages if m["role"] == "tool"]
-        return [m["output"] for m in messages if m.get("type") == "function_call_output"]
-
-    def results(self, messages: list[Any]) -> list[Any]:
-        return [json.loads(output) for output in self.outputs(messages)]
-
-    def ids(self, messages: list[Any]) -> tuple[list[Any], list[Any]]:
-        """
-        The ids of the calls in a conversation, and those of the results.
-        """
-        if self.chat:
-            made = [call["id"] for m in messages for call in m.get("tool_calls", ())]
-            return made, [m["tool_call_id"] for m in messages if m["role"] == "tool"]
-        made = [m["call_id"] for m in messages if m.get("type") == "function_call"]
-        return made, [m["call_id"] for m in messages if m.get("type") == "function_call_output"]
-
-    def listed(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """
-        A tool as the wire lists it.
-        """
-        said = {"name": name, "description": "", "parameters": schema}
-        return {"type": "function", "function": said} if self.chat else {"type": "function", **said, "strict": False}
-
-    def named(self, name: str) -> dict[str, Any]:
-        """
-        The tool choice that forces a function.
-        """
-        return {"type": "function", "function": {"name": name}} if self.chat else {"type": "function", "name": name}
 
     def __str__(self) -> str:
         return f"{self.wire} {'async' if self.asynchronous else 'sync'}{' streamed' if self.stream else ''}"
@@ -101,22 +116,8 @@ WAYS = [
 ]
 
 
-@pytest.fixture
-def all_ways() -> list[Way]:
-    return WAYS
-
-
 @pytest.fixture(params=WAYS, ids=str)
 def way(request: pytest.FixtureRequest) -> Way:
-    given: Way = request.param
-    return given
-
-
-@pytest.fixture(params=[WAYS[0], WAYS[4], WAYS[7]], ids=str)
-def some(request: pytest.FixtureRequest) -> Way:
-    """
-    For what has little to do with the wire.
-    """
     given: Way = request.param
     return given
 

@@ -1,243 +1,195 @@
 """
-Replies that are cut, wrong or late, and what tools, models and hosts do wrong, over both wires.
+What models, servers and connections do wrong, over both wires: whatever comes, every call is answered once, no limit is passed,
+and the conversation goes on.
 """
 
-import asyncio
 import json
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
-from openai import APIConnectionError, APIError, AsyncOpenAI, DefaultAsyncHttpxClient, RateLimitError
+from hypothesis import given
+from hypothesis import strategies as st
+from openai import APIConnectionError, APIError, DefaultHttpxClient, OpenAI, RateLimitError
 
-from guardrails import Budget, MemorySink, Policy, Registry, Validation
+from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
+from guardrails.core.guards.budget import held
 from guardrails.errors import ResponseFailed
-from guardrails.integrations.openai import arun
-from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, Text, Usage, call
-from tests.openai_api import CHAT, RESPONSES, SSE, failed
+from guardrails.integrations.openai import run
+from guardrails.testing.scripted_openai import Calls, Fail, Raw, Reply, ScriptedOpenAI, Text, Usage, call
+from tests.openai_api import CHAT, RESPONSES, SSE, failed, problems, reasoning
 from tests.tables import table
 
-
-pytestmark = pytest.mark.system
-
-
-SOON = {"retry-after-ms": "1"}
+from .conftest import Search, answered, calls, envelopes, results, search, user
 
 
-class Tool:
+BODY: Final = {"model": "m", "stream_options": {"include_usage": True}}
+GONE: Final = object()
+
+
+# Laws
+
+
+arguments = st.one_of(
+    st.builds(lambda path: json.dumps({"path": path}), st.sampled_from("abc")),
+    st.sampled_from(["", "{", '{"path": 7}', "[]", "null", '{"path": "a", "more": 1}', "path=a", "{}"]),
+)
+written = st.builds(
+    call,
+    st.sampled_from(["search", "search", "fly", "fail"]),
+    arguments,
+    id=st.sampled_from([None, "", "call_0", "call_1"]),
+)
+thoughts = st.sampled_from([(), (reasoning("hm"),)])
+replies = st.one_of(
+    st.builds(
+        lambda made, text, finish, items: Calls(*made, text=text, finish_reason=finish, items=items),
+        st.lists(written, min_size=1, max_size=4),
+        st.sampled_from(["", "Let me look."]),
+        st.sampled_from(["tool_calls", "length"]),
+        thoughts,
+    ),
+    st.builds(Text, st.sampled_from(["", " ", "done"]), items=thoughts),
+    st.builds(Text, refusal=st.just("I cannot")),
+)
+
+
+@contextmanager
+def connected(script: list[Reply], *, plain: bool = False) -> Iterator[tuple[Any, list[Any]]]:
     """
-    A search that remembers where it looked.
+    A client of a model that says *script*, then that it is done; and what is asked, which the API has to take. A *plain* one is of
+    somebody's own: its `create` has the response and no more.
     """
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.registry = Registry()
-        self.registry.register(self.search, name="search")
-
-    def search(self, path: str) -> str:
-        self.ran.append(path)
-        return f"nothing in {path}"
-
-
-def search(path: str, id_: str | None = None) -> Any:
-    return call("search", {"path": path}, id=id_)
-
-
-# The server
-
-
-@table("status", [408, 429, 500, 503])
-def test_what_the_client_retries_is_one_request_of_the_session(way: Any, serve: Any, status: int) -> None:
-    fault, tool = Fail(status, SOON), Tool()
-    server = serve([Calls(search("a")), fault, Calls(search("b")), fault, Text("done")])
-    with Policy().session("retried") as session:
-        result = way(server, session, retries=2, tools=tool.registry)
-    assert (result.answer, tool.ran, result.requests) == ("done", ["a", "b"], 3)
-    assert len(server.requests) == 5
-
-
-@table(("fault", "error"), [(Fail(500), APIError), (Fail(429, {"Retry-After": "9"}), RateLimitError)])
-def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
-    way: Any, serve: Any, fault: Reply, error: type[Exception]
-) -> None:
-    server, tool = serve([Calls(search("a")), fault, Calls(search("b")), Text("done")]), Tool()
-    messages = [way.user()]
-    with Policy([Budget(max_calls=5)]).session("429") as session:
-        with pytest.raises(error):
-            way(server, session, messages=messages, tools=tool.registry)
-        assert len(way.outputs(messages)) == 1
-        result = way(server, session, messages=messages, tools=tool.registry)
-        assert session.ledger.progress["calls_used"] == 2
-    assert (result.answer, tool.ran) == ("done", ["a", "b"])
-
-
-@table("after", [0, 1, 3, 6])
-def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: Any, after: int) -> None:
-    reply, body = Calls(search("a"), search("b"), text="Let me look."), {"model": "m"}
-    api: Any = CHAT if way.chat else RESPONSES
-    begun = "".join(api.frames(body, reply, 0)[:after]) if way.stream else json.dumps(api.whole(body, reply, 0))[:40]
-    broken = Raw(begun, SSE if way.stream else "application/json", broken=True)
-    # A stream that is cut is asked for once more.
-    asked = 2 if way.stream else 1
-    server, tool = serve([*[broken] * asked, Calls(search("a")), Text("done")]), Tool()
-    messages = [way.user()]
-    with Policy().session("broken") as session:
-        with pytest.raises(APIConnectionError):
-            way(server, session, messages=messages, tools=tool.registry)
-        assert (messages, tool.ran) == ([way.user()], [])
-        # What it used is not known, and never free.
-        assert session.ledger.unpriced == (2 if way.stream else 0)
-        assert len(server.requests) == asked
-        assert way(server, session, messages=messages, tools=tool.registry).answer == "done"
-
-
-# The model
-
-
-@table("arguments", ['{"path": "a', "path=a", "[1]", '"a"', "null and void"])
-@table(("guards", "status"), [([Validation()], "validation_error"), ([], "error")])
-def test_malformed_arguments_are_never_run_and_go_back_as_they_came(
-    some: Any, serve: Any, arguments: str, guards: list[Any], status: str
-) -> None:
-    server, tool = serve([Calls(call("search", arguments), search("b")), Text("done")]), Tool()
-    with Policy(guards).session("broken") as session:
-        result = some(server, session, tools=tool.registry)
-    assert tool.ran == ["b"]
-    assert [e["status"] for e in some.results(result.messages)] == [status, "success"]
-    assert json.dumps(arguments) in json.dumps(some.sent(server.requests[1]))
-
-
-def test_ids_that_a_server_reuses_are_no_obstacle(way: Any, serve: Any) -> None:
-    turns = [
-        Calls(search("a", "call_0")),
-        Calls(search("b", "call_0"), search("c", "call_0")),
-        Calls(search("a", "call_0")),
-    ]
-    server, tool = serve([*turns, Text("done")]), Tool()
-    with Policy([Budget(max_calls=10)]).session("ids") as session:
-        result = way(server, session, tools=tool.registry)
-    assert sorted(tool.ran) == ["a", "a", "b", "c"]
-    assert [e["status"] for e in way.results(result.messages)] == ["success"] * 4
-
-
-# The host
+    server = ScriptedOpenAI(lambda body, n: script[n] if n < len(script) else Text("done"))
+    http = DefaultHttpxClient(transport=server.transport)
+    with OpenAI(base_url="http://127.0.0.1/v1", api_key="-", max_retries=0, http_client=http) as client:
+        chat, responses = (SimpleNamespace(create=api.create) for api in (client.chat.completions, client.responses))
+        own = SimpleNamespace(chat=SimpleNamespace(completions=chat), responses=responses)
+        yield own if plain else client, server.requests
+    assert problems(server.requests) == []
 
 
 @table("wire", ["chat", "responses"])
-def test_a_loop_cancelled_in_mid_turn_has_recorded_every_call_that_began(serve: Any, all_ways: Any, wire: str) -> None:
-    way = next(way for way in all_ways if way.wire == wire and way.asynchronous)
-    server, records = serve([Calls(*(search(p, p) for p in "abc"))]), MemorySink()
-    messages = [way.user()]
-    made, began = Registry(), []
-
-    async def cancelled() -> None:
-        @made.register(name="search")
-        async def look(path: str) -> str:
-            began.append(path)
-            if len(began) == 3:
-                task.cancel()
-            if path != "a":
-                await asyncio.Event().wait()
-            return path
-
-        http = DefaultAsyncHttpxClient(verify=False)
-        async with AsyncOpenAI(base_url=server.base_url, api_key="-", http_client=http) as client:
-            with Policy([Budget(max_calls=9)]).session("cancelled", records=records) as session:
-                task = asyncio.create_task(
-                    arun(client, session, model="m", messages=messages, tools=made, wire=way.wire)
-                )
-                with pytest.raises(asyncio.CancelledError):
-                    await task
-                assert session.ledger.progress["calls_used"] == 3
-
-    asyncio.run(cancelled())
-    assert way.ids(messages) == (["a", "b", "c"], ["a", "b", "c"])
-    assert [e.get("error_type") for e in way.results(messages)] == [None, "cancelled", "cancelled"]
-    events = Counter(record["event"] for record in records.records)
-    assert events["call"] == events["settle"] == 3
-
-
-# Streams that are cut
-
-CUT = "the stream ended before its response was complete"
-CALL = Calls(
-    call("search", {"path": "notes/a.md"}, id="a"), call("search", {"path": "b"}, id="b"), text="Let me look at both."
+@given(
+    script=st.lists(replies, max_size=8),
+    stream=st.booleans(),
+    cut=st.sampled_from([None, 1, 2, 5]),
+    once=st.booleans(),
+    plain=st.booleans(),
 )
-ANSWER = Text("It rains in Kyoto, and it will rain tomorrow.")
+def test_every_call_is_answered_once_and_no_limit_is_passed(
+    wire: Any, script: list[Reply], stream: bool, cut: int | None, once: bool, plain: bool
+) -> None:
+    tool, records, said = Search(), MemorySink(), list[str]()
+
+    def fail() -> str:
+        tool.ran.append("fail")
+        raise ConnectionError("no route")
+
+    tool.tools.register(fail)
+    guards = [ToolFilter(), Validation(), Budget(max_calls=6), Duplicates(window=5), Truncate()]
+    options: dict[str, Any] = {
+        "model": "m",
+        "tools": tool.tools,
+        "wire": wire,
+        "stream": stream,
+        "on_text": said.append,
+    }
+    options |= {"max_tool_iterations": 4, "tool_choice": "required" if once else None}
+    if cut is not None:
+        options["compact"] = lambda messages: messages[-cut:]
+    with connected(script, plain=plain) as (client, bodies), Policy(guards).session("law", records=records) as session:
+        result = run(client, session, messages="go", **options)
+        assert session.ledger.progress["calls_used"] == len(tool.ran) <= 6
+
+    # The loop ends with an answer, told in full, and in bounds.
+    assert result.answer.strip()
+    assert result.iterations <= 4
+    assert result.requests == len(bodies) <= 4 + 3
+    assert "".join(said).endswith(result.answer)
+    # Each call of the whole conversation has one result, none is left over, and each that began is settled.
+    assert Counter(calls(result.messages)) == Counter(answered(result.messages))
+    assert [record["event"] for record in records.records].count("settle") == len(tool.ran)
+    # A forced choice goes out once; none stays none.
+    choices = [body.get("tool_choice") for body in bodies]
+    assert choices.count("required") == once
+    assert "none" not in choices or set(choices[choices.index("none") :]) == {"none"}
 
 
-def frames(way: Any, reply: Any) -> list[str]:
+GOOD: Final = (
+    Calls(search("a", "c1"), search("b", "c2"), items=(reasoning("hm"),)),
+    Calls(search("a", "c1"), text="Let me look."),
+    Text("It rains."),
+    Text(refusal="I cannot"),
+)
+VALUES: Final[list[Any]] = [
+    *(None, True, 0, 7, -1.5, 10**40, "", "x", "\ud83d", "\x00", GONE),
+    *([], [7], [[]], {}, {"type": "x"}, {"id": 7}),
+]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """
-    The events of *reply* as its server streams them.
+    Where something can be changed in *value*.
     """
-    api: Any = CHAT if way.chat else RESPONSES
-    made: list[str] = api.frames({"model": "m", "stream_options": {"include_usage": True}}, reply, 0)
+    yield path
+    within = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in within:
+        yield from places(inner, (*path, name))
+
+
+def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """
+    *body* with *value* at *path*; GONE takes away the place.
+    """
+    if not path:
+        return {} if value is GONE else value
+    made = within = deepcopy(body)
+    for step in path[:-1]:
+        within = within[step]
+    if value is GONE:
+        del within[path[-1]]
+    else:
+        within[path[-1]] = value
     return made
 
 
-def ends(way: Any, frame: str) -> bool:
-    """
-    Whether *frame* says that the response is complete.
-    """
-    if not way.chat:
-        return '"response.completed"' in frame
-    return '"finish_reason": "' in frame
-
-
-@pytest.fixture(params=[f"{wire} {kind} streamed" for wire in ("chat", "responses") for kind in ("sync", "async")])
-def stream(request: pytest.FixtureRequest, all_ways: Any) -> Any:
-    """
-    The ways that stream; the others have nothing to be cut.
-    """
-    return next(way for way in all_ways if str(way) == request.param)
-
-
-@table("reply", [CALL, ANSWER])
-def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(stream: Any, serve: Any, reply: Any) -> None:
-    sent = frames(stream, reply)
-    whole = next(at for at, frame in enumerate(sent) if ends(stream, frame)) + 1
-    for count in range(len(sent) + 1):
-        server, tool = serve([Raw("".join(sent[:count]), SSE), Text("done")]), Tool()
-        messages = [stream.user()]
-        with Policy([Validation()]).session(f"cut-{count}") as session:
-            result = stream(server, session, messages=messages, tools=tool.registry, parallel=1)
-        if count >= whole:
-            assert tool.ran == ["notes/a.md", "b"] if reply is CALL else result.answer == ANSWER.text
-            continue
-        assert (result.answer, result.ended, result.requests, tool.ran) == ("done", "answered", 2, [])
-        assert len(messages) == 2
-        assert server.requests[0] == server.requests[1]
-
-
-@table("reply", [CALL, ANSWER])
-def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, reply: Any) -> None:
-    cut = Raw("".join(frames(stream, reply)[:4]), SSE)
-    server, tool = serve([cut, cut, reply, Text("done")]), Tool()
-    messages = [stream.user()]
-    with Policy([Validation()]).session("cut") as session:
-        with pytest.raises(ResponseFailed, match=rf"^{CUT} \(HTTP 200 from `http") as raised:
-            stream(server, session, messages=messages, tools=tool.registry)
-        assert (raised.value.status, raised.value.url) == (
-            200,
-            f"{server.base_url}/{'chat/completions' if stream.chat else 'responses'}",
-        )
-        assert (messages, tool.ran, len(server.requests)) == ([stream.user()], [], 2)
-        # What a cut response used is not known, and never free.
-        assert session.ledger.unpriced == 2
-        assert stream(server, session, messages=messages, tools=tool.registry).answer in ("done", ANSWER.text)
-
-
-def test_an_error_in_a_stream_is_told_at_once(stream: Any, serve: Any) -> None:
-    server, tool = serve([failed(chat=stream.chat, stream=True), Text("done")]), Tool()
-    messages = [stream.user()]
-    with Policy().session("failed") as session:
-        with pytest.raises(ResponseFailed, match=r"^server_error: out of order") as raised:
-            stream(server, session, messages=messages, tools=tool.registry)
-        assert (raised.value.code, raised.value.status) == ("server_error", 200)
-        assert (messages, tool.ran, len(server.requests)) == ([stream.user()], [], 1)
-        assert stream(server, session, messages=messages).answer == "done"
+@table("stream", [False, True])
+@table("wire", ["chat", "responses"])
+@given(data=st.data())
+def test_whatever_is_changed_in_a_response_it_is_an_answer_or_the_one_error(
+    wire: str, data: st.DataObject, *, stream: bool
+) -> None:
+    api: Any = CHAT if wire == "chat" else RESPONSES
+    reply = data.draw(st.sampled_from(GOOD))
+    frames, at = api.frames(BODY, reply, 0) if stream else ["data: " + json.dumps(api.whole(BODY, reply, 0))], 0
+    at = data.draw(st.integers(0, len(frames) - 1))
+    head, _, said = frames[at].partition("data: ")
+    bad = json.loads(said) if "[DONE]" not in said else {}
+    for _ in range(data.draw(st.integers(1, 3))):
+        bad = changed(bad, data.draw(st.sampled_from(list(places(bad)))), data.draw(st.sampled_from(VALUES)))
+    frames[at] = f"{head}data: {json.dumps(bad)}\n\n"
+    sent = Raw("".join(frames), SSE) if stream else Raw(json.dumps(bad))
+    bodies: list[Reply] = [sent] * (2 if stream else 1)
+    tool, messages = Search(), [user()]
+    options: Any = {"model": "m", "messages": messages, "tools": tool.tools, "wire": wire, "stream": stream}
+    with connected(bodies) as (client, _), Policy([Validation()]).session("law") as session:
+        failure = None
+        try:
+            assert run(client, session, **options).answer.strip()
+        except ResponseFailed as error:
+            failure = error.status, str(error).isprintable(), tool.ran, len(messages)
+        assert failure in (None, (200, True, [], 1))
+        bodies.clear()
+        messages.append(user("and now?"))
+        json.dumps(messages, allow_nan=False, ensure_ascii=False).encode()
+        assert run(client, session, **options).answer == "done"
 
 
 # Replies of another form
@@ -245,7 +197,6 @@ def test_an_error_in_a_stream_is_told_at_once(stream: Any, serve: Any) -> None:
 
 HTML: Final = "<!DOCTYPE html>\n<html><body>Please sign in to the proxy.\x07</body></html>" + " " * 400
 DEEP: Final = "[" * 100_000 + "]" * 100_000
-GONE: Final = object()
 CHOICE: Final = ("choices", 0)
 SAID: Final = (*CHOICE, "message")
 ASKED: Final = (*SAID, "tool_calls")
@@ -282,68 +233,162 @@ FAULTS: Final[list[tuple[str, tuple[Any, ...], Any, str]]] = [
 """The wire, the place in a good response, the value that stands there, and the end: a call `ran`, an answer, or the error."""
 
 
-def sent(wire: str, path: tuple[Any, ...], value: Any, end: str) -> Raw:
+def lie(way: Any, path: tuple[Any, ...], value: Any, end: str) -> Raw:
     """
-    A good response with *value* at *path*; GONE takes away the place.
+    A good response with *value* at *path*.
     """
-    calls = end == "ran" or "tool_calls" in path
-    reply = Calls(search("a", "c1"), usage=Usage(10, 2)) if calls else Text("It rains.", Usage(10, 2))
-    body: Any = (CHAT if wire == "chat" else RESPONSES).whole({"model": "m"}, reply, 0)
-    within = body
-    for step in path[:-1]:
-        within = within[step]
-    if not path:
-        body = value
-    elif value is GONE:
-        del within[path[-1]]
-    else:
-        within[path[-1]] = value
-    if body is HTML:
-        return Raw(HTML, "text/html; charset=utf-8")
-    return Raw(body if isinstance(body, (str, bytes)) else json.dumps(body))
+    made = end == "ran" or "tool_calls" in path
+    reply = Calls(search("a", "c1"), usage=Usage(10, 2)) if made else Text("It rains.", Usage(10, 2))
+    body = changed(way.api.whole({"model": "m"}, reply, 0), path, value)
+    kind = "text/html; charset=utf-8" if body is HTML else "application/json"
+    return Raw(body if isinstance(body, (str, bytes)) else json.dumps(body), kind)
 
 
-@table("fault", FAULTS)
-def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(way: Any, serve: Any, fault: Any) -> None:
-    wire, path, value, end = fault
+@pytest.mark.system
+@table(("wire", "path", "value", "end"), FAULTS)
+def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(
+    way: Any, serve: Any, wire: str, path: tuple[Any, ...], value: Any, end: str
+) -> None:
     if way.stream or wire not in ("both", way.wire):
         return
     honest = False
 
     def script(body: Any, n: int) -> Reply:
         last = way.sent(body)[-1]
-        answered = last.get("role") == "tool" or last.get("type") == "function_call_output"
-        return Text("done") if honest or answered else sent(way.wire, path, value, end)
+        return Text("done") if honest or results([last]) else lie(way, path, value, end)
 
-    tool, server, messages = Tool(), serve(script), [way.user()]
-    with Policy(prices={"m": {"input_mtok": 1.0}}).session("lies") as session:
-        if end in ("answered", "ran"):
-            result = way(server, session, messages=messages, tools=tool.registry)
-            assert (result.answer == "It rains.", len(tool.ran)) == (end == "answered", int(end == "ran"))
-            assert session.ledger.unpriced == int("usage" in path)
-        else:
-            with pytest.raises(ResponseFailed) as raised:
-                way(server, session, messages=messages, tools=tool.registry)
-            error, text = raised.value, str(raised.value)
-            assert end in text
-            assert text.isprintable()
-            address = f"{server.base_url}/{'chat/completions' if way.chat else 'responses'}"
-            assert (error.url, error.status, len((error.body or "").encode()) <= 200) == (address, 200, True)
-            assert (messages, tool.ran) == ([way.user()], [])
-            # A reply that says what it used is priced, and no other is free.
-            assert session.ledger.unpriced + bool(session.ledger.cost_usd) > 0
-        honest = True
-        # Whatever came, the conversation goes on: `serve` checks that the API would take every request.
-        assert way(server, session, messages=[*messages, way.user()], tools=tool.registry).answer == "done"
+    tool, server, messages = Search(), serve(script), [user()]
+    session = Policy(prices={"m": {"input_mtok": 1.0}}).session("lies")
+    if end in ("answered", "ran"):
+        result = way(server, session, messages=messages, tools=tool.tools)
+        assert (result.answer == "It rains.", len(tool.ran)) == (end == "answered", int(end == "ran"))
+        assert session.ledger.unpriced == int("usage" in path)
+    else:
+        with pytest.raises(ResponseFailed) as raised:
+            way(server, session, messages=messages, tools=tool.tools)
+        error, text = raised.value, str(raised.value)
+        assert end in text
+        assert text.isprintable()
+        assert (error.url, error.status) == (way.address(server), 200)
+        assert len((error.body or "").encode()) <= 200
+        assert (messages, tool.ran) == ([user()], [])
+        # A reply that says what it used is priced, and no other is free.
+        assert session.ledger.unpriced + bool(session.ledger.cost_usd) > 0
+    honest = True
+    # Whatever came, the conversation goes on: `serve` checks that the API would take every request.
+    assert way(server, session, messages=[*messages, user()], tools=tool.tools).answer == "done"
 
 
+@pytest.mark.system
 @table("ids", [("c1", "c1"), ("", ""), ("c1", "c1", "c1"), ("c1", "c1_1_1", "c1"), (None, "call_1_0")])
 def test_calls_that_share_an_id_are_answered_each_for_itself(way: Any, serve: Any, ids: tuple[str | None, ...]) -> None:
-    made = [search(str(n), id_ or "") for n, id_ in enumerate(ids)]
-    server, messages = serve([Calls(*made), Text("done")]), [way.user()]
-    with Policy().session("twins") as session:
-        assert way(server, session, messages=messages, tools=Tool().registry).answer == "done"
-    assert [f"nothing in {n}" in said for n, said in enumerate(way.outputs(messages))] == [True] * len(ids)
-    asked, answered = way.ids(messages)
-    assert asked == answered
-    assert len(set(answered)) == len(ids)
+    made = [Calls(*(search(f"{turn}{n}", id_ or "") for n, id_ in enumerate(ids))) for turn in "ab"]
+    messages, tool = [user()], Search()
+    assert way(serve([*made, Text("done")]), messages=messages, tools=tool.tools).answer == "done"
+    assert answered(messages) == calls(messages)
+    said = [f"nothing in {turn}{n}" for turn in "ab" for n in range(len(ids))]
+    assert [envelope["result"] for envelope in envelopes(messages)] == said
+
+
+@pytest.mark.system
+@table("arguments", ['{"path": "a', "path=a", "[1]", '"a"', "null and void"])
+@table(("guards", "status"), [([Validation()], "validation_error"), ([], "error")])
+def test_malformed_arguments_are_never_run_and_go_back_as_they_came(
+    way: Any, serve: Any, arguments: str, guards: list[Any], status: str
+) -> None:
+    server, tool = serve([Calls(call("search", arguments), search("b")), Text("done")]), Search()
+    result = way(server, Policy(guards).session("broken"), tools=tool.tools)
+    assert tool.ran == ["b"]
+    assert [e["status"] for e in envelopes(result.messages)] == [status, "success"]
+    assert json.dumps(arguments) in json.dumps(way.sent(server.requests[1]))
+
+
+# Servers and connections that fail
+
+
+@pytest.mark.system
+@table("status", [408, 429, 500, 503])
+def test_what_the_client_retries_is_one_request_of_the_session(way: Any, serve: Any, status: int) -> None:
+    fault, tool = Fail(status, {"retry-after-ms": "1"}), Search()
+    server = serve([Calls(search("a")), fault, Calls(search("b")), fault, Text("done")])
+    result = way(server, retries=2, tools=tool.tools)
+    assert (result.answer, tool.ran, result.requests) == ("done", ["a", "b"], 3)
+    assert len(server.requests) == 5
+
+
+@pytest.mark.system
+@table(("fault", "error"), [(Fail(500), APIError), (Fail(429, {"Retry-After": "9"}), RateLimitError)])
+def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
+    way: Any, serve: Any, fault: Reply, error: type[Exception]
+) -> None:
+    server, tool, messages = serve([Calls(search("a")), fault, Calls(search("b")), Text("done")]), Search(), [user()]
+    session = Policy([Budget(max_calls=5, max_tokens=100_000)]).session("429")
+    with pytest.raises(error):
+        way(server, session, messages=messages, tools=tool.tools)
+    assert len(results(messages)) == 1
+    assert session.ledger.read(lambda state, _: held(state)) == (0, 0)
+    result = way(server, session, messages=messages, tools=tool.tools)
+    assert session.ledger.progress["calls_used"] == 2
+    assert (result.answer, tool.ran) == ("done", ["a", "b"])
+
+
+CUT = "the stream ended before its response was complete"
+BOTH = Calls(search("notes/a.md", "a"), search("b", "b"), text="Let me look at both.")
+ANSWER = Text("It rains in Kyoto, and it will rain tomorrow.")
+
+
+def begun(way: Any, reply: Any, frames: int, *, broken: bool) -> Raw:
+    """
+    The first *frames* of a stream of *reply*, or the begin of a whole one, whose connection is lost then if it is *broken*.
+    """
+    if not way.stream:
+        return Raw(json.dumps(way.api.whole(BODY, reply, 0))[:40], broken=broken)
+    return Raw("".join(way.api.frames(BODY, reply, 0)[:frames]), SSE, broken=broken)
+
+
+@pytest.mark.system
+@table("reply", [BOTH, ANSWER])
+@table(("kind", "error", "said"), [
+    ("lost", APIConnectionError, None),
+    ("cut", ResponseFailed, rf"^{CUT} \(HTTP 200 from `http"),
+    ("failed", ResponseFailed, r"^server_error: out of order"),
+])  # fmt: skip
+def test_a_response_that_breaks_off_adds_nothing_and_runs_nothing(
+    way: Any, serve: Any, reply: Any, kind: str, error: Any, said: str | None
+) -> None:
+    if kind != "lost" and not way.stream:
+        return
+    # A stream that is cut is asked for once more, one that says that it failed is not.
+    asked = 2 if way.stream and kind != "failed" else 1
+    for frames in (0, 1, 3, 4) if kind == "lost" else (4,):
+        bad = begun(way, reply, frames, broken=kind == "lost")
+        bad = failed(chat=way.chat, stream=True) if kind == "failed" else bad
+        server, tool, messages = serve([*[bad] * asked, reply, Text("done")]), Search(), [user()]
+        session = Policy([Validation()]).session(f"{kind}-{frames}")
+        with pytest.raises(error, match=said) as raised:
+            way(server, session, messages=messages, tools=tool.tools)
+        assert (messages, tool.ran, len(server.requests)) == ([user()], [], asked)
+        if isinstance(raised.value, ResponseFailed):
+            assert (raised.value.status, raised.value.url) == (200, way.address(server))
+        # What it used is not known, and never free.
+        assert session.ledger.unpriced == (asked if way.stream else 0)
+        assert way(server, session, messages=messages, tools=tool.tools).answer in ("done", ANSWER.text)
+
+
+@pytest.mark.system
+@table("reply", [BOTH, ANSWER])
+def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(way: Any, serve: Any, reply: Any) -> None:
+    if not way.stream:
+        return
+    sent, last = way.api.frames(BODY, reply, 0), '"finish_reason": "' if way.chat else '"response.completed"'
+    whole = next(at for at, frame in enumerate(sent) if last in frame) + 1
+    for count in range(len(sent) + 1):
+        server, tool, messages = serve([begun(way, reply, count, broken=False), Text("done")]), Search(), [user()]
+        session = Policy([Validation()]).session(f"cut-{count}")
+        result = way(server, session, messages=messages, tools=tool.tools, parallel=1)
+        if count >= whole:
+            assert tool.ran == ["notes/a.md", "b"] if reply is BOTH else result.answer == ANSWER.text
+            continue
+        assert (result.answer, result.ended, result.requests, tool.ran) == ("done", "answered", 2, [])
+        assert len(messages) == 2
+        assert server.requests[0] == server.requests[1]

@@ -5,7 +5,7 @@ The two wires, each by itself, also as servers that are not OpenAI's speak them;
 import itertools
 import json
 
-from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,12 +16,13 @@ from openai._models import construct_type
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 
-from guardrails import Policy
 from guardrails.errors import ResponseFailed
 from guardrails.integrations.openai.wires import Body, ChatCompletions, Responses, in_one_line
 from guardrails.testing.scripted_openai import Calls, Text, Usage, call
 from tests.openai_api import CHAT, RESPONSES, reasoning
 from tests.tables import table
+
+from .conftest import Search, search
 
 
 BODY = {"model": "m", "stream_options": {"include_usage": True}}
@@ -65,69 +66,57 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(wire: Any, api: Any, whole
 # Chat.completions
 
 
-def chunk(finish: str | None = None, usage: Any = None, **delta: Any) -> ChatCompletionChunk:
-    choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
-    return ChatCompletionChunk.construct(id="1", created=1, model="m", choices=choices, usage=usage)
-
-
 def streamed(*deltas: dict[str, Any], finish: str | None = None) -> ChatCompletions:
     response = ChatCompletions()
-    for delta in deltas:
-        response.add(chunk(**delta))
-    response.add(chunk(finish=finish))
+    for n, delta in enumerate((*deltas, {})):
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish if n == len(deltas) else None}]
+        response.add(ChatCompletionChunk.construct(id="1", created=1, model="m", choices=choices, usage=None))
     return response
 
 
-def piece(arguments: Any = None, **fields: Any) -> dict[str, Any]:
-    name = fields.pop("name", None)
-    return {"tool_calls": [{"index": 0, "function": {"name": name, "arguments": arguments}, **fields}]}
+def piece(name: str | None = None, arguments: Any = None, id: str | None = None, index: int | None = 0) -> Any:
+    return {"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}]}
 
 
-LS, GREP = ("b", "ls", "{}"), ("a", "grep", '{"q": 1}')
-HALF, REST = '{"q"', ": 1}"
+ONE, HALF, REST = '{"q": 1}', '{"q"', ": 1}"
+LS, GREP, GREP_B = ("b", "ls", "{}"), ("a", "grep", ONE), ("b", "grep", ONE)
 
 
 @table(
     ("deltas", "calls"),
     [
-        ([piece("", id="a", name="grep"), piece(HALF), piece(REST)], [GREP]),
+        ([piece("grep", "", "a"), piece(None, HALF), piece(None, REST)], [GREP]),
         # A name in pieces, or said again with each
-        ([piece(None, id="a", name="gr"), piece(None, name="ep"), piece(HALF), piece(REST)], [GREP]),
-        ([piece(HALF, id="a", name="grep"), piece(REST, id="a", name="grep")], [GREP]),
-        ([piece('{"q": 1}', id="a", name="grep"), piece("", name="grep")], [GREP]),
+        ([piece("gr", None, "a"), piece("ep"), piece(None, HALF), piece(None, REST)], [GREP]),
+        ([piece("grep", HALF, "a"), piece("grep", REST, "a")], [GREP]),
+        ([piece("grep", ONE, "a"), piece("grep", "")], [GREP]),
         # Arguments as the object that they are of
-        ([piece({"q": 1}, id="a", name="grep")], [GREP]),
+        ([piece("grep", {"q": 1}, "a")], [GREP]),
         # One number for all, or none, or only now and then
-        ([piece('{"q": 1}', id="a", name="grep"), piece("{}", id="b", name="ls")], [GREP, LS]),
-        ([piece('{"q": 1}', id="a", name="grep", index=None), piece("{}", id="b", name="ls", index=None)], [GREP, LS]),
-        ([piece(HALF, id="a", name="grep"), piece(REST, index=None)], [GREP]),
-        ([piece(HALF, id="a", name="grep", index=None), piece(REST)], [GREP]),
+        ([piece("grep", ONE, "a"), piece("ls", "{}", "b")], [GREP, LS]),
+        ([piece("grep", ONE, "a", None), piece("ls", "{}", "b", None)], [GREP, LS]),
+        ([piece("grep", HALF, "a"), piece(None, REST, index=None)], [GREP]),
+        ([piece("grep", HALF, "a", None), piece(None, REST)], [GREP]),
+        # By turns: found by their ids, or by numbers that leave some out
         (
-            [
-                *(piece(HALF, id=id_, name="grep", index=at) for at, id_ in enumerate("ab")),
-                *(piece(REST, id=id_, index=None) for id_ in "ab"),
-            ],
-            [GREP, ("b", *GREP[1:])],
+            [piece("grep", HALF, "a"), piece("grep", HALF, "b", 1), *(piece(None, REST, id_, None) for id_ in "ab")],
+            [GREP, GREP_B],
         ),
-        # By turns, with numbers that leave some out
         (
-            [
-                *(piece(HALF, id=id_, name="grep", index=at) for at, id_ in ((3, "a"), (7, "b"))),
-                *(piece(REST, index=at) for at in (3, 7)),
-            ],
-            [GREP, ("b", *GREP[1:])],
+            [piece("grep", HALF, "a", 3), piece("grep", HALF, "b", 7), *(piece(None, REST, index=at) for at in (3, 7))],
+            [GREP, GREP_B],
         ),
         # One id for all, or none
         (
-            [piece("{", id="x", name="grep", index=0), piece("[", id="x", name="ls", index=1), piece("}", index=0)],
+            [piece("grep", "{", "x"), piece("ls", "[", "x", 1), piece(None, "}")],
             [("x", "grep", "{}"), ("x_7_1", "ls", "[")],
         ),
         (
-            [piece('{"q": 1}', id="x", name="grep", index=None), piece('{"q": 2}', id="x", name="grep", index=None)],
-            [("x", "grep", '{"q": 1}'), ("x_7_1", "grep", '{"q": 2}')],
+            [piece("grep", ONE, "x", None), piece("grep", "{}", "x", None)],
+            [("x", "grep", ONE), ("x_7_1", "grep", "{}")],
         ),
-        ([piece(None, name="ls")], [("call_7_0", "ls", "")]),
-        ([piece(None, id="", name="ls")], [("call_7_0", "ls", "")]),
+        ([piece("ls")], [("call_7_0", "ls", "")]),
+        ([piece("ls", id="")], [("call_7_0", "ls", "")]),
     ],
 )
 def test_calls_are_put_together_from_their_pieces(deltas: list[Any], calls: list[tuple[str, str, str]]) -> None:
@@ -136,44 +125,49 @@ def test_calls_are_put_together_from_their_pieces(deltas: list[Any], calls: list
     assert [wire["id"] for wire in turn.messages[0]["tool_calls"]] == [id_ for id_, _, _ in calls]
 
 
-def test_fields_beyond_the_wire_s_own_are_given_back() -> None:
-    signature = {"google": {"thought_signature": "abc"}}
-    response = streamed(piece("{}", id="a", name="grep", extra_content=signature), piece("", nothing=None))
-    turn = response.turn(1, closed=True)
-    assert turn.messages[0]["tool_calls"] == [
-        {"id": "a", "type": "function", "function": {"name": "grep", "arguments": "{}"}, "extra_content": signature}
-    ]
-
-
-def test_reasoning_goes_back_with_the_calls_that_came_of_it_and_with_no_answer() -> None:
-    steps = [{"type": "reasoning.text", "text": "hm", "signature": "s"}]
+def test_what_a_provider_wants_back_goes_back_with_the_calls_that_came_of_it_and_with_no_answer() -> None:
+    signed, steps = piece("ls", "{}", "a"), [{"type": "reasoning.text", "text": "hm", "signature": "s"}]
+    signature = {"extra_content": {"google": {"thought_signature": "abc"}}}
+    signed["tool_calls"][0] |= {**signature, "nothing": None}
     thoughts: list[dict[str, Any]] = [
-        {"reasoning_content": "Which "},
-        {"reasoning_content": "file?"},
-        {"reasoning_details": steps},
+        {"reasoning_content": "Which ", "reasoning": "hm"},
+        {"reasoning_content": "file?", **signature},
+        {"reasoning_details": steps[:1], "thought_signature": "sig"},
     ]
-    [message] = streamed(*thoughts, piece("{}", id="a", name="ls"), finish="tool_calls").turn(1, closed=True).messages
-    assert (message["reasoning_content"], message["reasoning_details"]) == ("Which file?", steps)
+    kept = {
+        "reasoning_content": "Which file?",
+        "reasoning": "hm",
+        "reasoning_details": steps,
+        "thought_signature": "sig",
+    }
+    [message] = streamed(*thoughts, signed, finish="tool_calls").turn(1, closed=True).messages
+    call = {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}, **signature}
+    assert message == {"role": "assistant", "tool_calls": [call], **kept, **signature}
     [answer] = streamed(*thoughts, {"content": "a.c"}, finish="stop").turn(1, closed=True).messages
     assert answer == {"role": "assistant", "content": "a.c"}
 
 
 @table("finish", ["length", "content_filter"])
 def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without(finish: str) -> None:
-    complete, cut = piece("", id="a", name="ls"), piece("", id="b", name="rm", index=1)
-    response = streamed(complete, cut, finish=finish)
-    assert [c.arguments for c in response.turn(1, closed=True).calls] == ["", "{"]
-    assert [c["function"]["arguments"] for c in response.turn(1, closed=True).messages[0]["tool_calls"]] == ["", ""]
-    assert [c.arguments for c in streamed(complete, cut, finish="tool_calls").turn(1, closed=True).calls] == ["", ""]
+    two = piece("ls", "", "a"), piece("rm", "", "b", 1)
+    cut, whole = streamed(*two, finish=finish), streamed(*two, finish="tool_calls")
+    assert [c.arguments for c in cut.turn(1, closed=True).calls] == ["", "{"]
+    assert [c["function"]["arguments"] for c in cut.turn(1, closed=True).messages[0]["tool_calls"]] == ["", ""]
+    assert [c.arguments for c in whole.turn(1, closed=True).calls] == ["", ""]
+    response = Responses()
+    response.read(
+        Response.construct(**RESPONSES.whole(BODY, Calls(call("a", ""), call("b", ""), finish_reason=finish), 0))
+    )
+    assert [c.arguments for c in response.turn(0, closed=None).calls] == ["", "{"]
 
 
 @table(
     ("deltas", "whole"),
     [
         ([{"content": "It rains."}], True),
-        ([piece('{"path": ', name="search", id="a"), piece('"a"}')], True),
-        ([piece(None, name="today", id="a")], True),
-        ([piece('{"path": ', name="search", id="a")], False),
+        ([piece("search", HALF, "a"), piece(None, REST)], True),
+        ([piece("today", None, "a")], True),
+        ([piece("search", HALF, "a")], False),
     ],
 )
 def test_a_stream_without_a_finish_reason_is_whole_if_it_was_closed_in_order(deltas: list[Any], whole: bool) -> None:
@@ -189,18 +183,12 @@ def test_a_stream_without_a_finish_reason_is_whole_if_it_was_closed_in_order(del
 # Responses
 
 
-def read(reply: Any) -> Responses:
-    response = Responses()
-    response.read(Response.construct(**RESPONSES.whole(BODY, reply, 0)))
-    return response
-
-
 @pytest.mark.system
 def test_reasoning_is_passed_back_unchanged(way: Any, serve: Any) -> None:
     if way.chat:
         return
     thought = reasoning("which file?")
-    odd: dict[str, Any] = {
+    odd: Any = {
         "id": "rs_2",
         "type": "reasoning",
         "summary": [],
@@ -208,76 +196,35 @@ def test_reasoning_is_passed_back_unchanged(way: Any, serve: Any) -> None:
         "status": None,
         "new": 1,
     }
-    server = serve(
-        [
-            Calls(call("look", {}), items=(thought,), text="Looking."),
-            Calls(call("look", {}), items=(odd,)),
-            Text("done"),
-        ]
-    )
-
-    def look() -> str:
-        return "ok"
-
-    with Policy().session("r") as session:
-        result = way(server, session, tools=[look], store=False, include=["reasoning.encrypted_content"])
+    first = Calls(search("a"), items=(thought,), text="Looking.")
+    server = serve([first, Calls(search("b"), items=(odd,)), Text("done")])
+    result = way(server, tools=Search().tools, store=False, include=["reasoning.encrypted_content"])
     kinds = ["user", "reasoning", "message", "function_call", "function_call_output"]
     assert [item.get("type", item.get("role")) for item in result.messages[:5]] == kinds
-    assert server.requests[2]["input"][1] == thought
-    assert server.requests[2]["input"][5] == odd
+    assert (server.requests[2]["input"][1], server.requests[2]["input"][5]) == (thought, odd)
     assert all(body["store"] is False for body in server.requests)
     assert [len(body["input"]) for body in server.requests] == [1, 5, 8]
 
 
-def test_so_it_is_over_responses() -> None:
-    cut = read(Calls(call("a", ""), call("b", ""), finish_reason="length")).turn(0, closed=None)
-    assert [c.arguments for c in cut.calls] == ["", "{"]
-
-
-def test_a_stream_that_ends_early_and_an_error_event_are_failures() -> None:
-    response = Responses()
-    for event in events(RESPONSES, Calls(call("x")), ResponseStreamEvent)[:-1]:
-        response.add(event)
-    with pytest.raises(ResponseFailed, match="ended before its response was complete"):
-        response.turn(0, closed=None)
+def test_an_error_event_is_the_server_s_own_error() -> None:
     with pytest.raises(ResponseFailed, match=r"^rate_limit: slow down$"):
-        response.add({"type": "error", "code": "rate_limit", "message": "slow down"})
+        Responses().add({"type": "error", "code": "rate_limit", "message": "slow down"})
 
 
 # The body
 
 
-class Stream:
-    """
-    A stream as the client has it, whose body comes in *pieces*.
-    """
-
-    def __init__(self, *pieces: bytes, url: str = "http://127.0.0.1/v1", status_code: int = 200) -> None:
-        self.http_response = self
-        self.pieces = pieces
-        self.url = url
-        self.status_code = status_code
-        self.headers = {"content-type": "text/event-stream"}
-
-    def parse(self) -> "Stream":
-        return self
-
-    def iter_bytes(self) -> Iterator[bytes]:
-        return iter(self.pieces)
-
-    async def aiter_bytes(self) -> Any:
-        for piece in self.pieces:
-            yield piece
-
-
 def seen(body: bytes, cuts: list[int]) -> Body:
     """
-    *body* in pieces, seen to its end.
+    *body* in pieces, as the client has its stream, seen to its end.
     """
     places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
-    made = Stream(*(body[a:b] for a, b in itertools.pairwise(places)))
-    passing = Body(None, made)
-    assert b"".join(passing.stream(made).iter_bytes()) == body
+    stream: Any = SimpleNamespace(
+        iter_bytes=lambda: (body[a:b] for a, b in itertools.pairwise(places)), aiter_bytes=None, parse=lambda: stream
+    )
+    stream.http_response = stream
+    passing = Body(None, stream)
+    assert b"".join(passing.stream(stream).iter_bytes()) == body
     return passing
 
 
