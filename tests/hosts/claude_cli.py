@@ -106,11 +106,10 @@ class ClaudeCode(Transport):
         elif message["type"] == "control_response":
             response = message["response"]
             future = self._waiting.pop(response["request_id"])
-            if not future.done():
-                if response["subtype"] == "error":
-                    future.set_exception(RuntimeError(response["error"]))
-                else:
-                    future.set_result(response["response"])
+            if not future.done() and response["subtype"] == "error":
+                future.set_exception(RuntimeError(response["error"]))
+            elif not future.done():
+                future.set_result(response["response"])
         else:
             self._run_task = asyncio.ensure_future(self._run(message["message"]["content"]))
             self._run_task.add_done_callback(self._over)
@@ -171,13 +170,8 @@ class ClaudeCode(Transport):
     async def _list(self, agent: Agent) -> None:
         if agent.server not in self._listed:
             self._listed.add(agent.server)
-            await self._mcp(
-                agent.server,
-                "initialize",
-                protocolVersion="2025-06-18",
-                capabilities={},
-                clientInfo={"name": "claude-code", "version": "2"},
-            )
+            about = {"clientInfo": {"name": "claude-code", "version": "2"}, "capabilities": {}}
+            await self._mcp(agent.server, "initialize", protocolVersion="2025-06-18", **about)
             initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             await self._ask(subtype="mcp_message", server_name=agent.server, message=initialized)
         listed = await self._mcp(agent.server, "tools/list")
@@ -203,7 +197,6 @@ class ClaudeCode(Transport):
         if reason == "completed":
             more = {"stop_hook_active": False, "last_assistant_message": agent.text, "background_tasks": []}
             await self.hooks(agent, "Stop", **more)
-        self.ran.results = list(agent.results)
         whole = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": len(agent.seen), "session_id": self.session_id}
         result = {"subtype": "success", "is_error": False, "result": agent.text, "terminal_reason": reason, **whole}
         if len(agent.seen) >= self.most:
@@ -232,16 +225,14 @@ class ClaudeCode(Transport):
         return said
 
     def _made(self, call: Call) -> dict[str, Any]:
-        try:
-            made = json.loads(call.arguments) if isinstance(call.arguments, str) else dict(call.arguments)
-        except ValueError:
-            made = {}
-        return {"id": call.id or f"toolu_{next(_IDS)}", "name": call.tool, "input": made}
+        made: Any = {}
+        with contextlib.suppress(ValueError):
+            made = call.values
+        return {"id": call.key, "name": call.tool, "input": made}
 
     def _tell(self, agent: Agent, said: Say, calls: Sequence[Mapping[str, Any]]) -> None:
-        words = said.text.split(" ")
-        for n, word in enumerate(words) if self.stream and said.text and agent.id is None else ():
-            delta = {"type": "text_delta", "text": word if n == len(words) - 1 else f"{word} "}
+        for word in said.words if self.stream and agent.id is None else ():
+            delta = {"type": "text_delta", "text": word}
             event = {"type": "content_block_delta", "index": 0, "delta": delta}
             self._send({"type": "stream_event", "uuid": "s", "session_id": self.session_id, "event": event})
         usage = None if said.usage is None else dict(zip(("input_tokens", "output_tokens"), said.usage, strict=True))
@@ -255,12 +246,8 @@ class ClaudeCode(Transport):
             self._message(agent, "assistant", whole | ({} if usage is None else {"usage": usage}))
 
     def _message(self, agent: Agent, kind: str, message: Mapping[str, Any]) -> None:
-        known = {
-            "session_id": self.session_id,
-            "uuid": f"u-{next(_IDS)}",
-            "parent_tool_use_id": agent.parent_tool_use_id,
-        }
-        self._send({"type": kind, "message": message, **known})
+        known = {"session_id": self.session_id, "parent_tool_use_id": agent.parent_tool_use_id}
+        self._send({"type": kind, "message": message, "uuid": f"u-{next(_IDS)}", **known})
 
     # One call
 
@@ -301,10 +288,10 @@ class ClaudeCode(Transport):
             except TimeoutError:
                 answered = {"content": [{"type": "text", "text": "the tool timed out"}], "isError": True}
             output, failed = answered["content"], answered.get("isError", False)
-        if failed:
-            said_by = await self.hooks(agent, "PostToolUseFailure", **told, error=_text(output))
-        else:
-            said_by = await self.hooks(agent, "PostToolUse", **told, tool_response=output)
+        about = (
+            ("PostToolUseFailure", {"error": _text(output)}) if failed else ("PostToolUse", {"tool_response": output})
+        )
+        said_by = await self.hooks(agent, about[0], **told, **about[1])
         beside = []
         for one in (answer.get("hookSpecificOutput", {}) for answer in said_by):
             output = one.get("updatedToolOutput", output)

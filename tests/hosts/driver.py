@@ -3,7 +3,10 @@ How the contract drives a host: a scripted model, plain functions as tools, and 
 """
 
 import asyncio
+import json
+import re
 import threading
+import uuid
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +28,22 @@ class Call:
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
     id: str | None = None
-    """None: the driver makes one, other than all before."""
+    """None: `key` makes one, other than all before."""
+
+    @property
+    def key(self) -> str:
+        return self.id or f"c-{uuid.uuid4()}"
+
+    @property
+    def text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
+    @property
+    def values(self) -> Any:
+        """
+        The arguments for hosts whose models give no text, but what it says. Raises ValueError if they are no JSON.
+        """
+        return json.loads(self.text)
 
 
 @dataclass(frozen=True)
@@ -40,6 +58,13 @@ class Say:
     """Tokens in and out; None: the model does not say."""
     output: Mapping[str, Any] | None = None
     """The structured output, which the driver says in the host's own way: an output tool, or JSON."""
+
+    @property
+    def words(self) -> list[str]:
+        """
+        The text in the pieces of a stream.
+        """
+        return re.findall(r"\S+ ?", self.text)
 
 
 @dataclass(frozen=True)
@@ -116,20 +141,25 @@ class Ran:
     answer: str | None = None
     """The final answer, as the host gives it to its user."""
     asked: list[Asked] = field(default_factory=list)
-    results: list[str] = field(default_factory=list)
-    """What the model could read of tool results in the end, oldest first."""
     error: BaseException | None = None
     """What the host raised."""
     streamed: list[str] = field(default_factory=list)
     """Pieces of text, as the host streamed them."""
     unanswered: list[str] = field(default_factory=list)
-    """Ids of calls without a result in the conversation that the host keeps."""
+    """Ids of calls without a result in the conversation that the host keeps, where no request to OpenAI would show them."""
     paused: list[str] = field(default_factory=list)
     """Names of the tools whose calls wait for a person, in the host's own form."""
     output: Any = None
     """The structured output, if one was asked for."""
     sent: list[Any] = field(default_factory=list)
-    """The bodies of requests to OpenAI, if the host sends such."""
+    """The bodies of requests to OpenAI, if the host sends such. The API would refuse one with a call without a result."""
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """
+        What the model could read of tool results in the end, oldest first.
+        """
+        return self.asked[-1].results
 
 
 class Driver:

@@ -125,19 +125,19 @@ class McpDriver:
             offered = getattr(listed, "tools", listed)
             names = tuple(tool.name for tool in offered)
             schemas = {tool.name: tool.model_dump(mode="json") for tool in offered}
+            results: list[str] = []
             for n in islice(count(), self.limits.get("requests")):
-                asked = Asked(n=n, tools=names, choice=None, results=tuple(ran.results), schemas=schemas)
+                asked = Asked(n=n, tools=names, choice=None, results=tuple(results), schemas=schemas)
                 ran.asked.append(asked)
                 said = script(asked)
                 if not said.calls:
                     ran.answer = said.text
                     return
                 made = await asyncio.gather(*(self.called(client, call, meta) for call in said.calls))
-                ran.results += [as_envelope(result) for result in made]
+                results += [as_envelope(result) for result in made]
 
     async def called(self, client: Any, call: Call, meta: dict[str, Any]) -> CallToolResult:
-        arguments = json.loads(call.arguments) if isinstance(call.arguments, str) else dict(call.arguments)
-        result: CallToolResult = await client.call_tool(call.tool, arguments, **meta)
+        result: CallToolResult = await client.call_tool(call.tool, call.values, **meta)
         return result
 
 

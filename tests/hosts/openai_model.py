@@ -3,7 +3,6 @@ The scripted model behind the client of OpenAI, for hosts that have that client.
 """
 
 import json
-import uuid
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -71,7 +70,7 @@ class OpenAIModel:
         elif say.output is not None:
             text = json.dumps(say.output)
         usage: Any = say.usage is not None and Usage(*say.usage)
-        made = [call(one.tool, one.arguments, id=one.id or f"c-{uuid.uuid4()}") for one in calls]
+        made = [call(one.tool, one.arguments, id=one.key) for one in calls]
         return Calls(*made, text=text, usage=usage) if made else Text(text, usage=usage)
 
 

@@ -38,10 +38,6 @@ def contents(messages: Sequence[Message], kind: str) -> list[Content]:
     return [one for message in messages for one in message.contents if one.type == kind]
 
 
-def results(messages: Sequence[Message]) -> list[str]:
-    return [str(one.result) for one in contents(messages, "function_result")]
-
-
 class AgentFramework(Driver):
     """
     `Agent` over a chat client.
@@ -83,14 +79,9 @@ class AgentFramework(Driver):
 
         done = waited(work(), way)
         before += done.messages
-        ran.results = results(before)
         ran.paused = [one.function_call.name for one in done.user_input_requests]
-        if ran.paused:
-            return
-        answered = {one.call_id for one in contents(before, "function_result")}
-        ran.unanswered = [one.call_id for one in contents(before, "function_call") if one.call_id not in answered]
         ran.answer = done.messages[-1].text
-        ran.output = done.value if way.output is not None else None
+        ran.output = None if way.output is None else done.value
 
 
 class TestAgentFramework(Contract):
@@ -100,22 +91,8 @@ class TestAgentFramework(Contract):
 # What is agent-framework's own
 
 
-FIVE = Policy([Budget(max_calls=5)])
-
-
-def agent_of(script: Script, *tools: Any, guard: Any = None, ran: Ran | None = None, **client: Any) -> Any:
-    guard = GuardrailsMiddleware(FIVE) if guard is None else guard
-    return Agent(client_of(script, ran, **client), tools=list(tools), middleware=[guard])
-
-
-def ask(agent: Any, given: Any = "go", **more: Any) -> Any:
-    return asyncio.run(agent.run(given, **more))
-
-
-async def stream(agent: Any, **more: Any) -> tuple[str, Any]:
-    updates = agent.run("go", stream=True, **more)
-    said = [update.text async for update in updates]
-    return "".join(said), await updates.get_final_response()
+def agent_of(script: Script, tool: Any, guard: Any, ran: Ran | None = None, **client: Any) -> Any:
+    return Agent(client_of(script, ran, **client), tools=[tool], middleware=[guard])
 
 
 @pytest.mark.system
@@ -131,43 +108,37 @@ def test_the_program_of_the_page_prints_what_it_says(
         gc.collect()
 
 
-# The end
-
-
 @pytest.mark.parametrize("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_gives_no_answer(
     limit: Any, streamed: bool
 ) -> None:
-    ran: list[str] = []
-    host, guard, thread = Ran(), GuardrailsMiddleware(FIVE), AgentSession()
+    ran, host = list[str](), Ran()
+    guard, thread = GuardrailsMiddleware(Policy([Budget(max_calls=5)])), AgentSession()
     script = lambda asked: Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
-    agent = agent_of(script, searching(ran), guard=guard, ran=host, function_invocation_configuration=limit)
-    done = asyncio.run(stream(agent, session=thread))[1] if streamed else ask(agent, session=thread)
+    agent = agent_of(script, searching(ran), guard, host, function_invocation_configuration=limit)
+
+    async def work() -> Any:
+        if not streamed:
+            return await agent.run("go", session=thread)
+        return await agent.run("go", session=thread, stream=True).get_final_response()
+
+    done = asyncio.run(work())
     assert ran == ["q0", "q1"]
     assert [one.off for one in host.asked] == [False, False, True, True]
     assert done.messages[-1].text == guard.session(thread).digest()
     assert len(contents(done.messages, "function_call")) == 2
 
 
-# Tools
-
-
 def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
-    image = Content.from_data(data=b"abc", media_type="image/png")
+    image, look = Content.from_data(data=b"abc", media_type="image/png"), Say(calls=(Call("look"),))
 
-    def look() -> Any:
+    def see() -> Any:
         """Look."""
         return image
 
-    done = ask(
-        agent_of(
-            in_turn(Say(calls=(Call("look"),)), Say(calls=(Call("look"),))),
-            look,
-            guard=GuardrailsMiddleware(Policy([Budget(max_calls=2)])),
-        )
-    )
-    first, second = contents(done.messages, "function_result")
+    agent = agent_of(in_turn(look, look), tool(see, name="look"), GuardrailsMiddleware(Policy([Budget(max_calls=2)])))
+    first, second = contents(asyncio.run(agent.run("go")).messages, "function_result")
     assert [one.type for one in first.items] == ["data"]
     assert [one.type for one in second.items] == ["data", "text"]
     assert "limit" in second.items[1].text

@@ -36,10 +36,11 @@ from pydantic import create_model
 
 from guardrails import Approve, Budget, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
+from tests.tables import table
 
 from . import page
 from .behaviours.base import envelope, in_turn, search, searching
-from .behaviours.pauses import PAY
+from .behaviours.pauses import PAY, Bank
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
 from .contract import Contract
 from .driver import Asked, Call, Driver, Ran, Say, Script, Way, waited
@@ -94,39 +95,47 @@ class ClaudeAgentSdk(Driver):
         self.kept: dict[str, Conversation] = {}
 
     def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
-        agent = Agent(script, "tools", seen=ran.asked)
         kept = Conversation() if way.thread is None else self.kept.setdefault(way.thread, Conversation())
-        asks: dict[str, Any] = {
-            "kept": kept,
-            "helper": way.helper,
-            "stream": way.stream,
-            "most": math.inf,
-            **self.limits,
-        }
-        code = ClaudeCode(agent, ran, session_id=way.thread or str(uuid.uuid4()), **asks)
-        helping = way.helper.tools if way.helper else ()
         held = way.pausing and not way.resume
-        given = ClaudeAgentOptions(
-            mcp_servers={"tools": served("tools", tools), "helper": served("helper", helping)},
+        options = ClaudeAgentOptions(
             hooks={"PreToolUse": [HookMatcher(hooks=[deferring(way.pausing)])]} if held else None,
             include_partial_messages=way.stream,
         )
         if adapter is not None:
-            adapter.declare(*(sdk_tool(one) for one in (*tools, *helping)))
+            adapter.declare(*map(sdk_tool, (*tools, *(way.helper.tools if way.helper else ()))))
+        asks = {"session_id": way.thread or str(uuid.uuid4()), "kept": kept, "most": math.inf, **self.limits}
         try:
-            waited(self._work(adapter, way.prompt, given, code, ran), way)
+            play(adapter, tools, script, ran, options, way, **asks)
         finally:
             ran.unanswered = [] if ran.paused else ran.unanswered
 
-    @staticmethod
-    async def _work(adapter: Any, prompt: str, given: Any, code: ClaudeCode, ran: Ran) -> None:
-        options = given if adapter is None else adapter.options(given)
-        messages = query(prompt=prompt, options=options, transport=code)
-        async for message in messages if adapter is None else adapter.charging(messages):
+
+def play(
+    guard: Any,
+    tools: Sequence[Callable[..., Any]],
+    script: Script,
+    ran: Ran,
+    options: ClaudeAgentOptions,
+    way: Way,
+    **more: Any,
+) -> ClaudeCode:
+    """
+    A run of *script* behind *guard* with the user's own *options*.
+    """
+    code = ClaudeCode(Agent(script, "tools", seen=ran.asked), ran, helper=way.helper, stream=way.stream, **more)
+    helping = way.helper.tools if way.helper else ()
+    given = replace(options, mcp_servers={"tools": served("tools", tools), "helper": served("helper", helping)})
+
+    async def work() -> None:
+        messages = query(prompt=way.prompt, options=guard.options(given) if guard else given, transport=code)
+        async for message in guard.charging(messages) if guard else messages:
             if isinstance(message, StreamEvent):
                 ran.streamed.append(message.event["delta"]["text"])
             if isinstance(message, ResultMessage):
                 ran.answer, ran.output = message.result, message.structured_output
+
+    waited(work(), way)
+    return code
 
 
 def served(name: str, tools: Sequence[Callable[..., Any]]) -> Any:
@@ -173,39 +182,11 @@ class TestClaudeAgentSdk(Contract):
 # What is the SDK's own
 
 
-def bank() -> tuple[list[int], Callable[[int], str]]:
-    paid: list[int] = []
-
-    def pay(amount: int) -> str:
-        """Pay an amount."""
-        paid.append(amount)
-        return "paid"
-
-    return paid, pay
-
-
-def go(guard: Any, tools: Sequence[Callable[..., Any]], script: Script, **more: Any) -> tuple[Ran, ClaudeCode]:
-    """
-    A run of *script* behind *guard* with the user's own *options*; the *messages* are those it handed on.
-    """
-    ran, agent = Ran(), Agent(script, "tools")
-    ran.asked = agent.seen
-    options = more.pop("options", None) or ClaudeAgentOptions()
-    wanted = {"session_id": "t", **more}
-    messages = wanted.pop("messages", [])
-    code = ClaudeCode(agent, ran, **wanted)
-    helper = wanted.get("helper")
-    served_ = {"tools": served("tools", tools), "helper": served("helper", helper.tools if helper else ())}
-
-    async def work() -> None:
-        given = guard.options(replace(options, mcp_servers=served_))
-        async for message in guard.charging(query(prompt="go", options=given, transport=code)):
-            messages.append(message)
-            if isinstance(message, ResultMessage):
-                ran.answer = message.result
-
-    asyncio.run(work())
-    return ran, code
+def go(
+    guard: Any, tools: Sequence[Callable[..., Any]], script: Script, options: Any = None, **more: Any
+) -> tuple[Ran, ClaudeCode]:
+    ran = Ran()
+    return ran, play(guard, tools, script, ran, options or ClaudeAgentOptions(), Way(), session_id="t", **more)
 
 
 def obedient(asked: Asked) -> Say:
@@ -216,18 +197,17 @@ def obedient(asked: Asked) -> Say:
     return Say("I know nothing of it.") if over else Say(calls=(search(f"q{asked.n}"),))
 
 
-def person(answer: Any) -> Any:
+class Person:
     """
-    The user's own callback.
+    A user who answers, and what was asked.
     """
-    asked: list[str] = []
 
-    async def can_use_tool(tool: str, arguments: Any, context: Any) -> Any:
-        asked.append(tool)
-        return answer
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.asked = answer, list[str]()
 
-    can_use_tool.asked = asked  # type: ignore[attr-defined]
-    return can_use_tool
+    async def can_use_tool(self, tool: str, arguments: Any, context: Any) -> Any:
+        self.asked.append(tool)
+        return self.answer
 
 
 def test_the_programs_of_the_page_print_what_it_says(
@@ -277,26 +257,22 @@ def test_what_the_user_has_of_options_and_hooks_is_kept() -> None:
     assert given.hooks["PreToolUse"] == [theirs]
 
 
-def test_a_call_that_waits_for_a_person_is_asked_about_in_the_sdks_own_way() -> None:
-    paid, pay = bank()
+@table(
+    ("answer", "paid", "read"),
+    [(PermissionResultAllow(), [5], "paid"), (PermissionResultDeny(message="too much"), [], "too much")],
+)
+def test_a_call_that_waits_for_a_person_is_asked_about_once_in_the_sdks_own_way(
+    answer: Any, paid: list[int], read: str
+) -> None:
+    bank, asks = Bank(), Person(answer)
     guard = GuardrailsHooks(Policy([Approve(tools=("pay",)), Budget(max_calls=5)]))
-    asks = person(PermissionResultAllow())
-    done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=ClaudeAgentOptions(can_use_tool=asks))
-    assert (paid, asks.asked, done.results) == ([5], ["pay"], ["paid"])
+    script = in_turn(Say(calls=(PAY,)), *([] if paid else [Say(calls=(PAY,))]))
+    done, _ = go(guard, [bank.pay], script, ClaudeAgentOptions(can_use_tool=asks.can_use_tool))
+    assert (bank.paid, asks.asked, done.results[0]) == (paid, ["pay"], read)
+    assert all(read in envelope(again)["message"] for again in done.results[1:])
     session = guard.session("t")
-    assert (session.ledger.progress["calls_used"], session.pending(), _open(session)) == (1, [], {})
-
-
-def test_a_person_who_says_no_is_heard_and_the_call_is_not_asked_about_again() -> None:
-    paid, pay = bank()
-    guard = GuardrailsHooks(Policy([Approve(tools=("pay",)), Budget(max_calls=5)]))
-    asks = person(PermissionResultDeny(message="too much"))
-    script = in_turn(Say(calls=(PAY,)), Say(calls=(PAY,)))
-    done, _ = go(guard, [pay], script, options=ClaudeAgentOptions(can_use_tool=asks))
-    assert (paid, asks.asked) == ([], ["pay"])
-    assert done.results[0] == "too much"
-    assert "too much" in envelope(done.results[1])["message"]
-    assert guard.session("t").ledger.progress["calls_used"] == 0
+    pending = session.ledger.read(lambda state, _: dict(state.pending))
+    assert (session.ledger.progress["calls_used"], session.pending(), pending) == (len(paid), [], {})
 
 
 def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
@@ -326,7 +302,3 @@ def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_cod
     done, _ = go(guard, [searching(ran)], script, prefixed=True)
     assert ran == []
     assert envelope(done.results[0])["status"] == "validation_error"
-
-
-def _open(session: Any) -> Any:
-    return session.ledger.read(lambda state, _: dict(state.pending))

@@ -2,11 +2,10 @@
 crewai's agents and crews behind the guards: the contract, and what is its alone.
 """
 
-import itertools
 import json
 import os
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -54,16 +53,10 @@ class Model(BaseLLM):
     native: bool = True
     _script: Any = PrivateAttr()
     _asked: list[Asked] = PrivateAttr(default_factory=list)
-    _ids: Any = PrivateAttr(default_factory=lambda: itertools.count(1))
 
-    def __init__(self, script: Script, ids: Iterator[int] | None = None, **options: Any) -> None:
+    def __init__(self, script: Script, asked: list[Asked] | None = None, **options: Any) -> None:
         super().__init__(model=MODEL, **options)
-        self._script = script
-        self._ids = itertools.count(1) if ids is None else ids
-
-    @property
-    def asked(self) -> list[Asked]:
-        return self._asked
+        self._script, self._asked = script, [] if asked is None else asked
 
     def supports_function_calling(self) -> bool:
         return self.native
@@ -72,46 +65,26 @@ class Model(BaseLLM):
         return 1
 
     def call(self, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:
-        functions = {one["function"]["name"]: one["function"] for one in tools or ()}
-        results = [one for one in messages if isinstance(one, dict) and one.get("role") == "tool"]
-        listed = tuple(functions) if self.native else (() if END in str(messages[-1]) else ("text",))
-        say = self._say(listed, functions, tuple(str(one["content"]) for one in results))
-        if say.usage is not None:
-            sent, received = say.usage
-            self._track_token_usage_internal(
-                {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": sent + received}
-            )
-        if not self.native and say.calls:
-            return "\n".join(
-                f"Thought: next\nAction: {call.tool}\nAction Input: {json.dumps(call.arguments)}" for call in say.calls
-            )
-        if say.calls:
-            return [
-                {
-                    "id": call.id or f"call_{next(self._ids)}",
-                    "type": "function",
-                    "function": {
-                        "name": call.tool,
-                        "arguments": call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
-                    },
-                }
-                for call in say.calls
-            ]
-        text = say.text if say.output is None else json.dumps(say.output)
-        if self._effective_stream():
-            for n, word in enumerate(text.split(" ") if text else ()):
-                self._emit_stream_chunk_event(word if n == 0 else f" {word}", from_agent=options.get("from_agent"))
+        schemas = {one["function"]["name"]: one["function"] for one in tools or ()}
+        results = [str(one["content"]) for one in messages if isinstance(one, dict) and one.get("role") == "tool"]
+        names = tuple(schemas) if self.native else (() if END in str(messages[-1]) else ("text",))
+        self._asked.append(Asked(len(self._asked), names, None, tuple(results), schemas))
+        said: Say = self._script(self._asked[-1])
+        if said.usage is not None:
+            used = dict(zip(("prompt_tokens", "completion_tokens"), said.usage, strict=True))
+            self._track_token_usage_internal({**used, "total_tokens": sum(said.usage)})
+        if said.calls and self.native:
+            made = [(one.key, {"name": one.tool, "arguments": one.text}) for one in said.calls]
+            return [{"id": key, "type": "function", "function": function} for key, function in made]
+        if said.calls:
+            return "\n".join(f"Thought: next\nAction: {one.tool}\nAction Input: {one.text}" for one in said.calls)
+        text = said.text if said.output is None else json.dumps(said.output)
+        for word in said.words if self._effective_stream() else ():
+            self._emit_stream_chunk_event(word, from_agent=options.get("from_agent"))
         return text if self.native or not text else f"Thought: done\nFinal Answer: {text}"
 
     async def acall(self, *args: Any, **options: Any) -> Any:
         return self.call(*args, **options)
-
-    def _say(self, tools: tuple[str, ...], schemas: Mapping[str, Any], results: tuple[str, ...]) -> Say:
-        asked = Asked(n=len(self._asked), tools=tools, choice=None, results=results, schemas=dict(schemas))
-        self._asked.append(asked)
-        said = self._script(asked)
-        assert isinstance(said, Say)
-        return said
 
 
 def tools_of(functions: Sequence[Callable[..., Any]]) -> list[Any]:
@@ -144,13 +117,11 @@ class CrewAI(Driver):
 
     def __init__(self) -> None:
         self._threads: dict[str, list[Any]] = {}
-        self._ids = itertools.count(1)
 
     def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
-        model = Model(script, self._ids, stream=way.stream)
-        ran.asked, made = model.asked, tools_of(tools)
+        model, made = Model(script, ran.asked, stream=way.stream), tools_of(tools)
         if way.helper is not None:
-            inner = agent(Model(way.helper.script, self._ids), tools_of(way.helper.tools))
+            inner = agent(Model(way.helper.script), tools_of(way.helper.tools))
             inner = inner if adapter is None else adapter.agent(inner)
 
             def ask(task: str) -> str:
@@ -174,7 +145,6 @@ class CrewAI(Driver):
                 out = waited(one.kickoff_async(given, response_format=way.output), way)
         messages = [one for one in out.messages if one["role"] != "system"]
         self._threads[way.thread or ""] = messages if way.thread else []
-        ran.results = [str(one["content"]) for one in messages if one["role"] == "tool"]
         called = [call["id"] for one in messages for call in one.get("tool_calls") or ()]
         ran.unanswered = [one for one in called if one not in {two.get("tool_call_id") for two in messages}]
         ran.answer, ran.output = out.raw, out.pydantic
@@ -187,19 +157,12 @@ class TestCrewAI(Contract):
 # What is crewai's own
 
 
-def told(out: Any) -> list[str]:
-    """
-    The results of tools in the messages of a run.
-    """
-    return [one["content"] for one in out.messages if one["role"] == "tool"]
-
-
 def test_the_last_request_of_the_host_ends_by_the_digest_where_the_model_calls() -> None:
     model = Model(lambda asked: Say(calls=(search(f"q{asked.n}"),)))
     guard = Guardrails(Policy([Budget(max_calls=100)]))
     out = guard.agent(agent(model, tools_of([searching([])]), max_iter=3), "t").kickoff("go")
     assert out.raw == guard.session("t").digest()
-    assert len(told(out)) == 3
+    assert [one["role"] for one in out.messages].count("tool") == 3
 
 
 def test_a_model_that_calls_by_text_is_stopped_at_the_cap() -> None:
@@ -249,6 +212,6 @@ def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it() -> No
 
 
 def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    model = Model(stuck)
-    page.ran("crewai", capsys, model=model, replaced={'"openai/gpt-5-mini"': "model"})
-    assert len(model.asked) == 7
+    asked: list[Asked] = []
+    page.ran("crewai", capsys, model=Model(stuck, asked), replaced={'"openai/gpt-5-mini"': "model"})
+    assert len(asked) == 7

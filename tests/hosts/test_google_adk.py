@@ -7,7 +7,6 @@ import json
 import uuid
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -33,6 +32,7 @@ from guardrails.integrations.google_adk import GuardrailsPlugin
 from guardrails.testing.scripted_openai import Calls, call
 from tests.conftest import FakeClock
 from tests.system.clis.model import Model
+from tests.tables import table
 
 from . import page
 from .behaviours.base import in_turn, roaming, search, searching
@@ -64,64 +64,33 @@ class ScriptedModel(BaseLlm):
         asked = asked_by(llm_request, len(self.seen))
         self.seen.append(asked)
         said: Say = self.script(asked)
-        words = said.text.split(" ") if stream and said.text else []
-        for n, word in enumerate(words):
-            text = word if n == len(words) - 1 else f"{word} "
-            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=text)]), partial=True)
-        yield response_of(said)
+        for word in said.words if stream else ():
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=word)]), partial=True)
+        # ADK's own clients read the arguments so, such as `models/lite_llm.py`.
+        made = [(one.key, one.tool, one.values) for one in said.calls]
+        made += [] if said.output is None else [(Call(OUTPUT).key, OUTPUT, dict(said.output))]
+        calls = [types.Part(function_call=types.FunctionCall(id=key, name=name, args=args)) for key, name, args in made]
+        names = "prompt_token_count", "candidates_token_count"
+        used = {} if said.usage is None else dict(zip(names, said.usage, strict=True))
+        yield LlmResponse(
+            content=types.Content(role="model", parts=[types.Part(text=said.text)] * bool(said.text) + calls),
+            partial=False,
+            usage_metadata=types.GenerateContentResponseUsageMetadata(**used) if used else None,
+            model_version=MODEL,
+            finish_reason=types.FinishReason.STOP,
+        )
 
 
 def asked_by(request: LlmRequest, n: int) -> Asked:
-    declared = [one for tool in request.config.tools or [] for one in tool.function_declarations or []]
-    declared = [one for one in declared if one.name != OUTPUT]
-    parts = [part for content in request.contents for part in content.parts or []]
-    return Asked(
-        n=n,
-        tools=tuple(str(one.name) for one in declared),
-        choice=choice_of(request),
-        results=tuple(
-            json.dumps(part.function_response.response)
-            for part in parts
-            if part.function_response is not None and part.function_response.name != OUTPUT
-        ),
-        schemas={str(one.name): one.model_dump(mode="json", exclude_none=True) for one in declared},
-    )
-
-
-def choice_of(request: LlmRequest) -> str | None:
-    held = request.config.tool_config
-    calling = held.function_calling_config if held is not None else None
-    if calling is None or calling.mode is None:
-        return None
-    if calling.mode == types.FunctionCallingConfigMode.ANY:
-        names = calling.allowed_function_names or []
-        return names[0] if len(names) == 1 else "required"
-    return str(calling.mode.value).lower()
-
-
-def response_of(said: Say) -> LlmResponse:
-    parts = [types.Part(text=said.text)] if said.text else []
-    for one in said.calls:
-        # As ADK's own clients do, such as `models/lite_llm.py`.
-        made = json.loads(one.arguments) if isinstance(one.arguments, str) else dict(one.arguments)
-        key = one.id or f"c-{uuid.uuid4()}"
-        parts.append(types.Part(function_call=types.FunctionCall(id=key, name=one.tool, args=made)))
-    if said.output is not None:
-        made_of = types.FunctionCall(id=f"c-{uuid.uuid4()}", name=OUTPUT, args=dict(said.output))
-        parts.append(types.Part(function_call=made_of))
-    usage = None
-    if said.usage is not None:
-        into, out = said.usage
-        usage = types.GenerateContentResponseUsageMetadata(
-            prompt_token_count=into, candidates_token_count=out, total_token_count=into + out
-        )
-    return LlmResponse(
-        content=types.Content(role="model", parts=parts),
-        partial=False,
-        usage_metadata=usage,
-        model_version=MODEL,
-        finish_reason=types.FinishReason.STOP,
-    )
+    listed = [one for tool in request.config.tools or [] for one in tool.function_declarations or []]
+    schemas = {str(one.name): one.model_dump(mode="json", exclude_none=True) for one in listed if one.name != OUTPUT}
+    responses = [part.function_response for content in request.contents for part in content.parts or []]
+    results = (json.dumps(one.response) for one in responses if one is not None and one.name != OUTPUT)
+    calling = request.config.tool_config and request.config.tool_config.function_calling_config
+    choice = None if calling is None or calling.mode is None else str(calling.mode.value).lower()
+    if calling is not None and choice == "any":
+        choice = (calling.allowed_function_names or ["required"])[0]
+    return Asked(n, tuple(schemas), choice, tuple(results), schemas)
 
 
 class Task(BaseModel):
@@ -158,18 +127,17 @@ class GoogleAdk(Driver):
         agent = agent_of(script, made, seen=ran.asked, output_schema=way.output, **choice)
         self.play(agent, [] if adapter is None else [adapter], way, ran)
 
-    def play(self, agent: Any, plugins: Sequence[Any], way: Way, ran: Ran) -> Ran:
+    def play(self, agent: Any, plugins: Sequence[Any], way: Way, ran: Ran, *parts: Any) -> Ran:
         """
-        Run an *agent* that is made.
+        Run an *agent* that is made; the message of the user has *parts* in place of the prompt.
         """
-        app = App(name="app", root_agent=agent, plugins=list(plugins))
-        runner = Runner(app=app, session_service=self.sessions)
+        runner = Runner(app=App(name="app", root_agent=agent, plugins=list(plugins)), session_service=self.sessions)
         thread = way.thread or str(uuid.uuid4())
         before = asyncio.run(self._session(thread))
-        message = types.Content(role="user", parts=[types.Part(text=way.prompt)])
         if way.resume is not None:
-            parts = [_confirmed(call, way.resume) for call in pending(before) if call.name == CONFIRMATION]
-            message = types.Content(role="user", parts=parts)
+            waits = (call for call in pending(before) if call.name == CONFIRMATION)
+            parts = tuple(result(CONFIRMATION, call.id, {"confirmed": way.resume}) for call in waits)
+        message = types.Content(role="user", parts=[*parts] or [types.Part(text=way.prompt)])
         mode = StreamingMode.SSE if way.stream else StreamingMode.NONE
         config = RunConfig(streaming_mode=mode, max_llm_calls=500)
         given: Any = {"user_id": USER, "session_id": thread, "new_message": message, "run_config": config}
@@ -178,7 +146,16 @@ class GoogleAdk(Driver):
             return [event async for event in runner.run_async(**given)]
 
         made = list(runner.run(**given)) if way.sync else waited(events(), way)
-        return told(ran, made, asyncio.run(self._session(thread)))
+        left = pending(asyncio.run(self._session(thread)))
+        ran.paused = [call.args["originalFunctionCall"]["name"] for call in left if call.name == CONFIRMATION]
+        ran.unanswered = [] if ran.paused else [str(call.id) for call in left]
+        ran.streamed = [text_of(event) for event in made if event.partial and text_of(event)]
+        last = made[-1] if made else None
+        if last is not None and last.is_final_response() and not last.get_function_responses():
+            ran.answer = text_of(last)
+        if way.output is not None:
+            ran.output = json.loads(ran.answer or "")
+        return ran
 
     async def _session(self, thread: str) -> Any:
         found = await self.sessions.get_session(app_name="app", user_id=USER, session_id=thread)
@@ -190,9 +167,8 @@ def agent_of(script: Script, tools: Sequence[Any], *, name: str = "agent", seen:
     return LlmAgent(name=name, description="Does it.", model=model, tools=list(tools), **more)
 
 
-def _confirmed(call: Any, answer: bool) -> Any:
-    said = types.FunctionResponse(id=call.id, name=CONFIRMATION, response={"confirmed": answer})
-    return types.Part(function_response=said)
+def result(name: str, key: str, response: Any) -> Any:
+    return types.Part(function_response=types.FunctionResponse(id=key, name=name, response=response))
 
 
 def forced(choice: str) -> dict[str, Any]:
@@ -204,28 +180,6 @@ def forced(choice: str) -> dict[str, Any]:
 def pending(session: Any) -> list[Any]:
     results = {response.id for event in session.events for response in event.get_function_responses()}
     return [call for event in session.events for call in event.get_function_calls() if call.id not in results]
-
-
-def told(ran: Ran, events: Sequence[Any], session: Any) -> Ran:
-    waits = [call for call in pending(session) if call.name == CONFIRMATION]
-    ran.paused = [call.args["originalFunctionCall"]["name"] for call in waits]
-    held = {call.args["originalFunctionCall"]["id"] for call in waits}
-    results = {
-        response.id: json.dumps(response.response)
-        for event in session.events
-        for response in event.get_function_responses()
-        if response.name not in (OUTPUT, CONFIRMATION) and response.id not in held
-    }
-    ran.results = list(results.values())
-    ran.unanswered = [] if ran.paused else [str(call.id) for call in pending(session)]
-    ran.streamed = [text_of(event) for event in events if event.partial and text_of(event)]
-    last = events[-1] if events else None
-    if last is not None and last.is_final_response() and not last.get_function_responses():
-        ran.answer = text_of(last)
-        if any(call.name == OUTPUT for event in events for call in event.get_function_calls()):
-            with suppress(json.JSONDecodeError):
-                ran.output = json.loads(ran.answer)
-    return ran
 
 
 def text_of(event: Any) -> str:
@@ -240,113 +194,93 @@ class TestGoogleAdk(Contract):
 # What is google-adk's own
 
 
-def ran_by(policy: Any, agent: Any, seen: Sequence[Asked] = (), *after: Any, **options: Any) -> Ran:
+def ran_by(policy: Policy, agent: Any, *after: Any, **options: Any) -> tuple[Ran, Any]:
     """
-    What came of *agent* behind *policy*, with plugins *after* that of the guards.
+    What came of *agent* behind *policy*, with plugins *after* that of the guards; and the session.
     """
-    plugins = [GuardrailsPlugin(policy, **options), *after]
-    done = GoogleAdk().play(agent, plugins, Way(thread="t"), Ran(asked=list(seen)))
+    done = GoogleAdk().play(agent, [GuardrailsPlugin(policy, **options), *after], Way(thread="t"), Ran())
     assert done.unanswered == []
-    return done
+    return done, policy.session("t").ledger
 
 
 def test_a_hand_over_passes_and_both_agents_share_the_session() -> None:
     ran: list[str] = []
-    seen: list[Asked] = []
-    clerk = agent_of(roaming, [searching(ran)], name="clerk", seen=seen)
+    clerk = agent_of(roaming, [searching(ran)], name="clerk")
     first = in_turn(Say(calls=(search("a"),)), Say(calls=(Call("transfer_to_agent", {"agent_name": "clerk"}),)))
-    policy = Policy([Budget(max_calls=3)])
-    done = ran_by(policy, agent_of(first, [searching(ran)], sub_agents=[clerk]))
+    agent = agent_of(first, [searching(ran)], sub_agents=[clerk])
+    done, ledger = ran_by(Policy([Budget(max_calls=3)]), agent)
     assert ran == ["a", "q0", "q1"]
     assert done.answer == "I know nothing of it."
-    assert policy.session("t").ledger.progress["calls_used"] == 3
+    assert ledger.progress["calls_used"] == 3
 
 
 def test_an_agent_as_a_tool_gets_its_share_and_gives_back_what_is_left() -> None:
     ran: list[str] = []
     helper = agent_of(roaming, [searching(ran)], name="helper")
     script = in_turn(Say(calls=(Call("helper", {"request": "look"}),)))
-    policy = Policy([Budget(max_calls=9)])
-    ran_by(policy, agent_of(script, [AgentTool(helper)]))
+    _, ledger = ran_by(Policy([Budget(max_calls=9)]), agent_of(script, [AgentTool(helper)]))
     assert len(ran) == 7
-    session = policy.session("t")
-    assert session.ledger.progress["calls_left"] == 1
-    assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
+    assert ledger.progress["calls_left"] == 1
+    assert ledger.read(lambda state, _: dict(state.pending)) == {}
 
 
 def test_users_whose_sessions_have_one_id_are_told_apart_by_a_name_of_ones_own() -> None:
-    ran: list[str] = []
-    policy = Policy([Budget(max_calls=2)])
-    named = lambda session: f"{session.user_id}/{session.id}"  # noqa: E731
-    ran_by(policy, agent_of(roaming, [searching(ran)]), named=named)
-    assert policy.session("t").ledger.progress["calls_used"] == 0
+    policy, named = Policy([Budget(max_calls=2)]), lambda session: f"{session.user_id}/{session.id}"
+    _, ledger = ran_by(policy, agent_of(roaming, [searching([])]), named=named)
+    assert ledger.progress["calls_used"] == 0
     assert GuardrailsPlugin(policy).session("user/t").ledger.progress["calls_used"] == 2
-
-
-SHIP = Say(calls=(Call("ship", {"order": 7}, "c-ship"),))
-
-
-def open_calls(policy: Policy, **more: Any) -> dict[str, Any]:
-    session = policy.session("t", **more)
-    return session.ledger.read(lambda state, _: {str(key): one for key, one in state.pending.items()})
-
-
-def brings(driver: GoogleAdk, agent: Any, plugin: Any, *parts: Any) -> Ran:
-    """
-    The next run of the thread, whose message brings results.
-    """
-    runner = Runner(app=App(name="app", root_agent=agent, plugins=[plugin]), session_service=driver.sessions)
-    message = types.Content(role="user", parts=list(parts))
-    events = list(runner.run(user_id=USER, session_id="t", new_message=message))
-    return told(Ran(), events, asyncio.run(driver._session("t")))
-
-
-def result(name: str, key: str, response: Any) -> Any:
-    return types.Part(function_response=types.FunctionResponse(id=key, name=name, response=response))
 
 
 @pytest.mark.parametrize(("response", "status"), [({"result": "sent"}, "success"), ({"error": "lost"}, "error")])
 def test_a_long_running_call_is_charged_once_and_settled_when_its_result_comes(
     clock: FakeClock, response: Any, status: str
 ) -> None:
-    begun: list[int] = []
+    begun, asked = list[int](), list[Asked]()
 
     def ship(order: int) -> None:
         """Ship an order."""
         begun.append(order)
 
-    policy = Policy([Budget(max_calls=3), Duplicates()])
-    driver = GoogleAdk()
-    agent = agent_of(in_turn(SHIP), [LongRunningFunctionTool(ship)])
-    first = driver.play(agent, [GuardrailsPlugin(policy, clock=clock)], Way(thread="t"), Ran())
-    assert (first.results, len(open_calls(policy))) == ([], 1)
-    clock.advance(3_600)
-    done = brings(driver, agent, GuardrailsPlugin(policy, clock=clock), result("ship", "c-ship", response))
-    assert begun == [7]
-    assert json.loads(done.results[-1])["status"] == status
-    assert done.answer == "Done."
+    driver, policy = GoogleAdk(), Policy([Budget(max_calls=3), Duplicates()])
+    ships = in_turn(Say(calls=(Call("ship", {"order": 7}, "c-ship"),)))
+    agent, guard = agent_of(ships, [LongRunningFunctionTool(ship)], seen=asked), GuardrailsPlugin(policy, clock=clock)
+    driver.play(agent, [guard], Way(thread="t"), Ran())
     session = policy.session("t", clock=clock)
-    assert (session.ledger.progress["calls_used"], open_calls(policy)) == (1, {})
+    assert session.ledger.read(lambda state, _: len(state.pending)) == 1
+    clock.advance(3_600)
+    done = driver.play(agent, [guard], Way(thread="t"), Ran(), result("ship", "c-ship", response))
+    assert (begun, done.answer) == ([7], "Done.")
+    assert json.loads(asked[-1].results[-1])["status"] == status
+    assert session.ledger.progress["calls_used"] == 1
+    assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
 
 
-def test_pictures_keep_their_form() -> None:
-    picture = types.Part(inline_data=types.Blob(data=b"png", mime_type="image/png"))
-    for result in (picture, [picture, "a cat"], {"picture": picture, "of": "a cat"}, {"pictures": [picture]}):
-        kept: list[Any] = []
+class Watch(BasePlugin):
+    """
+    Notes the results that the model is to read.
+    """
 
-        def draw(result: Any = result) -> Any:
-            """Draw a cat."""
-            return result
+    def __init__(self) -> None:
+        super().__init__("watch")
+        self.kept: list[Any] = []
 
-        class Watch(BasePlugin):
-            async def on_event_callback(self, *, event: Any, kept: Any = kept, **more: Any) -> None:
-                kept.extend(event.get_function_responses())
+    async def on_event_callback(self, *, event: Any, **_: Any) -> None:
+        self.kept += event.get_function_responses()
 
-        tool = FunctionTool(draw)
-        one = agent_of(in_turn(Say(calls=(Call("draw"),))), [tool])
-        ran_by(Policy([Budget(max_calls=1)]), one, [], Watch("watch"))
-        assert [part.inline_data.data for part in kept[0].parts] == [b"png"]
-        assert "limit_reached" in json.dumps(kept[0].response)
+
+PICTURE = types.Part(inline_data=types.Blob(data=b"png", mime_type="image/png"))
+
+
+@table("drawn", [PICTURE, [PICTURE, "a cat"], {"picture": PICTURE, "of": "a cat"}, {"pictures": [PICTURE]}])
+def test_pictures_keep_their_form(drawn: Any) -> None:
+    def draw() -> Any:
+        """Draw a cat."""
+        return drawn
+
+    watch = Watch()
+    ran_by(Policy([Budget(max_calls=1)]), agent_of(in_turn(Say(calls=(Call("draw"),))), [FunctionTool(draw)]), watch)
+    assert [part.inline_data.data for part in watch.kept[0].parts] == [b"png"]
+    assert "limit_reached" in json.dumps(watch.kept[0].response)
 
 
 @pytest.mark.system

@@ -18,7 +18,7 @@ pytest.importorskip("langchain")
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage
 from langchain_core.tools import BaseTool, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -91,30 +91,22 @@ class Langchain(Driver):
         config: Any = {**self.limits}
         if way.thread is not None:
             config["configurable"] = {"thread_id": way.thread}
-        if way.sync:
-            state = self._sync(agent, given, config, ran, stream=way.stream)
-        else:
-            state = waited(self._async(agent, given, config, ran, stream=way.stream), way)
-        if way.thread is not None:
-            state = agent.get_state(config).values | {"__interrupt__": agent.get_state(config).interrupts}
-        _note(ran, state, outputs)
+        state = agent.invoke(given, config) if way.sync else waited(self._state(agent, given, config, way, ran), way)
+        ran.paused = [one.value["tool"] for one in state.get("__interrupt__", ())]
+        ran.output = state.get("structured_response")
+        last = state["messages"][-1]
+        ran.answer = last.text if isinstance(last, AIMessage) and not last.tool_calls else None
 
     @staticmethod
-    def _sync(agent: Any, given: Any, config: Any, ran: Ran, *, stream: bool) -> Any:
-        if not stream:
-            return agent.invoke(given, config)
-        state: Any = {}
-        for mode, chunk in agent.stream(given, config, stream_mode=["messages", "values"]):
-            state = _heard(ran, mode, chunk, state)
-        return state
-
-    @staticmethod
-    async def _async(agent: Any, given: Any, config: Any, ran: Ran, *, stream: bool) -> Any:
-        if not stream:
+    async def _state(agent: Any, given: Any, config: Any, way: Way, ran: Ran) -> Any:
+        if not way.stream:
             return await agent.ainvoke(given, config)
         state: Any = {}
         async for mode, chunk in agent.astream(given, config, stream_mode=["messages", "values"]):
-            state = _heard(ran, mode, chunk, state)
+            if mode == "values":
+                state = chunk
+            elif isinstance(chunk[0], AIMessage) and chunk[0].text:
+                ran.streamed.append(chunk[0].text)
         return state
 
     def _helper(self, adapter: Any, helper: Helper) -> BaseTool:
@@ -140,30 +132,6 @@ def _pausing(function: Callable[..., Any]) -> BaseTool:
     return tool(asked)
 
 
-def _heard(ran: Ran, mode: str, chunk: Any, state: Any) -> Any:
-    if mode == "values":
-        return chunk
-    message, _ = chunk
-    if isinstance(message, AIMessage) and message.text:
-        ran.streamed.append(message.text)
-    return state
-
-
-def _note(ran: Ran, state: Mapping[str, Any], outputs: Sequence[str]) -> None:
-    messages = state.get("messages", [])
-    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    ran.paused = [one.value["tool"] for one in state.get("__interrupt__", ())]
-    ran.results = [message.text for message in results.values() if message.name not in outputs]
-    for message in messages if not ran.paused else ():
-        if isinstance(message, AIMessage):
-            calls = [*message.tool_calls, *message.invalid_tool_calls]
-            ran.unanswered += [str(call["id"]) for call in calls if call["id"] not in results]
-    ran.output = state.get("structured_response")
-    last = messages[-1] if messages else None
-    if isinstance(last, AIMessage) and not last.tool_calls:
-        ran.answer = last.text
-
-
 class TestLangchain(Contract):
     driver = Langchain
 
@@ -171,22 +139,16 @@ class TestLangchain(Contract):
 # What is LangChain's own
 
 
-def agent_of(script: Script, tools: Sequence[Any], guard: Any, **more: Any) -> Any:
-    return create_agent(
-        model_of(script), list(tools), middleware=[*more.pop("before", ()), guard, *more.pop("after", ())], **more
+def invoked(script: Script, tools: Sequence[Any], policy: Policy, *prompts: str) -> list[Any]:
+    """
+    The messages of a thread of an agent behind *policy*, after all *prompts*.
+    """
+    agent = create_agent(
+        model_of(script), list(tools), middleware=[GuardrailsMiddleware(policy)], checkpointer=InMemorySaver()
     )
-
-
-def asked_by(prompt: str = "go") -> Any:
-    return {"messages": [("user", prompt)]}
-
-
-def in_thread(name: str = "t") -> Any:
-    return {"configurable": {"thread_id": name}, "recursion_limit": 60}
-
-
-def results(state: Any) -> list[ToolMessage]:
-    return [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    made = [agent.invoke({"messages": [("user", prompt)]}, thread) for prompt in prompts]
+    return list(made[-1]["messages"])
 
 
 @pytest.mark.system
@@ -217,39 +179,35 @@ def test_a_graph_of_ones_own_is_guarded_by_tool_node_and_ask(sync: bool) -> None
     graph.add_edge(START, "think")
     graph.add_conditional_edges("think", tools_condition)
     graph.add_edge("tools", "think")
-    made = graph.compile()
-    done = made.invoke(asked_by()) if sync else asyncio.run(made.ainvoke(asked_by()))
+    made, given = graph.compile(), {"messages": [("user", "go")]}
+    done = made.invoke(given) if sync else asyncio.run(made.ainvoke(given))
     assert 1 <= len(ran) <= 3
     assert done["messages"][-1].text == "I know nothing of it."
     assert host.asked[-1].off
 
 
 def test_a_user_who_writes_on_instead_of_answering_finds_a_conversation_that_is_whole() -> None:
-    bank, policy = Bank(), Policy([Budget(max_calls=3)])
-    agent = agent_of(once, [_pausing(bank.pay)], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
-    agent.invoke(asked_by(), in_thread())
-    done = agent.invoke(asked_by("never mind"), in_thread())
-    assert [message.type for message in done["messages"]] == ["human", "ai", "tool", "human", "ai"]
-    assert "broken off" in results(done)[0].text
+    bank = Bank()
+    done = invoked(once, [_pausing(bank.pay)], Policy([Budget(max_calls=3)]), "go", "never mind")
+    assert [message.type for message in done] == ["human", "ai", "tool", "human", "ai"]
+    assert "broken off" in done[2].text
     assert bank.paid == []
 
 
 def test_images_and_artifacts_are_kept_and_a_limit_is_said_beside_them() -> None:
-    picture = {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}
+    shown = [{"type": "text", "text": "a hill"}, {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}]
 
     @tool(response_format="content_and_artifact")
     def shoot(n: int) -> Any:
         """Take a picture."""
-        return [{"type": "text", "text": "a hill"}, picture], {"raw": n}
+        return shown, {"raw": n}
 
     script = in_turn(*(Say(calls=(Call("shoot", {"n": n}),)) for n in range(2)))
-    done = agent_of(script, [shoot], GuardrailsMiddleware(Policy([Budget(max_calls=2)]))).invoke(asked_by())
-    first, last = results(done)
-    assert first.content[1] == picture
-    assert first.artifact == {"raw": 0}
-    assert last.content[:2] == [{"type": "text", "text": "a hill"}, picture]
+    done = invoked(script, [shoot], Policy([Budget(max_calls=2)]), "go")
+    first, last = (message for message in done if message.type == "tool")
+    assert (first.content, first.artifact, last.artifact) == (shown, {"raw": 0}, {"raw": 1})
+    assert last.content[:2] == shown
     assert json.loads(last.content[2]["text"])["limit_reached"] is True
-    assert last.artifact == {"raw": 1}
 
 
 @pytest.mark.system

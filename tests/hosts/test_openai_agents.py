@@ -34,9 +34,10 @@ from guardrails.integrations.openai_agents import GuardedRunner
 
 from . import page
 from .behaviours.base import envelope, in_turn, roaming, search, searching
+from .behaviours.pauses import Bank
 from .contract import Contract
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
-from .openai_model import OpenAIModel, text_of
+from .openai_model import OpenAIModel
 from .page import openai_model
 
 
@@ -108,9 +109,10 @@ class OpenaiAgents(Driver):
             result = runner.run_sync(agent, given, **options)
         else:
             result = waited(runner.run(agent, given, **options), way)
-        items = result.to_input_list() if way.thread is None else asyncio.run(self.threads[way.thread].get_items())
         self.states[way.thread] = result.to_state().to_json() if result.interruptions else None
-        _note(ran, result, items, structured=way.output is not None)
+        ran.paused = [str(item.tool_name) for item in result.interruptions]
+        ran.output = None if way.output is None else result.final_output
+        ran.answer = result.final_output if isinstance(result.final_output, str) else None
 
 
 async def _streamed(runner: Any, agent: Any, given: Any, options: Any, ran: Ran) -> Any:
@@ -119,16 +121,6 @@ async def _streamed(runner: Any, agent: Any, given: Any, options: Any, ran: Ran)
         if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
             ran.streamed.append(event.data.delta)
     return result
-
-
-def _note(ran: Ran, result: Any, items: list[Any], *, structured: bool) -> None:
-    ran.paused = [str(item.tool_name) for item in result.interruptions]
-    results = {item["call_id"]: item for item in items if item.get("type") == "function_call_output"}
-    ran.results = [text_of(item["output"]) for item in results.values()]
-    calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
-    ran.unanswered = [] if ran.paused else [call for call in calls if call not in results]
-    ran.output = result.final_output if structured else None
-    ran.answer = result.final_output if isinstance(result.final_output, str) else None
 
 
 class TestOpenaiAgents(Contract):
@@ -168,45 +160,20 @@ def runner(*guards: Any, **options: Any) -> GuardedRunner:
     return GuardedRunner(Policy(guards) if guards else Policy.load("default"), **options)
 
 
-CAP = Budget(max_calls=2)
-
-
 def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
     ran: list[str] = []
     over = in_turn(Say(calls=(search("mine"),)), Say(calls=(Call("transfer_to_other"),)))
     other = agent(roaming, searching(ran), name="other")
-    result = runner(CAP).run_sync(agent(over, searching(ran), handoffs=[other]), "go")
+    result = runner(Budget(max_calls=2)).run_sync(agent(over, searching(ran), handoffs=[other]), "go")
     assert ran == ["mine", "q0"]
     assert result.final_output == "I know nothing of it."
     assert result.last_agent.name == "other"
 
 
-def paying(paid: list[int]) -> Any:
-    """
-    The tool `pay`, which a person is to approve.
-    """
-
-    @function_tool(needs_approval=True)
-    def pay(amount: int) -> str:
-        """Pay an amount."""
-        paid.append(amount)
-        return f"paid {amount}"
-
-    return pay
-
-
-def payer(paid: list[int]) -> Agent[Any]:
-    """
-    An agent that pays two amounts.
-    """
-    calls = (Call("pay", {"amount": 5}, "c1"), Call("pay", {"amount": 6}, "c2"))
-    return agent(lambda asked: Say("Done.") if asked.results else Say(calls=calls), paying(paid))
-
-
 def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None:
-    paid: list[int] = []
-    calls = Say(calls=(Call("pay", {"amount": 7}, "same"),))
-    sub = agent(lambda asked: Say("paid it") if asked.results else calls, paying(paid), name="other")
+    bank, call = Bank(), Say(calls=(Call("pay", {"amount": 7}, "same"),))
+    pays = function_tool(bank.pay, needs_approval=True)
+    sub = agent(lambda asked: Say("paid it") if asked.results else call, pays, name="other")
     asks = Say(calls=(Call("other", {"input": "pay"}, "same"),))
     main = agent(lambda asked: Say("Done.") if asked.results else asks, sub.as_tool("other", "Ask the other."))
     guarded = runner(Budget(max_calls=10))
@@ -216,8 +183,11 @@ def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None
     for item in paused.interruptions:
         state.approve(item)
     result = guarded.run_sync(main, state, **options)
-    assert (result.final_output, paid) == ("Done.", [7])
+    assert (result.final_output, bank.paid) == ("Done.", [7])
     assert envelope(outputs(result)[0])["progress"]["calls_used"] == 2
+
+
+async def nothing(*_: Any) -> None: ...
 
 
 class Server(MCPServer):
@@ -226,34 +196,23 @@ class Server(MCPServer):
     """
 
     name: ClassVar[str] = "shelf"
+    connect = cleanup = list_prompts = get_prompt = nothing
 
     def __init__(self) -> None:
         super().__init__()
         self.called: list[str] = []
 
-    async def connect(self) -> None: ...
-
-    async def cleanup(self) -> None: ...
-
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Tool]:
-        query = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-        return [
-            Tool(name="look", input_schema=query),
-            Tool(name="broken", input_schema={"type": "object", "properties": {}}),
-        ]
+        return [Tool(name=name, input_schema={"type": "object", "properties": {}}) for name in ("look", "broken")]
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> CallToolResult:
         self.called.append(tool_name)
         text = TextContent(type="text", text="looked" if tool_name == "look" else "there is no such row")
         return CallToolResult(content=[text], is_error=tool_name == "broken")
 
-    async def list_prompts(self) -> Any: ...
-
-    async def get_prompt(self, name: str, arguments: Any = None) -> Any: ...
-
 
 def test_tools_of_an_mcp_server_are_guarded_and_its_errors_are_ours() -> None:
-    server, look = Server(), Call("look", {"query": "x"})
+    server, look = Server(), Call("look")
     made = agent(in_turn(Say(calls=(look, look, Call("broken")))), mcp_servers=[server])
     told = [envelope(each) for each in outputs(runner(Duplicates()).run_sync(made, "go"))]
     assert sorted(server.called) == ["broken", "look"]

@@ -3,7 +3,6 @@ pydantic-ai's `Agent` behind the guards: the contract, and what is its alone.
 """
 
 import asyncio
-import json
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -33,14 +32,12 @@ from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
 from .openai_model import OpenAIModel
 
 
-def returned(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
+def returned(result: Any) -> list[Any]:
     """
-    The results of function tools in a conversation, oldest first.
+    The results of tools in a conversation, oldest first.
     """
-    parts = (part for message in messages for part in message.parts)
-    return [
-        part for part in parts if isinstance(part, ToolReturnPart) and not part.tool_name.startswith("final_result")
-    ]
+    parts = (part for message in result.all_messages() for part in message.parts)
+    return [part.content for part in parts if isinstance(part, ToolReturnPart)]
 
 
 def unanswered(messages: Sequence[ModelMessage]) -> list[str]:
@@ -118,13 +115,12 @@ class PydanticAI(Driver):
             out = result.output
         messages = result.all_messages()
         self._threads[way.thread or ""] = messages if way.thread else []
-        ran.results = [part.model_response_str(wrap_if_error=False) for part in returned(messages)]
         if isinstance(out, DeferredToolRequests):
             ran.paused = [call.tool_name for call in out.approvals]
-            return
-        ran.unanswered = unanswered(messages)
-        ran.output = out if way.output is not None else None
-        ran.answer = out if isinstance(out, str) else json.dumps(out.model_dump())
+        elif way.output is None:
+            ran.answer = out
+        else:
+            ran.output = out
 
 
 class Forcing(AbstractCapability[Any]):
@@ -149,88 +145,51 @@ class TestPydanticAI(Contract):
 FIVE = Policy([Budget(max_calls=5)])
 
 
-def agent(
-    script: Script, *tools: Any, guarded: Any = FIVE, also: Sequence[Any] = (), **options: Any
-) -> Agent[Any, Any]:
+def run(script: Script, tools: Sequence[Any], guarded: Policy = FIVE, given: Any = None, **options: Any) -> Any:
     """
-    An agent that *script* drives, behind *guarded*: a policy, a session, or a capability.
+    What an agent that *script* drives comes to, and the session of its conversation.
     """
-    capability = guarded if isinstance(guarded, GuardrailsCapability) else GuardrailsCapability(guarded)
-    return Agent(model_of(script), tools=tools, capabilities=[capability, *also], **options)
-
-
-def told(result: Any) -> list[Any]:
-    """
-    Of each, what it says.
-    """
-    return [part.content for part in returned(result.all_messages())]
-
-
-def run(one: Agent[Any, Any], prompt: str | None = "go", **options: Any) -> Any:
-    """
-    What *one* comes to, in a loop of its own.
-    """
-    return asyncio.run(one.run(prompt, **options))
+    guard = GuardrailsCapability(guarded)
+    agent = Agent(model_of(script), tools=tools, capabilities=[guard], **options)
+    done = asyncio.run(agent.run(**({"user_prompt": "go"} | (given or {}))))
+    return done, guard.session(done.conversation_id)
 
 
 def test_the_last_request_of_the_hosts_limit_is_one_for_an_answer() -> None:
     ran: list[str] = []
-    done = run(agent(roaming, searching(ran)), usage_limits=UsageLimits(request_limit=4))
+    done, _ = run(roaming, [searching(ran)], given={"usage_limits": UsageLimits(request_limit=4)})
     assert (done.output, done.usage.requests, len(ran)) == ("I know nothing of it.", 4, 3)
 
 
 def test_a_model_that_calls_with_its_last_request_is_answered_for_by_the_digest() -> None:
-    cap, always = GuardrailsCapability(FIVE), lambda asked: Say(calls=(search(f"q{asked.n}"),))
-    done = run(agent(always, searching([]), guarded=cap), usage_limits=UsageLimits(request_limit=3))
-    assert done.output == cap.session(done.conversation_id).digest()
-
-
-DEPLOY = ToolDefinition(
-    name="deploy", parameters_json_schema={"type": "object", "properties": {"v": {"type": "string"}}}
-)
-
-
-deployed = Say(calls=(Call("deploy", {"v": "1"}, "c1"),))
-
-
-def deployed_once(asked: Any) -> Say:
-    """
-    A model that deploys, and is done once it reads of it.
-    """
-    return Say("Done.") if asked.results else deployed
+    always = lambda asked: Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
+    done, session = run(always, [searching([])], given={"usage_limits": UsageLimits(request_limit=3)})
+    assert done.output == session.digest()
 
 
 def test_an_external_tool_is_charged_once_and_its_result_reads_as_an_envelope() -> None:
-    cap = GuardrailsCapability(FIVE)
-    outside = {"toolsets": [ExternalToolset([DEPLOY])], "output_type": [str, DeferredToolRequests]}
-    waits = run(agent(deployed_once, guarded=cap, **outside))
+    deploy = ToolDefinition(name="deploy", parameters_json_schema={"type": "object", "properties": {}})
+    outside: Any = {"toolsets": [ExternalToolset([deploy])], "output_type": [str, DeferredToolRequests]}
+    script = lambda asked: Say("Done.") if asked.results else Say(calls=(Call("deploy", id="c1"),))  # noqa: E731
+    waits, session = run(script, [], **outside)
     assert [call.tool_name for call in waits.output.calls] == ["deploy"]
-    session = cap.session(waits.conversation_id)
     assert session.ledger.progress["calls_used"] == 1
 
     results = DeferredToolResults(calls={"c1": {"ok": True}})
-    done = run(
-        agent(deployed_once, guarded=cap, **outside),
-        None,
-        message_history=waits.all_messages(),
-        deferred_tool_results=results,
-    )
-    assert envelope(told(done)[0])["result"] == {"ok": True}
+    given = {"user_prompt": None, "message_history": waits.all_messages(), "deferred_tool_results": results}
+    done, session = run(script, [], given=given, **outside)
+    assert envelope(returned(done)[0])["result"] == {"ok": True}
     assert session.ledger.progress["calls_used"] == 1
     assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
 
 
 def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
-    image = BinaryContent(b"abc", media_type="image/png")
-    two = Policy([Budget(max_calls=2)])
-    script = in_turn(Say(calls=(Call("look", id="a"),)), Say(calls=(Call("look", id="b"),)))
-    done = run(agent(script, Tool(lambda: image, name="look"), guarded=two))
-    assert told(done) == [image, image]
-    said = [
-        part.content for message in done.all_messages() for part in message.parts if isinstance(part, UserPromptPart)
-    ]
-    assert len(said) == 2
-    assert "Tool call limit reached (2)" in str(said[1])
+    image, look = BinaryContent(b"abc", media_type="image/png"), Say(calls=(Call("look"),))
+    done, _ = run(in_turn(look, look), [Tool(lambda: image, name="look")], Policy([Budget(max_calls=2)]))
+    assert returned(done) == [image, image]
+    parts = [part for message in done.all_messages() for part in message.parts]
+    [_, beside] = [part.content for part in parts if isinstance(part, UserPromptPart)]
+    assert "Tool call limit reached (2)" in str(beside)
 
 
 def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,16 +1,14 @@
 """
-The agents of Strands behind the guards.
+The agents of Strands behind the guards: the contract, and what is theirs alone.
 """
 
 import functools
 import inspect
-import json
 import shutil
 import tempfile
-import uuid
 import weakref
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +20,7 @@ import strands.models
 
 from strands import Agent, ToolContext, tool
 from strands.middleware import InvokeModelStage
-from strands.models import Model
+from strands.models.openai import OpenAIModel
 from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
 
@@ -33,88 +31,12 @@ from . import page
 from .behaviours.base import in_turn, searching
 from .behaviours.base import search as call_of
 from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
+from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
+from .openai_model import OpenAIModel as Scripted
 
 
-class ScriptedModel(Model):
-    """
-    Says what a script says.
-    """
-
-    def __init__(self, script: Script, seen: list[Asked], outputs: frozenset[str] = frozenset()) -> None:
-        self.script, self.seen, self.outputs = script, seen, outputs
-
-    def update_config(self, **_: Any) -> None:
-        """It has none."""
-
-    def get_config(self) -> dict[str, Any]:
-        return {"model_id": MODEL}
-
-    async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        raise NotImplementedError
-        yield
-
-    async def stream(
-        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, *, tool_choice: Any = None, **_: Any
-    ) -> AsyncIterator[Any]:
-        specs = [spec for spec in tool_specs or () if spec["name"] not in self.outputs]
-        asked = Asked(
-            n=len(self.seen),
-            tools=tuple(spec["name"] for spec in specs),
-            choice=_choice(tool_choice),
-            results=tuple(_results(messages, self.outputs).values()),
-            schemas={spec["name"]: spec for spec in specs},
-        )
-        self.seen.append(asked)
-        said = self.script(asked)
-        yield {"messageStart": {"role": "assistant"}}
-        if said.text:
-            yield {"contentBlockStart": {"start": {}}}
-            words = said.text.split(" ")
-            for n, word in enumerate(words):
-                yield {"contentBlockDelta": {"delta": {"text": word if n == len(words) - 1 else f"{word} "}}}
-            yield {"contentBlockStop": {}}
-        calls = list(said.calls)
-        if said.output is not None:
-            calls.append(Call(next(iter(self.outputs)), said.output))
-        for call in calls:
-            arguments = call.arguments
-            if call.tool == HELPER and isinstance(arguments, Mapping):
-                # An agent that is a tool calls what it takes `input`.
-                arguments = {"input": arguments["task"]}
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            use = {"toolUseId": call.id or f"c-{uuid.uuid4()}", "name": call.tool}
-            yield {"contentBlockStart": {"start": {"toolUse": use}}}
-            for half in (text[:3], text[3:]):
-                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": half}}}}
-            yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
-        if said.usage is not None:
-            into, out = said.usage
-            usage = {"inputTokens": into, "outputTokens": out, "totalTokens": into + out}
-            yield {"metadata": {"usage": usage, "metrics": {"latencyMs": 1}}}
-
-
-def _choice(choice: Any) -> str | None:
-    if not choice:
-        return None
-    kind = next(iter(choice))
-    return str(choice["tool"]["name"]) if kind == "tool" else {"any": "required"}.get(kind, kind)
-
-
-def _calls(messages: Any) -> dict[str, str]:
-    uses = [block["toolUse"] for message in messages for block in message["content"] if "toolUse" in block]
-    return {use["toolUseId"]: use["name"] for use in uses}
-
-
-def _results(messages: Any, outputs: frozenset[str] = frozenset()) -> dict[str, str]:
-    names = _calls(messages)
-    results = [block["toolResult"] for message in messages for block in message["content"] if "toolResult" in block]
-    return {
-        result["toolUseId"]: "\n".join(block["text"] for block in result["content"] if "text" in block)
-        for result in results
-        if names.get(result["toolUseId"]) not in outputs
-    }
+def model_of(script: Script, ran: Ran | None = None, outputs: Sequence[str] = ()) -> OpenAIModel:
+    return OpenAIModel(client=Scripted(script, ran, outputs).client, model_id=MODEL)
 
 
 class Strands(Driver):
@@ -132,14 +54,18 @@ class Strands(Driver):
 
     def go(self, adapter: Any, tools: Sequence[Callable[..., Any]], script: Script, way: Way, ran: Ran) -> None:
         more: dict[str, Any] = {"hooks": [] if adapter is None else [adapter], "callback_handler": None}
-        outputs = frozenset() if way.output is None else frozenset({way.output.__name__})
+        outputs = () if way.output is None else (way.output.__name__,)
         made: list[Any] = [_pausing(one) if one.__name__ in way.pausing else tool(one) for one in tools]
         if way.helper is not None:
-            own = [tool(one) for one in way.helper.tools]
-            inner = Agent(ScriptedModel(way.helper.script, []), tools=own, **more)
-            made.append(inner.as_tool(name=HELPER, description="Ask a sub-agent."))
+            inner = Agent(model_of(way.helper.script), tools=[tool(one) for one in way.helper.tools], **more)
+
+            async def ask(task: str) -> str:
+                """Ask a sub-agent."""
+                return str(await inner.invoke_async(task))
+
+            made.append(tool(name=HELPER)(ask))
         manager = None if way.thread is None else FileSessionManager(way.thread, storage_dir=self._folder)
-        agent = Agent(ScriptedModel(script, ran.asked, outputs), tools=made, session_manager=manager, **more)
+        agent = Agent(model_of(script, ran, outputs), tools=made, session_manager=manager, **more)
         if way.choice is not None:
             forced = {"tool": {"name": way.choice}}
             agent.add_middleware(InvokeModelStage.Input, lambda context: context.replace(tool_choice=forced))
@@ -147,30 +73,24 @@ class Strands(Driver):
         if way.resume is not None:
             asked = self._interrupts[way.thread]
             given = [{"interruptResponse": {"interruptId": one.id, "response": way.resume}} for one in asked]
-        if way.sync and not way.stream:
+        if way.sync:
             result = agent(given, structured_output_model=way.output)
         else:
-            result = waited(self._async(agent, given, way.output, ran, stream=way.stream), way)
-        ran.results = list(_results(agent.messages, outputs).values())
+            result = waited(self._async(agent, given, way.output, ran), way)
+        # The host sends an empty list of tools where there are none: not every server takes it.
+        ran.sent = [{name: value for name, value in body.items() if value != []} for body in ran.sent]
+        ran.output = result.structured_output
         if result.stop_reason == "interrupt":
             self._interrupts[way.thread] = result.interrupts
             ran.paused = [one.name for one in result.interrupts]
         else:
-            answered = _results(agent.messages)
-            ran.unanswered = [made for made in _calls(agent.messages) if made not in answered]
             ran.answer = "".join(block.get("text", "") for block in agent.messages[-1]["content"])
-        ran.output = result.structured_output
 
     @staticmethod
-    async def _async(agent: Any, given: Any, output: Any, ran: Ran, *, stream: bool) -> Any:
-        if not stream:
-            return await agent.invoke_async(given, structured_output_model=output)
-        result: Any = None
+    async def _async(agent: Any, given: Any, output: Any, ran: Ran) -> Any:
         async for event in agent.stream_async(given, structured_output_model=output):
-            if "data" in event:
-                ran.streamed.append(event["data"])
-            result = event.get("result", result)
-        return result
+            ran.streamed += [event["data"]] if "data" in event else []
+        return event["result"]
 
 
 def _pausing(function: Callable[..., Any]) -> Any:
@@ -192,20 +112,11 @@ class TestStrands(Contract):
 # What is the host's own
 
 
-def agent_of(script: Script, tools: Sequence[Any], *hooks: Any, seen: Any = None, **more: Any) -> Agent:
-    model = ScriptedModel(script, [] if seen is None else seen, more.pop("outputs", frozenset()))
-    return Agent(model, tools=list(tools), hooks=list(hooks), callback_handler=None, **more)
-
-
-def results(agent: Any) -> list[Any]:
-    return [block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block]
-
-
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script: Script = lambda asked: Say("I found nothing.") if asked.off else Say(calls=(call_of("x"),))  # noqa: E731
-    monkeypatch.setattr(strands.models, "BedrockModel", lambda *_, **__: ScriptedModel(script, []))
+    monkeypatch.setattr(strands.models, "BedrockModel", lambda *_, **__: model_of(script))
     page.ran("Strands Agents", capsys)
 
 
@@ -214,8 +125,9 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     policy = Policy([Budget(max_calls=9)])
     guard = GuardrailsHooks(policy)
     over = Say(calls=(Call("handoff_to_agent", {"agent_name": "two", "message": "go on"}),))
-    one = agent_of(in_turn(Say(calls=(call_of("x"),)), over), [tool(searching(ran))], guard, name="one")
-    two = agent_of(in_turn(Say(calls=(call_of("x"),))), [tool(searching(ran))], guard, name="two")
+    more: dict[str, Any] = {"tools": [tool(searching(ran))], "hooks": [guard], "callback_handler": None}
+    one = Agent(model_of(in_turn(Say(calls=(call_of("x"),)), over)), name="one", **more)
+    two = Agent(model_of(in_turn(Say(calls=(call_of("x"),)))), name="two", **more)
     done = Swarm([one, two], hooks=[guard])("go", invocation_state={"session_id": "t"})
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]

@@ -109,7 +109,6 @@ class Toy(Driver):
 
         agent = Agent(model, tools, ToyHook(adapter) if adapter is not None else None)
         ran.answer = asyncio.run(agent.run())
-        ran.results = agent.results
 
 
 class TestToy(Loops):

@@ -95,6 +95,7 @@ LS, GREP, GREP_B = ("b", "ls", "{}"), ("a", "grep", ONE), ("b", "grep", ONE)
         # One number for all, or none, or only now and then
         ([piece("grep", ONE, "a"), piece("ls", "{}", "b")], [GREP, LS]),
         ([piece("grep", ONE, "a", None), piece("ls", "{}", "b", None)], [GREP, LS]),
+        ([piece("ls", "", "a"), piece("ls", "{}", "b")], [("a", "ls", ""), LS]),
         ([piece("grep", HALF, "a"), piece(None, REST, index=None)], [GREP]),
         ([piece("grep", HALF, "a", None), piece(None, REST)], [GREP]),
         # By turns: found by their ids, or by numbers that leave some out

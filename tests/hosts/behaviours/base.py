@@ -70,11 +70,14 @@ def in_turn(*said: Say) -> Script:
 
 def envelope(text: str) -> Mapping[str, Any]:
     """
-    The envelope that a model reads. Behind a hook its sentence stands before that of a refusal.
+    The envelope that a model reads. Behind a hook its sentence stands before that of a refusal; pydantic-ai puts a failure
+    into an `error`.
     """
     sentence, _, rest = text.partition("\n")
     read = json.loads(text if text[:1] == "{" else rest)
     assert isinstance(read, dict), text
+    if read.keys() == {"error"}:
+        return envelope(read["error"])
     if text[:1] != "{":
         assert sentence in (read.get("message"), read.get("limit_message"), read.get("user_facing_hint")), text
     return read

@@ -70,6 +70,8 @@ class Ends(Behaviours):
         assert ran == ["q0", "q1"]
         assert [asked.off for asked in done.asked] == [False, False, True, True]
         assert done.answer == policy.session("t").digest()
+        # The conversation is whole: the API would take its next request.
+        self.go(policy, [searching(ran)], in_turn(), thread="t")
 
     def test_a_model_that_calls_with_tools_off_and_then_answers_is_taken_at_its_word(self) -> None:
         def script(asked: Asked) -> Say:
