@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, aclosing
 from copy import copy
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final
 from uuid import uuid4
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.session.session import Session
 
 from . import hosting as kit
 from .hosting import HostLoop, Last
@@ -27,10 +27,6 @@ with needs("agent-framework", "this adapter"):
     from agent_framework.exceptions import UserInputRequiredException
     from pydantic import BaseModel
 
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
-
 NAME: Final = "guardrails_session"
 """The key of an AgentSession's state by which its runs find their session; what a service calls it may change."""
 _PREPARED: Final = "_prepared_function_arguments"
@@ -40,7 +36,7 @@ _UNSAID: Final = ("text", "text_reasoning", "usage", "function_call", "function_
 _Next = Callable[[], Awaitable[None]]
 
 
-class GuardrailsMiddleware(host.AgentMiddleware):
+class GuardrailsMiddleware(kit.Adapter, host.AgentMiddleware):
     """
     All function tools of an agent, and its model requests, behind a policy, or a session that several agents share.
     *options* are those of `Policy.session`.
@@ -49,14 +45,11 @@ class GuardrailsMiddleware(host.AgentMiddleware):
     its policy is the same, it has a share of the call's session.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
-        self._sessions = Sessions(guarded, **options)
-
     def session(self, thread: object) -> "Session":
         """
         The session of a *thread*: an AgentSession, or its name.
         """
-        return self._sessions.of(_name(thread) if isinstance(thread, host.AgentSession) else thread)
+        return super().session(_name(thread) if isinstance(thread, host.AgentSession) else thread)
 
     async def process(self, context: host.AgentContext, call_next: _Next) -> None:
         """

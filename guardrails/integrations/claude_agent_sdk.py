@@ -12,7 +12,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from guardrails.core.result.content import at
 from guardrails.core.tool import Tool
@@ -21,6 +21,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
 from guardrails.hooks.clients import Answer
 from guardrails.hooks.events import EVENTS, answer, share_of
+from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions, tried
 from guardrails.session.session import Session
 
@@ -32,9 +33,6 @@ with needs("claude-agent-sdk", "this adapter"):
     import claude_agent_sdk as host
 
     from claude_agent_sdk import _build_input_schema as input_schema
-
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
 
 UNHOOKED: Final = ("PermissionDenied", "SessionStart")
 """Of the events, those that the SDK's hooks do not have."""

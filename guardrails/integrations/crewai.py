@@ -15,13 +15,12 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import Any, Final, TypeVar
 
 from pydantic import PrivateAttr
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.final_answer import SILENT_CODE
 from guardrails.session.ledger import SHARE
 
@@ -35,17 +34,12 @@ with needs("crewai", "`Guardrails`"):
     from crewai.tools.tool_failure import ToolFailure, ToolFailureReason
     from crewai.utilities import agent_utils, i18n, string_utils
 
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
-
 A = TypeVar("A", bound=Any)
 REPEATED: Final = 4
 """So often the host itself has answered the same call; once more, and it ends the run by an exception."""
-"""Why a final answer is asked for if a model calls tools that it was not offered."""
 
 
-class Guardrails:
+class Guardrails(kit.Adapter):
     """
     Puts agents and crews behind the sessions of *guarded*: a policy, or one session that all of them share. The
     *options* are those of `Policy.session`.
@@ -56,15 +50,6 @@ class Guardrails:
 
     They are copies; what was given stays as it was.
     """
-
-    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
-        self._sessions = Sessions(guarded, **options)
-
-    def session(self, thread: object) -> "Session":
-        """
-        The session of *thread*.
-        """
-        return self._sessions.of(thread)
 
     def agent(self, agent: A, thread: object = None) -> A:
         """

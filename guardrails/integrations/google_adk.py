@@ -10,13 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import notes_of
+from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import MAX_OPEN, SessionOptions, Sessions
 from guardrails.session.session import Session
 from guardrails.session.steps import is_async
@@ -33,9 +34,6 @@ with needs("google-adk", "this adapter"):
     from google.adk.tools import BaseTool, FunctionTool, LongRunningFunctionTool
     from google.adk.workflow._errors import NodeInterruptedError
     from google.genai import types
-
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
 
 _ENDS: Final = ("set_model_response", "exit_loop", "finish_task")
 """ADK's own tools that end a loop; they run whenever they are called."""
@@ -82,7 +80,7 @@ class _Run:
         self._end()
 
 
-class GuardrailsPlugin(BasePlugin):
+class GuardrailsPlugin(kit.Adapter, BasePlugin):
     """
     The tool calls and model requests of all agents of an app behind a policy, or behind a session that several apps share.
 
@@ -94,15 +92,9 @@ class GuardrailsPlugin(BasePlugin):
     def __init__(
         self, guarded: "Policy | Session", *, named: _Name | None = None, **options: Unpack[SessionOptions]
     ) -> None:
-        super().__init__(name="guardrails")
+        BasePlugin.__init__(self, name="guardrails")
         self._sessions, self._named = Sessions(guarded, **options), named or (lambda session: session.id)
         self._runs: OrderedDict[str, _Run] = OrderedDict()
-
-    def session(self, thread: object) -> Session:
-        """
-        The session that the id *thread* of ADK's session names.
-        """
-        return self._sessions.of(thread)
 
     def run_of(self, context: Any) -> _Run:
         """

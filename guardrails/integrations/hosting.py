@@ -8,10 +8,10 @@ import inspect
 import json
 
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -24,19 +24,15 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.core.values.types import Failed
-from guardrails.core.values.usage import read_usage
+from guardrails.core.values.usage import Priced, read_usage
 from guardrails.hooks.results import mark_of, notes_of
-from guardrails.policy.sessions import tried
+from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions, Sessions, tried
 from guardrails.session.final_answer import FinalAnswer, Meaning, Strategy, ToolChoice
 from guardrails.session.ledger import SHARE
-from guardrails.session.session import NO_DIGEST, scoped
+from guardrails.session.session import NO_DIGEST, Requested, Session, scoped
 from guardrails.session.steps import current_session
 
-
-if TYPE_CHECKING:
-    from guardrails.core.values.usage import Priced
-    from guardrails.policy.sessions import Sessions
-    from guardrails.session.session import Requested, Session
 
 T = TypeVar("T")
 Read = Callable[[Any], tuple[str | None, int, dict[str, Any]]]
@@ -54,6 +50,23 @@ LAST_CODE: Final = "loop.request_limit"
 """Why a final answer is asked for with the last request that the host makes, or once it has turned tools off."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
+
+
+class Adapter:
+    """
+    What puts a host's runs behind *guarded*: a policy, or a session that several agents share. *options* are those of
+    `Policy.session`.
+    """
+
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
+        super().__init__()
+        self._sessions = Sessions(guarded, **options)
+
+    def session(self, name: object) -> Session:
+        """
+        The session of the runs, or the thread, of that *name*.
+        """
+        return self._sessions.of(name)
 
 
 class Last(NamedTuple):
@@ -86,9 +99,7 @@ class HostLoop:
     blocking = False
     """Nothing waits for an event loop."""
 
-    def __init__(
-        self, session: "Session", *, first: bool = True, user: bool = True, requests: int | None = None
-    ) -> None:
+    def __init__(self, session: Session, *, first: bool = True, user: bool = True, requests: int | None = None) -> None:
         self.session, self.final = session, FinalAnswer(session)
         self.final.first = first
         self._user, self.left, self._agents = user, requests, set[object]()
@@ -111,16 +122,13 @@ class HostLoop:
         what else to charge. Returns the response, and the digest if that is the answer in its place. Without *again* the
         host deals with a response that calls a tool all the same.
         """
-        while True:
-            choice = await self.off_loop(self.ask, requested)
-            try:
-                response = await maybe_await(send(choice))
-            except BaseException:
-                await self.off_loop(self.failed)
-                raise
-            goes_on, digest = await self._taken(response, read, again=again)
-            if goes_on:
-                return response, digest
+
+        async def events(choice: ToolChoice) -> AsyncGenerator[Any, None]:
+            yield Last(await maybe_await(send(choice)))
+
+        both = self.stream(requested, events, read, lambda *end: [end], again=again)
+        [(response, digest)] = [end async for end in both]
+        return response, digest
 
     async def stream(
         self, requested: ToolChoice, send: Stream, read: Read, ends: Ends, *, again: bool = True
@@ -144,20 +152,13 @@ class HostLoop:
                     await self.off_loop(self.failed)
             if end is None:
                 return
-            goes_on, digest = await self._taken(end.response, read, again=again)
-            if goes_on:
+            text, calls, charge = read(end.response)
+            meaning = await self.off_loop(self.take, text, calls, **charge)
+            if meaning != "again" or not again:
                 break
+        digest = await self.off_loop(self.session.digest) if meaning == "digest" else None
         for event in ends(end.response, digest):
             yield event
-
-    async def _taken(self, response: Any, read: Read, *, again: bool) -> tuple[bool, str | None]:
-        """
-        Whether the host goes on with *response*, and the digest if that is the answer.
-        """
-        text, calls, charge = read(response)
-        meaning = await self.off_loop(self.take, text, calls, **charge)
-        digest = await self.off_loop(self.session.digest) if meaning == "digest" else None
-        return meaning != "again" or not again, digest
 
     async def off_loop(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """
@@ -214,7 +215,7 @@ class HostLoop:
         self.charge(calls=calls, **charge)
         return meaning
 
-    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **options: Any) -> "Priced | None":
+    def charge(self, *, calls: int = 0, model: str = "", usage: object = None, **options: Any) -> Priced | None:
         """
         Charge the response of *model*, as `Session.charge` does: its `key` tells it from all others, its `provider` says
         what it costs, and one that is not `whole` broke off. Returns None if the store fails.
@@ -237,11 +238,11 @@ class HostLoop:
         return tried(self.session, lambda: self.final.refusal(tool, arguments, id=id), unknown)
 
 
-_FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
+_FAILED: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
 
 
-def call_session(session: "Session", tool: Tool | None, passes: Iterable[type[BaseException]] = ()) -> "Session":
+def call_session(session: Session, tool: Tool | None, passes: Iterable[type[BaseException]] = ()) -> Session:
     """
     Returns *session* for a call of *tool*, with the exceptions that it *passes*. Another agent of the session may have
     another tool of that name at the same time. None: the host knows no such tool.
@@ -297,7 +298,7 @@ async def guarded_call(
     return envelope, native
 
 
-def give_back(child: "Session", *, forget: bool) -> None:
+def give_back(child: Session, *, forget: bool) -> None:
     """
     Close *child*, whose agent has answered, and *forget* it: a store that fails loses no answer.
     """
@@ -306,7 +307,7 @@ def give_back(child: "Session", *, forget: bool) -> None:
         tried(child, child.ledger.forget, None)
 
 
-def open_run(sessions: "Sessions", name: object) -> tuple["Session", Callable[[], None]]:
+def open_run(sessions: Sessions, name: object) -> tuple[Session, Callable[[], None]]:
     """
     Returns the session of a run, and the function to call at its end. In a call of a session of the same policy it is a
     share of that, else the one that *sessions* have by *name*; None: one that is forgotten at the end.
@@ -318,7 +319,7 @@ def open_run(sessions: "Sessions", name: object) -> tuple["Session", Callable[[]
     return session, nothing if name is not None else partial(sessions.end, session)
 
 
-def open_share(around: "Session", name: str | None = None, **amounts: Any) -> tuple["Session", Callable[[], None]]:
+def open_share(around: Session, name: str | None = None, **amounts: Any) -> tuple[Session, Callable[[], None]]:
     """
     Returns a child of the session *around* a run, with *amounts* as `child` takes them, by default a share that grows, and
     the function to call at its end. It has the *name*; if that is used up, or None, one of its own. Without a name it is
@@ -337,7 +338,7 @@ def open_share(around: "Session", name: str | None = None, **amounts: Any) -> tu
     return around, nothing
 
 
-async def aopen_run(sessions: "Sessions", name: object) -> tuple["Session", Callable[[], None]]:
+async def aopen_run(sessions: Sessions, name: object) -> tuple[Session, Callable[[], None]]:
     """
     The same, without holding up an event loop. A share has no name.
     """
@@ -345,21 +346,16 @@ async def aopen_run(sessions: "Sessions", name: object) -> tuple["Session", Call
     return open_run(sessions, name) if around is None else await around.ledger.off_loop(open_share, around)
 
 
-class Share:
+@asynccontextmanager
+async def share(around: Session, name: str) -> AsyncGenerator[Session, None]:
     """
     A block with a share of the session *around* it, which does not hold up the event loop.
     """
-
-    def __init__(self, around: "Session", name: str) -> None:
-        self._around, self._name = around, name
-        self._end: Callable[[], None] = nothing
-
-    async def __aenter__(self) -> "Session":
-        session, self._end = await self._around.ledger.off_loop(open_share, self._around, self._name)
-        return session
-
-    async def __aexit__(self, *raised: object) -> None:
-        await self._around.ledger.off_loop(self._end)
+    session, end = await around.ledger.off_loop(open_share, around, name)
+    try:
+        yield session
+    finally:
+        await around.ledger.off_loop(end)
 
 
 def guarded(one: Any) -> bool:

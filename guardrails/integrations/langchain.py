@@ -9,14 +9,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
+from typing import Annotated, Any, Final, Unpack
 from uuid import uuid4
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions
+from guardrails.session.session import Session
 
 from . import hosting as kit
 from .hosting import HostLoop
@@ -32,10 +34,6 @@ with needs("langchain", "`GuardrailsMiddleware`"):
     from langgraph.graph.message import REMOVE_ALL_MESSAGES
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
-
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
 
 RUN: Final = "guardrails_run"
 """The key of the graph's state by which a run without a thread, or one that a tool makes, finds its session."""
@@ -59,7 +57,7 @@ class _RunState(AgentState[Any]):
     guardrails_run: Annotated[str, PrivateStateAttr]
 
 
-class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
+class GuardrailsMiddleware(kit.Adapter, AgentMiddleware[_RunState, Any]):
     """
     The tool calls and model requests of an agent behind a policy, or behind a session that several agents share.
 
@@ -70,8 +68,7 @@ class GuardrailsMiddleware(AgentMiddleware[_RunState, Any]):
     state_schema = _RunState
 
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
-        super().__init__()
-        self._sessions = Sessions(guarded, **options)
+        super().__init__(guarded, **options)
         self._shares: dict[str, tuple[Session, Session, Callable[[], None]]] = {}
         """Of agents that a call runs, by their ids: the share, the session of the call, and the end of the share."""
         self._known: dict[int, tuple[Any, Tool]] = {}

@@ -13,12 +13,12 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final
 
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.session.session import Session
 
 from . import hosting as kit
 from .hosting import HostLoop, Last
@@ -33,11 +33,6 @@ with needs("openai-agents", "`GuardedRunner`"):
     from agents.run import DEFAULT_MAX_TURNS, AgentRunner
     from openai.types import responses as events
 
-
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
-
 _REQUEST: Final = tuple(inspect.signature(host.Model.get_response).parameters)[1:]
 """The arguments of a request, which the host gives by place in one way of asking and by name in the other."""
 _CALLS: Final = ("function", "custom_tool", "computer", "shell", "local_shell", "apply_patch", "mcp_approval_request")
@@ -50,7 +45,7 @@ _running: ContextVar[HostLoop | None] = ContextVar("guardrails_openai_agents_loo
 """The loop of the run that this task is a part of; None: none of ours."""
 
 
-class GuardedRunner(AgentRunner):
+class GuardedRunner(kit.Adapter, AgentRunner):
     """
     `Runner`, with its `run`, `run_sync` and `run_streamed`, behind *guarded*: a policy, or the one session of all its
     runs. *options* are those of `Policy.session`.
@@ -62,15 +57,6 @@ class GuardedRunner(AgentRunner):
     The agents that a run reaches, their models, servers and tools, are guarded where they stand; a plain `Runner.run`
     runs them as before.
     """
-
-    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
-        self._sessions = Sessions(guarded, **options)
-
-    def session(self, name: object) -> "Session":
-        """
-        The session of the runs of that name.
-        """
-        return self._sessions.of(name)
 
     async def run(self, starting_agent: host.Agent[Any], input: Any, **options: Any) -> host.RunResult:
         """
@@ -346,7 +332,7 @@ async def _invoked(loop: HostLoop, tool: host.FunctionTool, context: Any, text: 
     work = host_tools.invoke_function_tool(function_tool=bare, context=context, arguments=text)
     if getattr(tool, "_agent_instance", None) is None:
         return await work
-    async with kit.Share(loop.session, f"{tool.qualified_name}-{context.tool_call_id}") as session:
+    async with kit.share(loop.session, f"{tool.qualified_name}-{context.tool_call_id}") as session:
         token = _running.set(HostLoop(session, user=False))
         try:
             value = await work

@@ -7,7 +7,7 @@ pydantic-ai: a capability that puts the tools of an agent, and its model request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack, cast
+from typing import Any, Final, NamedTuple, cast
 
 from guardrails.core.arguments.typed import problems_of
 from guardrails.core.envelope import Envelope
@@ -16,8 +16,7 @@ from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed, Problem
 from guardrails.hooks.results import notes_of
-from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.session import scoped
+from guardrails.session.session import Session, scoped
 
 from . import hosting as kit
 from .hosting import HostLoop
@@ -32,17 +31,13 @@ with needs("pydantic-ai", "this adapter"):
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.tools import ToolApproved, ToolDefinition, ToolDenied
 
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
-
 _LATER: Final = (host.CallDeferred, host.ApprovalRequired)
 """By these the result of a call comes later: from elsewhere, or after a person has said yes."""
 _FAILURES: Final = (host.ToolRetryError, host.ToolFailedError, host.ToolFailed, host.UnexpectedModelBehavior)
 """By these, and by `ModelRetry`, the host says that a tool failed; by the last, that it asked for too many retries."""
 
 
-class GuardrailsCapability(AbstractCapability[Any]):
+class GuardrailsCapability(kit.Adapter, AbstractCapability[Any]):
     """
     All tools of an agent but its output tools, from every toolset, behind a policy or a session that several agents
     share. The *options* are those of `Policy.session`.
@@ -51,15 +46,6 @@ class GuardrailsCapability(AbstractCapability[Any]):
     call if its policy is the same. At the end tools are off and output tools stay; so it is for the last request of
     `UsageLimits`.
     """
-
-    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
-        self._sessions = Sessions(guarded, **options)
-
-    def session(self, conversation: object) -> "Session":
-        """
-        The session of a *conversation*, such as `result.conversation_id`.
-        """
-        return self._sessions.of(conversation)
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """

@@ -9,14 +9,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 from weakref import WeakKeyDictionary, WeakSet
 
 from guardrails.core.result.content import at
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import mark_of
-from guardrails.policy.sessions import SessionOptions, Sessions
+from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions
+from guardrails.session.session import Session
 
 from . import hosting as kit
 from .hosting import HostLoop, Last
@@ -25,10 +27,6 @@ from .hosting import HostLoop, Last
 with needs("strands", "this adapter"):
     from strands import hooks, middleware
     from strands.interrupt import InterruptException
-
-if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
 
 SESSION: Final = "session_id"
 """The key of `invocation_state` that names the session of an agent without a session manager."""
@@ -56,7 +54,7 @@ class _Run(NamedTuple):
     """Of calls, by their ids, the arguments as the model wrote them; of what is no JSON the host makes an empty object."""
 
 
-class GuardrailsHooks(hooks.HookProvider):
+class GuardrailsHooks(kit.Adapter, hooks.HookProvider):
     """
     The tool calls and model requests of agents behind a policy, or behind a session that several agents share.
 
@@ -66,7 +64,7 @@ class GuardrailsHooks(hooks.HookProvider):
     """
 
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
-        self._sessions = Sessions(guarded, **options)
+        super().__init__(guarded, **options)
         self._guarded: WeakSet[Any] = WeakSet()
         """Agents that have the middleware."""
         self._waiting: WeakKeyDictionary[Any, _Run] = WeakKeyDictionary()
@@ -82,12 +80,6 @@ class GuardrailsHooks(hooks.HookProvider):
         registry.add_callback(hooks.AfterInvocationEvent, self._end, order=hooks.HookOrder.SDK_LAST + 1)
         registry.add_callback(hooks.BeforeMultiAgentInvocationEvent, self._begin_group)
         registry.add_callback(hooks.AfterMultiAgentInvocationEvent, self._end_group)
-
-    def session(self, name: object) -> "Session":
-        """
-        The session that a session manager or an `invocation_state` names.
-        """
-        return self._sessions.of(name)
 
     def _put(self, event: hooks.AgentInitializedEvent | hooks.BeforeInvocationEvent) -> None:
         if not hasattr(event.agent, "add_middleware"):

@@ -56,37 +56,31 @@ class Agent:
     parent_tool_use_id: str | None = None
 
 
+@dataclass(eq=False)
 class ClaudeCode(Transport):
     """
     One run of it. *prefixed*: tools of servers have the server's name before theirs, as Claude Code has it by default.
     """
 
-    def __init__(
-        self,
-        agent: Agent,
-        ran: Ran,
-        *,
-        session_id: str,
-        kept: Conversation | None = None,
-        helper: Helper | None = None,
-        stream: bool = False,
-        cost_usd: float | None = None,
-        prefixed: bool = False,
-        most: float = MAX_REQUESTS,
-    ) -> None:
-        self.agent, self.ran, self.session_id = agent, ran, session_id
-        self.kept = Conversation() if kept is None else kept
-        self.helper, self.stream, self.cost_usd = helper, stream, cost_usd
-        self.prefixed, self.most = prefixed, most
-        self.outputs: list[tuple[str, dict[str, Any]]] = []
-        """What the hooks answered, by event."""
+    agent: Agent
+    ran: Ran
+    session_id: str = field(kw_only=True)
+    kept: Conversation = field(default_factory=Conversation)
+    helper: Helper | None = None
+    stream: bool = False
+    cost_usd: float | None = None
+    prefixed: bool = False
+    most: float = MAX_REQUESTS
+    outputs: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """What the hooks answered, by event."""
+
+    def __post_init__(self) -> None:
         self._tx, self._rx = anyio.create_memory_object_stream[Any](math.inf)
         self._hooks: dict[str, list[str]] = {}
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._denials: list[Any] = []
         self._usage = {"input_tokens": 0, "output_tokens": 0}
         self._run_task: asyncio.Task[None] | None = None
-        self._listed: set[str] = set()
 
     # The transport
 
@@ -168,12 +162,10 @@ class ClaudeCode(Transport):
         return said["mcp_response"]["result"]
 
     async def _list(self, agent: Agent) -> None:
-        if agent.server not in self._listed:
-            self._listed.add(agent.server)
-            about = {"clientInfo": {"name": "claude-code", "version": "2"}, "capabilities": {}}
-            await self._mcp(agent.server, "initialize", protocolVersion="2025-06-18", **about)
-            initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            await self._ask(subtype="mcp_message", server_name=agent.server, message=initialized)
+        about = {"clientInfo": {"name": "claude-code", "version": "2"}, "capabilities": {}}
+        await self._mcp(agent.server, "initialize", protocolVersion="2025-06-18", **about)
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await self._ask(subtype="mcp_message", server_name=agent.server, message=initialized)
         listed = await self._mcp(agent.server, "tools/list")
         agent.tools = {self._prefix(agent) + tool["name"]: tool for tool in listed["tools"]}
 

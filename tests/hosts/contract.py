@@ -8,8 +8,12 @@ anew for each test. What the host's own source makes impossible stands in `drive
 from .behaviours.calls import Calls
 from .behaviours.ends import Ends
 from .behaviours.loops import Loops
+from .behaviours.pages import Pages
 from .behaviours.pauses import Pauses
 from .behaviours.sessions import Sessions
+
+
+__all__ = ["Contract", "Pages"]
 
 
 class Contract(Loops, Calls, Ends, Sessions, Pauses):

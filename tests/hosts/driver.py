@@ -8,9 +8,16 @@ import re
 import threading
 import uuid
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+
+import pytest
+
+from pydantic import BaseModel
+
+from .page import openai_model
 
 
 MODEL: Final = "scripted-1"
@@ -196,6 +203,37 @@ class Driver:
         The same, noted in *ran*; what the host raises is raised.
         """
         raise NotImplementedError
+
+    @contextmanager
+    def page(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        """
+        A model in the place of the one that the host's program on the page of the hosts names: it makes the same call until
+        its tools are off.
+        """
+        with openai_model(monkeypatch):
+            yield
+
+
+@contextmanager
+def looped() -> Iterator[None]:
+    """
+    The event loop that a host's synchronous run uses, and leaves open.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        loop.close()
+        asyncio.set_event_loop(None)
+
+
+class Task(BaseModel):
+    """
+    What a sub-agent is asked.
+    """
+
+    task: str
 
 
 def waited(work: Coroutine[Any, Any, Any], way: Way) -> Any:

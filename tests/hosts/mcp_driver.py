@@ -6,21 +6,18 @@ There is no model in MCP, and so no final answer, no tool choice and no usage: t
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import count, islice
-from pathlib import Path
 from typing import Any, Final
 
 from mcp_types import CallToolResult, TextContent
 
 from guardrails.mcp.calls import ENVELOPE, NOTES, RUN, wrapped_value
-from tests.hosts.page import PAGE, programs
+from tests.hosts.page import PAGE
 
 from .driver import Asked, Call, Ran, Script, Way, cancelled
 
@@ -41,7 +38,6 @@ CANNOT: Final[dict[str, str]] = {
     "test_a_second_run_of_a_thread_goes_on_with_its_budget_and_more_can_be_given": _NO_MODEL,
     "test_usage_is_charged_at_the_policys_prices": _NO_MODEL,
     "test_turns_are_counted_with_their_number_of_calls_and_each_request_is_told_of": _NO_MODEL,
-    "test_a_model_is_stopped_by_a_limit_of_turns": _NO_MODEL,
     "test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it": _NO_AGENT,
     "test_a_call_that_the_host_holds_is_charged_once_and_runs_an_hour_later": _NO_AGENT,
     "test_a_pause_of_one_call_runs_the_others_of_its_turn_once": _NO_AGENT,
@@ -85,20 +81,37 @@ class McpDriver:
     """
 
     name: str
-    cannot: Mapping[str, str]
     limits: Mapping[str, Any] = {"requests": 25}
     """What a scripted model may ask that nobody stops."""
     integration: Any
     """The module with the middleware of servers and the guarded client."""
-    client_side: bool = False
-    """The guards are before a client, of a server that knows nothing of them."""
-    mode: str = "auto"
-    """`legacy`: the protocol with a handshake."""
+    hidden: Mapping[str, str] = {}
+    """What else the package makes impossible on both sides."""
+    of_clients: Mapping[str, str] = {}
+    """And before a client."""
+
+    def __init__(self, mode: str = "auto", *, client_side: bool = False) -> None:
+        """
+        With the *mode* `legacy` the protocol has a handshake. On the *client_side* the guards are before a client, of a
+        server that knows nothing of them.
+        """
+        self.mode, self.client_side = mode, client_side
+        self.cannot = {
+            **(CANNOT if client_side else OF_SERVERS),
+            **(self.of_clients if client_side else {}),
+            **self.hidden,
+        }
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
         if self.client_side:
             return partial(self.integration.GuardedClient, guarded=guarded, **options)
         return self.integration.GuardrailsMiddleware(guarded, **options)
+
+    def page(self, monkeypatch: Any) -> AbstractContextManager[None]:
+        """
+        Nothing has to take the place of a model.
+        """
+        return nullcontext()
 
     def client(self, tools: Sequence[Callable[..., Any]], middleware: list[Any]) -> Any:
         """
@@ -139,24 +152,6 @@ class McpDriver:
     async def called(self, client: Any, call: Call, meta: dict[str, Any]) -> CallToolResult:
         result: CallToolResult = await client.call_tool(call.tool, call.values, **meta)
         return result
-
-
-def shown_and_printed(host: str) -> tuple[str, str]:
-    """
-    What the program about *host* in the documentation should print, and what it prints.
-    """
-    [(program, printed)] = [
-        each for each in programs("mcp and FastMCP") if f"guardrails.integrations.{host} " in each[0]
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    return printed, done.stdout
 
 
 def clients_of(host: str) -> str:

@@ -3,7 +3,6 @@ Microsoft agent-framework's `Agent` behind the guards: the contract, and what is
 """
 
 import asyncio
-import gc
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,12 +18,10 @@ from agent_framework.openai import OpenAIChatCompletionClient
 from guardrails import Budget, Policy
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 
-from . import page
 from .behaviours.base import in_turn, search, searching
-from .contract import Contract
+from .contract import Contract, Pages
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
 from .openai_model import OpenAIModel
-from .page import openai_model
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:agent_framework")
@@ -84,7 +81,7 @@ class AgentFramework(Driver):
         ran.output = None if way.output is None else done.value
 
 
-class TestAgentFramework(Contract):
+class TestAgentFramework(Contract, Pages):
     driver = AgentFramework
 
 
@@ -93,19 +90,6 @@ class TestAgentFramework(Contract):
 
 def agent_of(script: Script, tool: Any, guard: Any, ran: Ran | None = None, **client: Any) -> Any:
     return Agent(client_of(script, ran, **client), tools=[tool], middleware=[guard])
-
-
-@pytest.mark.system
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_program_of_the_page_prints_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """
-    The program of a reader leaves its connection to the loop that ended.
-    """
-    with openai_model(monkeypatch, "I know nothing of it."):
-        page.ran("Microsoft agent-framework", capsys)
-        gc.collect()
 
 
 @pytest.mark.parametrize("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])

@@ -8,7 +8,8 @@ import json
 import math
 import uuid
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -38,11 +39,10 @@ from guardrails import Approve, Budget, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
 from tests.tables import table
 
-from . import page
 from .behaviours.base import envelope, in_turn, search, searching
 from .behaviours.pauses import PAY, Bank
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
-from .contract import Contract
+from .contract import Contract, Pages
 from .driver import Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 
@@ -80,7 +80,6 @@ class ClaudeAgentSdk(Driver):
         "test_a_structured_output_is_valid_at_the_end_too": NO_OFF,
         "test_a_second_run_of_a_thread_goes_on_with_its_budget_and_more_can_be_given": NO_OFF,
         "test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it": NO_OFF,
-        "test_a_model_is_stopped_by_a_limit_of_turns": NO_OFF,
         "test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end": NO_OFF,
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": NO_REPLACEMENT,
         "test_an_object_that_a_tool_returns_reads_as_one": NO_OBJECT,
@@ -108,6 +107,21 @@ class ClaudeAgentSdk(Driver):
             play(adapter, tools, script, ran, options, way, **asks)
         finally:
             ran.unanswered = [] if ran.paused else ran.unanswered
+
+    @contextmanager
+    def page(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        real = claude_agent_sdk.query
+
+        def model(asked: Asked) -> Say:
+            over = asked.results and "limit_reached" in asked.results[-1]
+            return Say("I found nothing.") if over else Say(calls=(Call("mcp__web__search", {"query": "x"}),))
+
+        def scripted(**given: Any) -> Any:
+            return real(**given, transport=ClaudeCode(Agent(model, "web"), Ran(), session_id="t1", prefixed=True))
+
+        # The model is Anthropic's, behind Claude Code: only its place is taken.
+        monkeypatch.setattr(claude_agent_sdk, "query", scripted)
+        yield
 
 
 def play(
@@ -175,7 +189,7 @@ def deferring(names: Sequence[str]) -> Any:
     return hook
 
 
-class TestClaudeAgentSdk(Contract):
+class TestClaudeAgentSdk(Contract, Pages):
     driver = ClaudeAgentSdk
 
 
@@ -208,23 +222,6 @@ class Person:
     async def can_use_tool(self, tool: str, arguments: Any, context: Any) -> Any:
         self.asked.append(tool)
         return self.answer
-
-
-def test_the_programs_of_the_page_print_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    real = claude_agent_sdk.query
-
-    def model(asked: Asked) -> Say:
-        over = asked.results and "limit_reached" in asked.results[-1]
-        return Say("I found nothing.") if over else Say(calls=(Call("mcp__web__search", {"query": "x"}),))
-
-    def scripted(**given: Any) -> Any:
-        return real(**given, transport=ClaudeCode(Agent(model, "web"), Ran(), session_id="t1", prefixed=True))
-
-    # The model is Anthropic's, behind Claude Code: only its place is taken.
-    monkeypatch.setattr(claude_agent_sdk, "query", scripted)
-    page.ran("Claude Agent SDK", capsys)
 
 
 def test_a_model_that_reads_of_the_limit_answers_and_is_not_stopped() -> None:

@@ -25,9 +25,8 @@ from pydantic import PrivateAttr
 from guardrails import Budget, Policy
 from guardrails.integrations.crewai import Guardrails
 
-from . import page
-from .behaviours.base import in_turn, roaming, search, searching, stuck
-from .contract import Contract
+from .behaviours.base import in_turn, roaming, search, searching
+from .contract import Contract, Pages
 from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 
@@ -150,7 +149,7 @@ class CrewAI(Driver):
         ran.answer, ran.output = out.raw, out.pydantic
 
 
-class TestCrewAI(Contract):
+class TestCrewAI(Contract, Pages):
     driver = CrewAI
 
 
@@ -209,9 +208,3 @@ def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it() -> No
     assert ran[0] == "w"
     assert len(ran) == 3
     assert guard.session("c").ledger.progress["calls_used"] == 4
-
-
-def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    asked: list[Asked] = []
-    page.ran("crewai", capsys, model=Model(stuck, asked), replaced={'"openai/gpt-5-mini"': "model"})
-    assert len(asked) == 7

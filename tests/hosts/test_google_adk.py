@@ -6,7 +6,8 @@ import asyncio
 import json
 import uuid
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
@@ -25,7 +26,6 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools import AgentTool, FunctionTool, LongRunningFunctionTool
 from google.genai import types
-from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.google_adk import GuardrailsPlugin
@@ -34,10 +34,9 @@ from tests.conftest import FakeClock
 from tests.system.clis.model import Model
 from tests.tables import table
 
-from . import page
 from .behaviours.base import in_turn, roaming, search, searching
-from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
+from .contract import Contract, Pages
+from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Task, Way, waited
 
 
 # `AgentTool` makes its runner in a form that the host itself has deprecated.
@@ -91,14 +90,6 @@ def asked_by(request: LlmRequest, n: int) -> Asked:
     if calling is not None and choice == "any":
         choice = (calling.allowed_function_names or ["required"])[0]
     return Asked(n, tuple(schemas), choice, tuple(results), schemas)
-
-
-class Task(BaseModel):
-    """
-    What a sub-agent is asked.
-    """
-
-    task: str
 
 
 class GoogleAdk(Driver):
@@ -157,6 +148,18 @@ class GoogleAdk(Driver):
             ran.output = json.loads(ran.answer or "")
         return ran
 
+    @contextmanager
+    def page(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        with Model() as gemini:
+            gemini.final = "I found nothing."
+            gemini.says([Calls(call("search", {"query": "x"}))])
+            monkeypatch.setenv("GOOGLE_API_KEY", "-")
+            monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
+            yield
+        sent = [asked.body for asked in gemini.asked]
+        assert sent[-1]["tools"] == sent[0]["tools"]
+        assert "toolConfig" not in sent[0]
+
     async def _session(self, thread: str) -> Any:
         found = await self.sessions.get_session(app_name="app", user_id=USER, session_id=thread)
         return found or await self.sessions.create_session(app_name="app", user_id=USER, session_id=thread)
@@ -187,7 +190,7 @@ def text_of(event: Any) -> str:
     return "".join(part.text or "" for part in parts or [])
 
 
-class TestGoogleAdk(Contract):
+class TestGoogleAdk(Contract, Pages):
     driver = GoogleAdk
 
 
@@ -281,20 +284,3 @@ def test_pictures_keep_their_form(drawn: Any) -> None:
     ran_by(Policy([Budget(max_calls=1)]), agent_of(in_turn(Say(calls=(Call("draw"),))), [FunctionTool(draw)]), watch)
     assert [part.inline_data.data for part in watch.kept[0].parts] == [b"png"]
     assert "limit_reached" in json.dumps(watch.kept[0].response)
-
-
-@pytest.mark.system
-def test_the_program_of_the_page_prints_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Model() as gemini:
-        gemini.final = "I found nothing."
-        gemini.says([Calls(call("search", {"query": "x"}))])
-        monkeypatch.setenv("GOOGLE_API_KEY", "-")
-        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gemini.url)
-        page.ran("google-adk", capsys)
-    sent = [asked.body for asked in gemini.asked]
-    assert sent[-1]["tools"] == sent[0]["tools"]
-    assert "toolConfig" not in sent[0]
-    results = [part for content in sent[-1]["contents"] for part in content["parts"] if "functionResponse" in part]
-    assert len([part for part in results if part["functionResponse"]["response"]["status"] == "success"]) <= 3

@@ -31,13 +31,11 @@ from guardrails import Budget, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
 from tests.system.release.examples import PRINTED, printed
 
-from . import page
 from .behaviours.base import in_turn, searching, stuck
 from .behaviours.pauses import Bank, once
-from .contract import Contract
+from .contract import Contract, Pages
 from .driver import HELPER, MODEL, Call, Driver, Helper, Ran, Say, Script, Way, waited
 from .openai_model import URL, OpenAIModel
-from .page import openai_model
 
 
 def model_of(script: Script, ran: Ran | None = None, outputs: Sequence[str] = ()) -> ChatOpenAI:
@@ -132,7 +130,7 @@ def _pausing(function: Callable[..., Any]) -> BaseTool:
     return tool(asked)
 
 
-class TestLangchain(Contract):
+class TestLangchain(Contract, Pages):
     driver = Langchain
 
 
@@ -149,14 +147,6 @@ def invoked(script: Script, tools: Sequence[Any], policy: Policy, *prompts: str)
     thread: Any = {"configurable": {"thread_id": "t"}}
     made = [agent.invoke({"messages": [("user", prompt)]}, thread) for prompt in prompts]
     return list(made[-1]["messages"])
-
-
-@pytest.mark.system
-def test_the_programs_of_the_page_print_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with openai_model(monkeypatch, "I found nothing."):
-        page.ran("LangChain and LangGraph", capsys)
 
 
 @pytest.mark.parametrize("sync", [True, False])

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -27,18 +26,15 @@ from agents import (
 )
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent, Tool
-from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 
-from . import page
 from .behaviours.base import envelope, in_turn, roaming, search, searching
 from .behaviours.pauses import Bank
-from .contract import Contract
-from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
+from .contract import Contract, Pages
+from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Task, Way, looped, waited
 from .openai_model import OpenAIModel
-from .page import openai_model
 
 
 set_tracing_disabled(True)
@@ -50,27 +46,12 @@ def own_loop() -> Iterator[None]:
     """
     The event loop that `run_sync` of the host uses, and leaves open.
     """
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    yield
-    made = [loop]
-    with suppress(RuntimeError):
-        made.append(asyncio.get_event_loop())
-    for each in made:
-        each.close()
-    asyncio.set_event_loop(None)
+    with looped():
+        yield
 
 
 def model_of(script: Script, ran: Ran | None = None) -> OpenAIChatCompletionsModel:
     return OpenAIChatCompletionsModel(model=MODEL, openai_client=OpenAIModel(script, ran).client)
-
-
-class Task(BaseModel):
-    """
-    What a sub-agent is asked.
-    """
-
-    task: str
 
 
 class OpenaiAgents(Driver):
@@ -123,19 +104,11 @@ async def _streamed(runner: Any, agent: Any, given: Any, options: Any, ran: Ran)
     return result
 
 
-class TestOpenaiAgents(Contract):
+class TestOpenaiAgents(Contract, Pages):
     driver = OpenaiAgents
 
 
 # The host alone
-
-
-@pytest.mark.system
-def test_the_program_of_the_page_prints_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with openai_model(monkeypatch, "I found nothing."):
-        page.ran("openai-agents", capsys)
 
 
 def agent(script: Script, *functions: Callable[..., Any], name: str = "main", **more: Any) -> Agent[Any]:

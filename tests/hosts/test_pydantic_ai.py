@@ -4,8 +4,8 @@ pydantic-ai's `Agent` behind the guards: the contract, and what is its alone.
 
 import asyncio
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -25,10 +25,9 @@ from pydantic_ai.usage import UsageLimits
 from guardrails import Budget, Policy
 from guardrails.integrations.pydantic_ai import GuardrailsCapability
 
-from . import page
-from .behaviours.base import envelope, in_turn, roaming, search, searching, stuck
-from .contract import Contract
-from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
+from .behaviours.base import envelope, in_turn, roaming, search, searching
+from .contract import Contract, Pages
+from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, looped, waited
 from .openai_model import OpenAIModel
 
 
@@ -52,20 +51,6 @@ def unanswered(messages: Sequence[ModelMessage]) -> list[str]:
 def model_of(script: Script, ran: Ran | None = None) -> OpenAIChatModel:
     scripted = OpenAIModel(script, ran, ("final_result",))
     return OpenAIChatModel(MODEL, provider=OpenAIProvider(openai_client=scripted.client))
-
-
-@contextmanager
-def looped() -> Iterator[None]:
-    """
-    A loop for `run_sync`, which leaves one open otherwise.
-    """
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        yield
-    finally:
-        loop.close()
-        asyncio.set_event_loop(None)
 
 
 class PydanticAI(Driver):
@@ -135,7 +120,7 @@ class Forcing(AbstractCapability[Any]):
         return lambda ctx: {"tool_choice": [self._choice]}
 
 
-class TestPydanticAI(Contract):
+class TestPydanticAI(Contract, Pages):
     driver = PydanticAI
 
 
@@ -190,10 +175,3 @@ def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
     parts = [part for message in done.all_messages() for part in message.parts]
     [_, beside] = [part.content for part in parts if isinstance(part, UserPromptPart)]
     assert "Tool call limit reached (2)" in str(beside)
-
-
-def test_the_program_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    host = Ran()
-    with looped():
-        page.ran("pydantic-ai", capsys, model=model_of(stuck, host), replaced={'"openai:gpt-5-mini"': "model"})
-    assert len(host.asked) == 7

@@ -8,7 +8,8 @@ import shutil
 import tempfile
 import weakref
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -27,10 +28,9 @@ from strands.session.file_session_manager import FileSessionManager
 from guardrails import Budget, Policy
 from guardrails.integrations.strands import GuardrailsHooks
 
-from . import page
 from .behaviours.base import in_turn, searching
 from .behaviours.base import search as call_of
-from .contract import Contract
+from .contract import Contract, Pages
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
 from .openai_model import OpenAIModel as Scripted
 
@@ -86,6 +86,12 @@ class Strands(Driver):
         else:
             ran.answer = "".join(block.get("text", "") for block in agent.messages[-1]["content"])
 
+    @contextmanager
+    def page(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        script: Script = lambda asked: Say("I found nothing.") if asked.off else Say(calls=(call_of("x"),))  # noqa: E731
+        monkeypatch.setattr(strands.models, "BedrockModel", lambda *_, **__: model_of(script))
+        yield
+
     @staticmethod
     async def _async(agent: Any, given: Any, output: Any, ran: Ran) -> Any:
         async for event in agent.stream_async(given, structured_output_model=output):
@@ -105,19 +111,11 @@ def _pausing(function: Callable[..., Any]) -> Any:
     return tool(context=True)(asked)
 
 
-class TestStrands(Contract):
+class TestStrands(Contract, Pages):
     driver = Strands
 
 
 # What is the host's own
-
-
-def test_the_program_of_the_page_prints_what_it_says(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script: Script = lambda asked: Say("I found nothing.") if asked.off else Say(calls=(call_of("x"),))  # noqa: E731
-    monkeypatch.setattr(strands.models, "BedrockModel", lambda *_, **__: model_of(script))
-    page.ran("Strands Agents", capsys)
 
 
 def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:

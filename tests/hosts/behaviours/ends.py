@@ -23,6 +23,8 @@ class Stay(BaseModel):
     nights: int
 
 
+ONE_MORE: Any = {"allow": ["search"], "calls": 1}
+"""An `at_limit`."""
 STAY = {"city": "Kyoto", "nights": 2}
 
 
@@ -49,9 +51,20 @@ class Ends(Behaviours):
         assert done.answer == "I know nothing of it."
         assert len(done.asked) <= 8
 
-    @pytest.mark.parametrize("sync", [False, True])
-    def test_a_model_at_the_cap_comes_to_a_final_answer(self, sync: bool) -> None:
-        done = self.go(Policy([Budget(max_calls=3)]), [searching([])], roaming, sync=sync)
+    @pytest.mark.parametrize(
+        ("budget", "runs", "way"),
+        [
+            (Budget(max_calls=3), 3, {}),
+            (Budget(max_calls=3), 3, {"sync": True}),
+            (Budget(max_turns=3), 3, {}),
+            (Budget(max_calls=2, at_limit=ONE_MORE), 3, {}),
+            (Budget(max_calls=2, at_limit="ask"), 2, {}),
+        ],
+    )
+    def test_a_model_at_the_cap_comes_to_a_final_answer(self, budget: Budget, runs: int, way: Any) -> None:
+        ran: list[str] = []
+        done = self.go(Policy([budget]), [searching(ran)], roaming, **way)
+        assert ran == [f"q{n}" for n in range(runs)]
         assert done.answer == "I know nothing of it."
         assert [asked.off for asked in done.asked] == [False, False, False, True]
 

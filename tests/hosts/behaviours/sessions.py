@@ -183,12 +183,6 @@ class Sessions(Behaviours):
         assert [one["calls"] for one in sink.records if one["event"] == "turn"] == [2, 1, 0]
         assert len([one for one in sink.records if one["event"] == "request"]) == len(done.asked) == 3
 
-    def test_a_model_is_stopped_by_a_limit_of_turns(self) -> None:
-        ran: list[str] = []
-        done = self.go(Policy([Budget(max_turns=2)]), [searching(ran)], roaming)
-        assert ran == ["q0", "q1"]
-        assert done.answer == "I know nothing of it."
-
     def test_the_records_of_a_run_replay_to_the_same_decisions(self, clock: FakeClock) -> None:
         sink, policy = MemorySink(), Policy([Budget(max_calls=4), Duplicates(), Denials()])
         calls = (search("a"), search("b"), search("a"))
