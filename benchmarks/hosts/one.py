@@ -42,7 +42,7 @@ def driver_of(name: str) -> Any:
     """
     Makes drivers of the host: that of the first contract in its tests. None if the host, or what they need of it, is not installed.
     """
-    from tests.hosts.contract import Contract
+    from tests.hosts.behaviours import Contract
 
     try:
         tests = importlib.import_module(f"tests.hosts.test_{name}")

@@ -17,8 +17,6 @@ import pytest
 
 from pydantic import BaseModel
 
-from .page import openai_model
-
 
 MODEL: Final = "scripted-1"
 """The name of the scripted model, by which it is priced."""
@@ -210,6 +208,8 @@ class Driver:
         A model in the place of the one that the host's program on the page of the hosts names: it makes the same call until
         its tools are off.
         """
+        from .openai_model import openai_model
+
         with openai_model(monkeypatch):
             yield
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 from mcp_types import CallToolResult, TextContent
 
 from guardrails.mcp.calls import ENVELOPE, NOTES, RUN, wrapped_value
-from tests.hosts.page import PAGE
 
+from .behaviours import PAGE
 from .driver import Asked, Call, Ran, Script, Way, cancelled
 
 

@@ -4,14 +4,17 @@ The scripted model behind the client of OpenAI, for hosts that have that client.
 
 import json
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2 as httpx
+import pytest
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient
 
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, Usage, call
+from tests.openai_api import problems
 
 from .driver import Asked, Call, Ran, Script
 
@@ -90,3 +93,24 @@ def text_of(content: Any) -> str:
     What a model reads of a result, which may come in parts.
     """
     return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+
+
+@contextmanager
+def openai_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """
+    A model behind the client of OpenAI that makes the same call until its tools are off. The API would have taken each request,
+    and tools that are off stay listed if they can.
+    """
+
+    def model(body: Any, n: int) -> Any:
+        off = body.get("tool_choice") == "none" or not body.get("tools")
+        return Text("I found nothing.") if off else Calls(call("search", {"query": "x"}))
+
+    with ScriptedOpenAI(model) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "-")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+        yield
+        assert problems(server.requests) == []
+        assert len(server.requests) == 7
+        assert server.requests[0].get("tool_choice", "auto") == "auto"

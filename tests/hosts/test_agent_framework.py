@@ -18,8 +18,7 @@ from agent_framework.openai import OpenAIChatCompletionClient
 from guardrails import Budget, Policy
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 
-from .behaviours.base import in_turn, search, searching
-from .contract import Contract, Pages
+from .behaviours import Contract, Pages, in_turn, search, searching
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
 from .openai_model import OpenAIModel
 

@@ -39,10 +39,8 @@ from guardrails import Approve, Budget, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
 from tests.tables import table
 
-from .behaviours.base import envelope, in_turn, search, searching
-from .behaviours.pauses import PAY, Bank
+from .behaviours import PAY, Bank, Contract, Pages, envelope, in_turn, search, searching
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
-from .contract import Contract, Pages
 from .driver import Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 

@@ -25,8 +25,7 @@ from pydantic import PrivateAttr
 from guardrails import Budget, Policy
 from guardrails.integrations.crewai import Guardrails
 
-from .behaviours.base import in_turn, roaming, search, searching
-from .contract import Contract, Pages
+from .behaviours import Contract, Pages, in_turn, roaming, search, searching
 from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 

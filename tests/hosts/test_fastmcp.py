@@ -22,7 +22,7 @@ from guardrails.integrations import fastmcp
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
 from guardrails.mcp.calls import RUN
 
-from .contract import Contract
+from .behaviours import Contract
 from .driver import Call
 from .mcp_driver import McpDriver, said
 

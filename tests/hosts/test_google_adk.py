@@ -34,8 +34,7 @@ from tests.conftest import FakeClock
 from tests.system.clis.model import Model
 from tests.tables import table
 
-from .behaviours.base import in_turn, roaming, search, searching
-from .contract import Contract, Pages
+from .behaviours import Contract, Pages, in_turn, roaming, search, searching
 from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Task, Way, waited
 
 

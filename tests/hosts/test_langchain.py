@@ -31,9 +31,7 @@ from guardrails import Budget, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
 from tests.system.release.examples import PRINTED, printed
 
-from .behaviours.base import in_turn, searching, stuck
-from .behaviours.pauses import Bank, once
-from .contract import Contract, Pages
+from .behaviours import Bank, Contract, Pages, in_turn, once, searching, stuck
 from .driver import HELPER, MODEL, Call, Driver, Helper, Ran, Say, Script, Way, waited
 from .openai_model import URL, OpenAIModel
 

@@ -31,7 +31,7 @@ from guardrails.integrations import mcp
 from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
 from guardrails.mcp.calls import RUN
 
-from .contract import Contract, Pages
+from .behaviours import Contract, Pages
 from .mcp_driver import McpDriver, clients_of
 
 

@@ -30,9 +30,7 @@ from mcp.types import CallToolResult, TextContent, Tool
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 
-from .behaviours.base import envelope, in_turn, roaming, search, searching
-from .behaviours.pauses import Bank
-from .contract import Contract, Pages
+from .behaviours import Bank, Contract, Pages, envelope, in_turn, roaming, search, searching
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Task, Way, looped, waited
 from .openai_model import OpenAIModel
 

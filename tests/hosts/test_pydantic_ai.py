@@ -25,8 +25,7 @@ from pydantic_ai.usage import UsageLimits
 from guardrails import Budget, Policy
 from guardrails.integrations.pydantic_ai import GuardrailsCapability
 
-from .behaviours.base import envelope, in_turn, roaming, search, searching
-from .contract import Contract, Pages
+from .behaviours import Contract, Pages, envelope, in_turn, roaming, search, searching
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, looped, waited
 from .openai_model import OpenAIModel
 

@@ -28,9 +28,8 @@ from strands.session.file_session_manager import FileSessionManager
 from guardrails import Budget, Policy
 from guardrails.integrations.strands import GuardrailsHooks
 
-from .behaviours.base import in_turn, searching
-from .behaviours.base import search as call_of
-from .contract import Contract, Pages
+from .behaviours import Contract, Pages, in_turn, searching
+from .behaviours import search as call_of
 from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
 from .openai_model import OpenAIModel as Scripted
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from guardrails import Policy, Session
 from guardrails.session.final_answer import FinalAnswer
-from tests.hosts.behaviours.loops import Loops
+from tests.hosts.behaviours import Loops
 from tests.hosts.driver import Asked, Driver, Ran, Script, Way
 
 
