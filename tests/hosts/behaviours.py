@@ -41,7 +41,7 @@ from tests.conftest import FakeClock
 from tests.openai_api import problems
 from tests.replaying import replay
 
-from .driver import HELPER, MODEL, Asked, Call, Driver, Helper, Ran, Say, Script
+from .driver import HELPER, MODEL, Asked, Call, Driver, Helper, Ran, Say, Script, looped
 
 
 PAGE = (Path(__file__).parents[2] / "docs/hosts.md").read_text(encoding="utf-8")
@@ -94,10 +94,11 @@ def roaming(asked: Asked) -> Say:
     return Say("I know nothing of it.") if asked.off else Say(calls=(search(f"q{asked.n}"),))
 
 
-def in_turn(*said: Say) -> Script:
+def in_turn(*steps: Say | Call | tuple[Call, ...]) -> Script:
     """
-    A model that says one after the other, and then that it is done.
+    A model that says one after the other, or makes the calls, and then says that it is done.
     """
+    said = [one if isinstance(one, Say) else Say(calls=one if isinstance(one, tuple) else (one,)) for one in steps]
     return lambda asked: said[asked.n] if asked.n < len(said) else Say("Done.")
 
 
@@ -125,7 +126,7 @@ def statuses(ran: Ran) -> list[str]:
 
 class Behaviours:
     """
-    One host in each test, made anew.
+    One host in each test, made anew, and a search, which *ran* with what it was asked.
     """
 
     driver: Callable[[], Any]
@@ -133,6 +134,8 @@ class Behaviours:
     @pytest.fixture(autouse=True)
     def _host(self, request: pytest.FixtureRequest) -> None:
         self.host: Driver = type(self).driver()
+        self.ran: list[str] = []
+        self.search = searching(self.ran)
         reason = self.host.cannot.get(getattr(request.node, "originalname", request.node.name))
         if reason is not None and request.function.__module__.startswith("tests.hosts.behaviours"):
             request.node.add_marker(pytest.mark.xfail(reason=reason, strict=True))
@@ -177,9 +180,8 @@ class Loops(Behaviours):
         assert 1 <= len(ran) <= 3
 
     def test_distinct_calls_run_up_to_the_cap_exactly(self) -> None:
-        ran: list[str] = []
-        self.go(Policy([Budget(max_calls=3)]), [searching(ran)], roaming)
-        assert ran == ["q0", "q1", "q2"]
+        self.go(Policy([Budget(max_calls=3)]), [self.search], roaming)
+        assert self.ran == ["q0", "q1", "q2"]
 
     def test_a_look_after_an_edit_of_ones_own_runs(self) -> None:
         ran: list[str] = []
@@ -194,27 +196,28 @@ class Loops(Behaviours):
             ran.append("edit")
             return "written"
 
-        look = Say(calls=(Call("read_file", {"path": "a"}),))
-        edits = [Say(calls=(Call("edit_file", {"path": "a", "text": f"v{n}"}),)) for n in range(4)]
+        look, edits = (
+            Call("read_file", {"path": "a"}),
+            [Call("edit_file", {"path": "a", "text": f"v{n}"}) for n in range(4)],
+        )
         steps = [step for edit in edits for step in (look, edit)]
         done = self.go(Policy.load("default"), [read_file, edit_file], in_turn(*steps, look))
         assert ran == ["read", "edit"] * 4 + ["read"]
         assert done.answer == "Done."
 
-    def test_of_five_calls_at_once_as_many_run_as_the_cap_lets_and_each_is_answered(self) -> None:
-        ran: list[str] = []
-        five = Say(calls=tuple(search(f"q{n}") for n in range(5)))
-        done = self.go(Policy([Budget(max_calls=2)]), [searching(ran)], in_turn(five))
-        assert len(ran) == 2
-        assert len(done.results) == 5
-        assert statuses(done).count("limit_reached") == 3
-
-    def test_of_six_identical_calls_at_once_one_runs(self) -> None:
-        ran: list[str] = []
-        six = Say(calls=tuple(search("x") for _ in range(6)))
-        done = self.go(Policy([Duplicates()]), [searching(ran)], in_turn(six))
-        assert ran == ["x"]
-        assert statuses(done).count("duplicate_call_blocked") == 5
+    @pytest.mark.parametrize(
+        ("guard", "queries", "runs", "refused"),
+        [
+            (Budget(max_calls=2), ("q0", "q1", "q2", "q3", "q4"), 2, "limit_reached"),
+            (Duplicates(), ("x",) * 6, 1, "duplicate_call_blocked"),
+        ],
+    )
+    def test_of_calls_at_once_as_many_run_as_may_and_each_is_answered(
+        self, guard: Any, queries: tuple[str, ...], runs: int, refused: str
+    ) -> None:
+        done = self.go(Policy([guard]), [self.search], in_turn(tuple(map(search, queries))))
+        assert len(self.ran) == runs
+        assert sorted(statuses(done)) == sorted(["success"] * runs + [refused] * (len(queries) - runs))
 
     def test_calls_of_one_turn_run_at_the_same_time(self) -> None:
         here, there = asyncio.Event(), asyncio.Event()
@@ -233,7 +236,7 @@ class Loops(Behaviours):
 
         # Where one runs after the other it waits for ever: it is given up, and says so.
         waits = Policy([Budget(max_calls=9)], rules=[Rule(match="*", declared={"timeout": 2})])
-        done = self.go(waits, [left, right], in_turn(Say(calls=(Call("left"), Call("right")))))
+        done = self.go(waits, [left, right], in_turn((Call("left"), Call("right"))))
         assert statuses(done) == ["success", "success"]
 
 
@@ -243,14 +246,11 @@ class Calls(Behaviours):
     """
 
     def test_the_model_reads_why_a_call_was_refused_and_what_to_do(self) -> None:
-        done = self.go(
-            Policy([Duplicates()]), [searching([])], in_turn(Say(calls=(search("x"),)), Say(calls=(search("x"),)))
-        )
+        done = self.go(Policy([Duplicates()]), [self.search], in_turn(search("x"), search("x")))
         refused = envelope(done.results[-1])
         assert refused["status"] == "duplicate_call_blocked"
         assert refused["code"] == "duplicates.window"
         assert refused["next_action_hint"]
-        assert done.asked[-1].results[-1] == done.results[-1]
 
     def test_an_argument_that_is_wrong_is_named_and_nothing_runs(self) -> None:
         ran: list[int] = []
@@ -260,9 +260,8 @@ class Calls(Behaviours):
             ran.append(nights)
             return "booked"
 
-        wrong = Say(calls=(Call("book", {"nights": "many"}),))
-        right = Say(calls=(Call("book", {"nights": 2}),))
-        done = self.go(Policy.load("default"), [book], in_turn(wrong, right))
+        two = in_turn(Call("book", {"nights": "many"}), Call("book", {"nights": 2}))
+        done = self.go(Policy.load("default"), [book], two)
         refused = envelope(done.results[0])
         assert refused["status"] == "validation_error"
         assert "nights" in json.dumps(refused["errors"])
@@ -270,24 +269,20 @@ class Calls(Behaviours):
         assert done.answer == "Done."
 
     def test_arguments_that_are_no_json_are_told_of_and_the_run_goes_on(self) -> None:
-        ran: list[str] = []
-        broken = Say(calls=(Call("search", '{"query": "x'),))
-        done = self.go(Policy.load("default"), [searching(ran)], in_turn(broken, Say(calls=(search("x"),))))
+        ran, broken = list[str](), Call("search", '{"query": "x')
+        done = self.go(Policy.load("default"), [searching(ran)], in_turn(broken, search("x")))
         assert envelope(done.results[0])["status"] == "validation_error"
         assert ran == ["x"]
         assert done.answer == "Done."
-        beside = Say(calls=(search("y"), *broken.calls))
-        done = self.go(Policy.load("default"), [searching(ran)], in_turn(beside))
+        done = self.go(Policy.load("default"), [searching(ran)], in_turn((search("y"), broken)))
         assert sorted(statuses(done)) == ["success", "validation_error"]
         assert ran == ["x", "y"]
 
     def test_a_tool_that_is_not_there_is_told_of_and_the_run_goes_on(self) -> None:
-        ran: list[str] = []
-        nobody = Say(calls=(Call("find", {"query": "x"}),))
-        done = self.go(Policy.load("default"), [searching(ran)], in_turn(nobody, Say(calls=(search("x"),))))
+        done = self.go(Policy.load("default"), [self.search], in_turn(Call("find", {"query": "x"}), search("x")))
         assert "find" in done.results[0]
         assert any(word in done.results[0] for word in ("not", "no tool", "tool_missing"))
-        assert ran == ["x"]
+        assert self.ran == ["x"]
         assert done.answer == "Done."
 
     def test_an_exception_in_a_tool_is_data_and_the_run_goes_on(self) -> None:
@@ -295,7 +290,7 @@ class Calls(Behaviours):
             """Search the web for a query."""
             raise ConnectionError("the index is down")
 
-        done = self.go(Policy.load("default"), [search], in_turn(Say(calls=(Call("search", {"query": "x"}),))))
+        done = self.go(Policy.load("default"), [search], in_turn(Call("search", {"query": "x"})))
         failed = envelope(done.results[0])
         assert failed["status"] == "error"
         assert failed["error_type"] == "connection"
@@ -307,12 +302,12 @@ class Calls(Behaviours):
             """Look up the rooms of a city."""
             return {"rooms": 2}
 
-        done = self.go(Policy.load("default"), [look_up], in_turn(Say(calls=(Call("look_up", {"city": "Kyoto"}),))))
+        done = self.go(Policy.load("default"), [look_up], in_turn(Call("look_up", {"city": "Kyoto"})))
         assert envelope(done.results[0])["result"] == {"rooms": 2}
 
     def test_a_result_that_is_too_big_is_cut_and_says_so(self) -> None:
         policy = Policy([Truncate(max_bytes=2_048)])
-        done = self.go(policy, [searching([], "row " * 20_000)], in_turn(Say(calls=(search("x"),))))
+        done = self.go(policy, [searching([], "row " * 20_000)], in_turn(search("x")))
         cut = envelope(done.results[0])
         assert cut["is_complete"] is False
         assert len(done.results[0]) < 4_096
@@ -352,7 +347,7 @@ class Calls(Behaviours):
 
         policy = Policy([Budget(max_calls=5)])
         adapter = self.host.adapter(policy)
-        broken_off = self.host.run(adapter, [hang], in_turn(Say(calls=(Call("hang"),))), thread="t", cancel=begun)
+        broken_off = self.host.run(adapter, [hang], in_turn(Call("hang")), thread="t", cancel=begun)
         assert broken_off.error is not None
         session = policy.session("t")
         assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
@@ -405,7 +400,7 @@ class Ends(Behaviours):
     """
 
     def test_a_stuck_model_comes_to_a_final_answer(self) -> None:
-        done = self.go(Policy.load("default"), [searching([])], stuck)
+        done = self.go(Policy.load("default"), [self.search], stuck)
         assert done.answer == "I know nothing of it."
         assert len(done.asked) <= 8
 
@@ -420,61 +415,57 @@ class Ends(Behaviours):
         ],
     )
     def test_a_model_at_the_cap_comes_to_a_final_answer(self, budget: Budget, runs: int, way: Any) -> None:
-        ran: list[str] = []
-        done = self.go(Policy([budget]), [searching(ran)], roaming, **way)
-        assert ran == [f"q{n}" for n in range(runs)]
+        done = self.go(Policy([budget]), [self.search], roaming, **way)
+        assert self.ran == [f"q{n}" for n in range(runs)]
         assert done.answer == "I know nothing of it."
         assert [asked.off for asked in done.asked] == [False, False, False, True]
 
     def test_text_is_streamed_in_pieces_and_the_guards_are_the_same(self) -> None:
-        ran: list[str] = []
-        done = self.go(Policy([Budget(max_calls=2)]), [searching(ran)], roaming, stream=True)
+        done = self.go(Policy([Budget(max_calls=2)]), [self.search], roaming, stream=True)
         assert done.answer == "I know nothing of it."
         assert "".join(done.streamed) == done.answer
         assert len(done.streamed) > 1
-        assert ran == ["q0", "q1"]
+        assert self.ran == ["q0", "q1"]
 
     def test_a_model_that_calls_with_tools_off_is_asked_once_more_and_the_digest_is_the_answer(self) -> None:
-        ran: list[str] = []
         policy = Policy([Budget(max_calls=2)])
-        done = self.go(policy, [searching(ran)], lambda asked: Say(calls=(search(f"q{asked.n}"),)), thread="t")
-        assert ran == ["q0", "q1"]
+        done = self.go(policy, [self.search], lambda asked: Say(calls=(search(f"q{asked.n}"),)), thread="t")
+        assert self.ran == ["q0", "q1"]
         assert [asked.off for asked in done.asked] == [False, False, True, True]
         assert done.answer == policy.session("t").digest()
         # The conversation is whole: the API would take its next request.
-        self.go(policy, [searching(ran)], in_turn(), thread="t")
+        self.go(policy, [self.search], in_turn(), thread="t")
 
     def test_a_model_that_calls_with_tools_off_and_then_answers_is_taken_at_its_word(self) -> None:
         def script(asked: Asked) -> Say:
             return Say("At last.") if asked.n == 3 else Say(calls=(search(f"q{asked.n}"),))
 
-        done = self.go(Policy([Budget(max_calls=2)]), [searching([])], script)
+        done = self.go(Policy([Budget(max_calls=2)]), [self.search], script)
         assert done.answer == "At last."
 
     def test_a_model_that_stays_silent_with_tools_off_is_answered_for_by_the_digest(self) -> None:
         policy = Policy([Budget(max_calls=1)])
         script = lambda asked: Say("") if asked.off else Say(calls=(search("x"),))  # noqa: E731
-        done = self.go(policy, [searching([])], script, thread="t")
+        done = self.go(policy, [self.search], script, thread="t")
         assert len(done.asked) == 3
         assert done.answer == policy.session("t").digest()
 
     def test_a_forced_tool_choice_holds_for_the_first_request_only(self) -> None:
-        done = self.go(Policy.load("default"), [searching([])], in_turn(Say(calls=(search("x"),))), choice="search")
+        done = self.go(Policy.load("default"), [self.search], in_turn(search("x")), choice="search")
         assert done.asked[0].choice in ("search", "required")
         assert done.asked[1].choice in (None, "auto")
         assert done.answer == "Done."
 
     def test_a_structured_output_is_the_hosts_own(self) -> None:
-        script = in_turn(Say(calls=(search("x"),)), Say(output=STAY))
-        done = self.go(Policy.load("default"), [searching([])], script, output=Stay)
+        script = in_turn(search("x"), Say(output=STAY))
+        done = self.go(Policy.load("default"), [self.search], script, output=Stay)
         assert stay(done.output) == Stay(city="Kyoto", nights=2)
 
     def test_a_structured_output_is_valid_at_the_end_too(self) -> None:
-        ran: list[str] = []
         script = lambda asked: Say(output=STAY) if asked.off else Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
-        done = self.go(Policy([Budget(max_calls=2)]), [searching(ran)], script, output=Stay)
+        done = self.go(Policy([Budget(max_calls=2)]), [self.search], script, output=Stay)
         assert stay(done.output) == Stay(city="Kyoto", nights=2)
-        assert ran == ["q0", "q1"]
+        assert self.ran == ["q0", "q1"]
 
     def test_what_a_models_client_raises_is_raised_by_the_host_and_nothing_stays_held(self) -> None:
         def script(asked: Asked) -> Say:
@@ -484,7 +475,7 @@ class Ends(Behaviours):
 
         policy = Policy([Budget(max_calls=5, max_tokens=10_000)])
         adapter = self.host.adapter(policy)
-        failed = self.host.run(adapter, [searching([])], script, thread="t")
+        failed = self.host.run(adapter, [self.search], script, thread="t")
         raised, causes = failed.error, []
         while raised is not None:
             causes.append(type(raised))
@@ -493,10 +484,10 @@ class Ends(Behaviours):
         assert policy.session("t").ledger.read(
             lambda state, _: ((state.own.get("budget") or {}).get("holds", {}), dict(state.pending))
         ) == ({}, {})
-        assert self.again(adapter, [searching([])], in_turn(), thread="t").answer == "Done."
+        assert self.again(adapter, [self.search], in_turn(), thread="t").answer == "Done."
 
     def test_a_model_that_never_called_a_tool_is_left_alone(self) -> None:
-        done = self.go(Policy.load("default"), [searching([])], in_turn(Say("Good morning.")))
+        done = self.go(Policy.load("default"), [self.search], in_turn(Say("Good morning.")))
         assert done.answer == "Good morning."
         assert len(done.asked) == 1
         assert not done.asked[0].off
@@ -555,50 +546,47 @@ class Sessions(Behaviours):
     """
 
     def test_each_thread_has_a_session_of_its_name(self) -> None:
-        ran: list[str] = []
         policy = Policy([Budget(max_calls=2)])
         adapter = self.host.adapter(policy)
         for thread in ("a", "b"):
-            self.again(adapter, [searching(ran)], roaming, thread=thread)
-        assert len(ran) == 4
+            self.again(adapter, [self.search], roaming, thread=thread)
+        assert len(self.ran) == 4
         assert [policy.session(thread).ledger.progress["calls_used"] for thread in ("a", "b")] == [2, 2]
 
     def test_runs_without_a_thread_do_not_share_a_budget(self) -> None:
-        ran: list[str] = []
         adapter = self.host.adapter(Policy([Budget(max_calls=2)]))
         for _ in range(2):
-            self.again(adapter, [searching(ran)], roaming)
-        assert len(ran) == 4
+            self.again(adapter, [self.search], roaming)
+        assert len(self.ran) == 4
 
     def test_a_second_run_of_a_thread_goes_on_with_its_budget_and_more_can_be_given(self) -> None:
-        ran: list[str] = []
         policy = Policy([Budget(max_calls=2)])
         adapter = self.host.adapter(policy)
-        self.again(adapter, [searching(ran)], roaming, thread="t")
-        assert self.again(adapter, [searching(ran)], roaming, thread="t").answer == "I know nothing of it."
-        assert len(ran) == 2
+        self.again(adapter, [self.search], roaming, thread="t")
+        assert self.again(adapter, [self.search], roaming, thread="t").answer == "I know nothing of it."
+        assert len(self.ran) == 2
         policy.session("t").extend(max_calls=3)
-        self.again(adapter, [searching(ran)], roaming, thread="t")
-        assert len(ran) == 5
+        self.again(adapter, [self.search], roaming, thread="t")
+        assert len(self.ran) == 5
 
     def test_two_agents_that_are_given_one_session_share_its_budget(self) -> None:
-        ran: list[str] = []
         session = Policy([Budget(max_calls=3)]).session("shared")
-        self.go(session, [searching(ran)], in_turn(Say(calls=(search("a"),)), Say(calls=(search("b"),))))
-        self.go(session, [searching(ran)], roaming)
-        assert len(ran) == 3
+        self.go(session, [self.search], in_turn(search("a"), search("b")))
+        self.go(session, [self.search], roaming)
+        assert len(self.ran) == 3
         assert session.exhausted == "budget.max_calls"
         # Each may have a tool of its own by the same name, also while the other works.
-        ran, session = [], Policy([Budget(max_calls=3), Validation()]).session("names")
+        self.ran.clear()
+        session = Policy([Budget(max_calls=3), Validation()]).session("names")
         other = type(self).driver()
 
         def search_pages(page: int) -> str:
             """Look at a page."""
-            ran.append(f"page {page}")
+            self.ran.append(f"page {page}")
             return "found"
 
         search_pages.__name__ = "search"
-        asks = in_turn(Say(calls=(Call("search", {"page": 1}),)))
+        asks = in_turn(Call("search", {"page": 1}))
 
         def meanwhile(asked: Asked) -> Say:
             if asked.n == 1:
@@ -606,11 +594,10 @@ class Sessions(Behaviours):
                     apart.submit(other.run, other.adapter(session), [search_pages], asks).result()
             return Say(calls=(search(f"q{asked.n}"),)) if asked.n < 2 else Say("Done.")
 
-        self.go(session, [searching(ran)], meanwhile)
-        assert ran == ["q0", "page 1", "q1"]
+        self.go(session, [self.search], meanwhile)
+        assert self.ran == ["q0", "page 1", "q1"]
 
     def test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it(self) -> None:
-        ran: list[str] = []
 
         def script(asked: Asked) -> Say:
             return roaming(asked) if asked.n else Say(calls=(Call(HELPER, {"task": "look"}),))
@@ -618,32 +605,31 @@ class Sessions(Behaviours):
         def helping(asked: Asked) -> Say:
             return Say("nothing") if asked.off else Say(calls=(search(f"h{asked.n}"),))
 
-        helper = Helper([searching(ran)], helping)
-        done = self.go(Policy([Budget(max_calls=4)]), [searching(ran)], script, helper=helper, thread="t")
-        assert len(ran) == 3
-        assert ran[0] == "h0"
+        helper = Helper([self.search], helping)
+        done = self.go(Policy([Budget(max_calls=4)]), [self.search], script, helper=helper, thread="t")
+        assert len(self.ran) == 3
+        assert self.ran[0] == "h0"
         assert done.answer == "I know nothing of it."
         # One too many makes no call.
-        ran.clear()
+        self.ran.clear()
         once = lambda asked: Say("nothing") if asked.off or asked.results else Say(calls=(search("h"),))  # noqa: E731
-        asks = [Say(calls=(Call(HELPER, {"task": f"look {n}"}),)) for n in range(2)]
-        self.go(Policy([Budget(max_children=1)]), [], in_turn(*asks), helper=Helper([searching(ran)], once))
-        assert ran == ["h"]
+        asks = [Call(HELPER, {"task": f"look {n}"}) for n in range(2)]
+        self.go(Policy([Budget(max_children=1)]), [], in_turn(*asks), helper=Helper([self.search], once))
+        assert self.ran == ["h"]
 
     def test_a_session_is_gone_on_with_by_its_name_in_another_process(self, tmp_path: Path) -> None:
-        ran: list[str] = []
-        for script in (in_turn(Say(calls=(search("a"),)), Say(calls=(search("b"),))), roaming):
+        for script in (in_turn(search("a"), search("b")), roaming):
             self.host = type(self).driver()
             policy, store = Policy([Budget(max_calls=3)]), SqliteStore(tmp_path / "sessions.db")
-            self.go(policy, [searching(ran)], script, options={"store": store}, thread="t")
+            self.go(policy, [self.search], script, options={"store": store}, thread="t")
             store.close()
-        assert len(ran) == 3
+        assert len(self.ran) == 3
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_usage_is_charged_at_the_policys_prices(self, stream: bool) -> None:
         policy = Policy([Budget(max_tokens=1_000)], prices={MODEL: Price(input_mtok=1.0, output_mtok=2.0)})
         script = in_turn(Say(calls=(search("x"),), usage=(10, 5)), Say("Done.", usage=(20, 5)))
-        self.go(policy, [searching([])], script, thread="t", stream=stream)
+        self.go(policy, [self.search], script, thread="t", stream=stream)
         session = policy.session("t")
         assert session.ledger.progress["tokens_left"] == 960
         assert session.ledger.cost_usd == pytest.approx(50e-6)
@@ -651,8 +637,8 @@ class Sessions(Behaviours):
 
     def test_turns_are_counted_with_their_number_of_calls_and_each_request_is_told_of(self) -> None:
         sink = MemorySink()
-        script = in_turn(Say(calls=(search("a"), search("b"))), Say(calls=(search("c"),)))
-        done = self.go(Policy.load("default"), [searching([])], script, options={"records": sink}, thread="t")
+        script = in_turn((search("a"), search("b")), search("c"))
+        done = self.go(Policy.load("default"), [self.search], script, options={"records": sink}, thread="t")
         assert [one["calls"] for one in sink.records if one["event"] == "turn"] == [2, 1, 0]
         assert len([one for one in sink.records if one["event"] == "request"]) == len(done.asked) == 3
 
@@ -660,7 +646,7 @@ class Sessions(Behaviours):
         sink, policy = MemorySink(), Policy([Budget(max_calls=4), Duplicates(), Denials()])
         calls = (search("a"), search("b"), search("a"))
         script = lambda asked: Say("Done.") if asked.off else Say(calls=calls)  # noqa: E731
-        self.go(policy, [searching([])], script, options={"records": sink, "clock": clock}, thread="t")
+        self.go(policy, [self.search], script, options={"records": sink, "clock": clock}, thread="t")
         again = list(replay(policy.chain, sink.records))
         assert again
         assert all(one.same for one in again)
@@ -676,7 +662,7 @@ class Sessions(Behaviours):
             store.broken = True
             return "found"
 
-        calls = [Say(calls=(Call("search", {"query": query}),)) for query in "ab"]
+        calls = [Call("search", {"query": query}) for query in "ab"]
         policy = Policy([Budget(max_calls=5)], on_error=on_error)
         done = self.go(policy, [search], in_turn(*calls), options={"store": store})
         assert ran == (["a", "b"] if ran_all else ["a"])
@@ -687,17 +673,16 @@ class Sessions(Behaviours):
         # It fails while a sub-agent works, whose share nobody can give back.
         store.broken = False
         ran.clear()
-        helper = Helper([search], in_turn(Say(calls=(Call("search", {"query": "c"}),)), Say("Found.")))
-        asks = in_turn(Say(calls=(Call(HELPER, {"task": "look"}),)))
+        helper = Helper([search], in_turn(Call("search", {"query": "c"}), Say("Found.")))
+        asks = in_turn(Call(HELPER, {"task": "look"}))
         done = self.go(policy, [search], asks, options={"store": store}, helper=helper)
         assert (ran, done.answer) == (["c"], "Done.")
 
     def test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end(self) -> None:
-        ran: list[str] = []
         store = Breaking()
         store.broken = True
-        done = self.go(Policy.load("default"), [searching(ran)], stuck, options={"store": store})
-        assert ran == []
+        done = self.go(Policy.load("default"), [self.search], stuck, options={"store": store})
+        assert self.ran == []
         assert done.answer == "I know nothing of it."
         assert len(done.asked) <= 8
 
@@ -753,7 +738,7 @@ class Pauses(Behaviours):
     def test_a_call_waits_until_a_person_approves_it_and_then_runs_once(self, clock: FakeClock) -> None:
         bank, policy = Bank(), Policy([Approve(tools=("pay",)), Budget(max_calls=5)])
         adapter = self.host.adapter(policy, clock=clock)
-        asks = in_turn(Say(calls=(PAY,)), Say(calls=(PAY,)))
+        asks = in_turn(PAY, PAY)
         waits = self.again(adapter, [bank.pay], asks, thread="t")
         assert [envelope(result)["code"] for result in waits.results] == ["approve.pending"] * 2
         assert waits.answer == "Done."
@@ -797,17 +782,16 @@ class Pauses(Behaviours):
         assert all(again.same for again in replay(policy.chain, sink.records))
 
     def test_a_pause_of_one_call_runs_the_others_of_its_turn_once(self) -> None:
-        ran: list[str] = []
         bank, policy = Bank(), Policy([Budget(max_calls=5)])
 
         def script(asked: Asked) -> Say:
             return Say("Done.") if len(asked.results) == 2 else Say(calls=(search("x"), PAY))
 
-        tools: list[Callable[..., Any]] = [searching(ran), bank.pay]
+        tools: list[Callable[..., Any]] = [self.search, bank.pay]
         held = self.go(policy, tools, script, thread="t", pausing=["pay"])
         assert held.paused == ["pay"]
         done = self.go(policy, tools, script, thread="t", pausing=["pay"], resume=True)
-        assert (ran, bank.paid, done.answer) == (["x"], [5], "Done.")
+        assert (self.ran, bank.paid, done.answer) == (["x"], [5], "Done.")
         assert policy.session("t").ledger.progress["calls_used"] == 2
 
 
@@ -835,7 +819,7 @@ class Pages(Behaviours):
     def test_the_programs_of_the_page_print_what_it_says(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        with self.host.page(monkeypatch):
+        with self.host.page(monkeypatch), looped():
             programs_print(self.host.name, capsys)
         # The program of a reader leaves its connection to the loop that ended.
         gc.collect()

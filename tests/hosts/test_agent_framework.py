@@ -114,7 +114,7 @@ def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_give
 
 
 def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
-    image, look = Content.from_data(data=b"abc", media_type="image/png"), Say(calls=(Call("look"),))
+    image, look = Content.from_data(data=b"abc", media_type="image/png"), Call("look")
 
     def see() -> Any:
         """Look."""

@@ -261,7 +261,7 @@ def test_a_call_that_waits_for_a_person_is_asked_about_once_in_the_sdks_own_way(
 ) -> None:
     bank, asks = Bank(), Person(answer)
     guard = GuardrailsHooks(Policy([Approve(tools=("pay",)), Budget(max_calls=5)]))
-    script = in_turn(Say(calls=(PAY,)), *([] if paid else [Say(calls=(PAY,))]))
+    script = in_turn(PAY, *([] if paid else [PAY]))
     done, _ = go(guard, [bank.pay], script, ClaudeAgentOptions(can_use_tool=asks.can_use_tool))
     assert (bank.paid, asks.asked, done.results[0]) == (paid, ["pay"], read)
     assert all(read in envelope(again)["message"] for again in done.results[1:])
@@ -293,7 +293,7 @@ def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_cod
     ran: list[str] = []
     guard = GuardrailsHooks(Policy.load("default"))
     guard.declare(sdk_tool(searching(ran)), server="tools")
-    script = in_turn(Say(calls=(Call("mcp__tools__search", {"question": "x"}),)))
+    script = in_turn(Call("mcp__tools__search", {"question": "x"}))
     done, _ = go(guard, [searching(ran)], script, prefixed=True)
     assert ran == []
     assert envelope(done.results[0])["status"] == "validation_error"

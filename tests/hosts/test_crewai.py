@@ -200,7 +200,7 @@ def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it() -> No
         return roaming(asked) if asked.n else Say(calls=(Call("delegate_work_to_coworker", asks),))
 
     boss = agent(Model(script), tools_of([searching(ran)]), role="boss", allow_delegation=True)
-    worker = agent(Model(in_turn(Say(calls=(search("w"),)))), tools_of([searching(ran)]), role="worker")
+    worker = agent(Model(in_turn(search("w"))), tools_of([searching(ran)]), role="worker")
     guard = Guardrails(Policy([Budget(max_calls=4)]))
     out = guard.crew(Crew(agents=[boss, worker], tasks=[task(boss)]), "c").kickoff()
     assert out.raw == "I know nothing of it."

@@ -208,7 +208,7 @@ def ran_by(policy: Policy, agent: Any, *after: Any, **options: Any) -> tuple[Ran
 def test_a_hand_over_passes_and_both_agents_share_the_session() -> None:
     ran: list[str] = []
     clerk = agent_of(roaming, [searching(ran)], name="clerk")
-    first = in_turn(Say(calls=(search("a"),)), Say(calls=(Call("transfer_to_agent", {"agent_name": "clerk"}),)))
+    first = in_turn(search("a"), Call("transfer_to_agent", {"agent_name": "clerk"}))
     agent = agent_of(first, [searching(ran)], sub_agents=[clerk])
     done, ledger = ran_by(Policy([Budget(max_calls=3)]), agent)
     assert ran == ["a", "q0", "q1"]
@@ -219,7 +219,7 @@ def test_a_hand_over_passes_and_both_agents_share_the_session() -> None:
 def test_an_agent_as_a_tool_gets_its_share_and_gives_back_what_is_left() -> None:
     ran: list[str] = []
     helper = agent_of(roaming, [searching(ran)], name="helper")
-    script = in_turn(Say(calls=(Call("helper", {"request": "look"}),)))
+    script = in_turn(Call("helper", {"request": "look"}))
     _, ledger = ran_by(Policy([Budget(max_calls=9)]), agent_of(script, [AgentTool(helper)]))
     assert len(ran) == 7
     assert ledger.progress["calls_left"] == 1
@@ -244,7 +244,7 @@ def test_a_long_running_call_is_charged_once_and_settled_when_its_result_comes(
         begun.append(order)
 
     driver, policy = GoogleAdk(), Policy([Budget(max_calls=3), Duplicates()])
-    ships = in_turn(Say(calls=(Call("ship", {"order": 7}, "c-ship"),)))
+    ships = in_turn(Call("ship", {"order": 7}, "c-ship"))
     agent, guard = agent_of(ships, [LongRunningFunctionTool(ship)], seen=asked), GuardrailsPlugin(policy, clock=clock)
     driver.play(agent, [guard], Way(thread="t"), Ran())
     session = policy.session("t", clock=clock)
@@ -280,6 +280,6 @@ def test_pictures_keep_their_form(drawn: Any) -> None:
         return drawn
 
     watch = Watch()
-    ran_by(Policy([Budget(max_calls=1)]), agent_of(in_turn(Say(calls=(Call("draw"),))), [FunctionTool(draw)]), watch)
+    ran_by(Policy([Budget(max_calls=1)]), agent_of(in_turn(Call("draw")), [FunctionTool(draw)]), watch)
     assert [part.inline_data.data for part in watch.kept[0].parts] == [b"png"]
     assert "limit_reached" in json.dumps(watch.kept[0].response)

@@ -32,7 +32,7 @@ from guardrails.integrations.langchain import GuardrailsMiddleware
 from tests.system.release.examples import PRINTED, printed
 
 from .behaviours import Bank, Contract, Pages, in_turn, once, searching, stuck
-from .driver import HELPER, MODEL, Call, Driver, Helper, Ran, Say, Script, Way, waited
+from .driver import HELPER, MODEL, Call, Driver, Helper, Ran, Script, Way, waited
 from .openai_model import URL, OpenAIModel
 
 
@@ -190,7 +190,7 @@ def test_images_and_artifacts_are_kept_and_a_limit_is_said_beside_them() -> None
         """Take a picture."""
         return shown, {"raw": n}
 
-    script = in_turn(*(Say(calls=(Call("shoot", {"n": n}),)) for n in range(2)))
+    script = in_turn(*(Call("shoot", {"n": n}) for n in range(2)))
     done = invoked(script, [shoot], Policy([Budget(max_calls=2)]), "go")
     first, last = (message for message in done if message.type == "tool")
     assert (first.content, first.artifact, last.artifact) == (shown, {"raw": 0}, {"raw": 1})

@@ -133,7 +133,7 @@ def runner(*guards: Any, **options: Any) -> GuardedRunner:
 
 def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
     ran: list[str] = []
-    over = in_turn(Say(calls=(search("mine"),)), Say(calls=(Call("transfer_to_other"),)))
+    over = in_turn(search("mine"), Call("transfer_to_other"))
     other = agent(roaming, searching(ran), name="other")
     result = runner(Budget(max_calls=2)).run_sync(agent(over, searching(ran), handoffs=[other]), "go")
     assert ran == ["mine", "q0"]
@@ -184,7 +184,7 @@ class Server(MCPServer):
 
 def test_tools_of_an_mcp_server_are_guarded_and_its_errors_are_ours() -> None:
     server, look = Server(), Call("look")
-    made = agent(in_turn(Say(calls=(look, look, Call("broken")))), mcp_servers=[server])
+    made = agent(in_turn((look, look, Call("broken"))), mcp_servers=[server])
     told = [envelope(each) for each in outputs(runner(Duplicates()).run_sync(made, "go"))]
     assert sorted(server.called) == ["broken", "look"]
     assert [each["status"] for each in told] == ["success", "duplicate_call_blocked", "error"]

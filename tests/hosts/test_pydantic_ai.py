@@ -168,7 +168,7 @@ def test_an_external_tool_is_charged_once_and_its_result_reads_as_an_envelope() 
 
 
 def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
-    image, look = BinaryContent(b"abc", media_type="image/png"), Say(calls=(Call("look"),))
+    image, look = BinaryContent(b"abc", media_type="image/png"), Call("look")
     done, _ = run(in_turn(look, look), [Tool(lambda: image, name="look")], Policy([Budget(max_calls=2)]))
     assert returned(done) == [image, image]
     parts = [part for message in done.all_messages() for part in message.parts]

@@ -121,10 +121,10 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     ran: list[str] = []
     policy = Policy([Budget(max_calls=9)])
     guard = GuardrailsHooks(policy)
-    over = Say(calls=(Call("handoff_to_agent", {"agent_name": "two", "message": "go on"}),))
+    over = Call("handoff_to_agent", {"agent_name": "two", "message": "go on"})
     more: dict[str, Any] = {"tools": [tool(searching(ran))], "hooks": [guard], "callback_handler": None}
-    one = Agent(model_of(in_turn(Say(calls=(call_of("x"),)), over)), name="one", **more)
-    two = Agent(model_of(in_turn(Say(calls=(call_of("x"),)))), name="two", **more)
+    one = Agent(model_of(in_turn(call_of("x"), over)), name="one", **more)
+    two = Agent(model_of(in_turn(call_of("x"))), name="two", **more)
     done = Swarm([one, two], hooks=[guard])("go", invocation_state={"session_id": "t"})
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]
