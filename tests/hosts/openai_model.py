@@ -68,7 +68,7 @@ class OpenAIModel:
             self._error = error
             raise
         text, calls = say.text, list(say.calls)
-        if say.output is not None and self._outputs:
+        if say.output is not None and tools.keys() & {*self._outputs}:
             calls.append(Call(self._outputs[0], say.output))
         elif say.output is not None:
             text = json.dumps(say.output)
