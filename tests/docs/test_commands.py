@@ -53,12 +53,8 @@ def check(words: list[str]) -> None:
         named = [name for name in (" ".join(names), *names[:1]) if f"command guardrails {name}" in PUBLIC]
         assert named or own[0].startswith("--"), f"no command {own[0]}"
         options = {word.partition("=")[0] for word in own if word.startswith("-")} - {"--help", "--version"}
-        assert options <= {
-            line.rpartition(" ")[2]
-            for line in PUBLIC
-            for name in named
-            if line.startswith(f"command guardrails {name} ")
-        }
+        known = tuple(f"command guardrails {name} " for name in named)
+        assert options <= {line.rpartition(" ")[2] for line in PUBLIC if line.startswith(known)}
     elif program.startswith("python") and rest[0] == "-m":
         assert find_spec(rest[1]) is not None, f"no module {rest[1]}"
         if rest[1] == "pytest":

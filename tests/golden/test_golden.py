@@ -72,14 +72,9 @@ def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(fold
     with JsonLines(folder / "later.jsonl") as sink:
         assert len(chat) == 15
         assert chat.settings == {"policy": "policy.yaml", "model": "own-model"}
-        session = policy.session(
-            "trip-42",
-            store=kept.store,
-            clock=lambda: NOW,
-            scopes={"user": "u1"},
-            tools=[Tool(name="search_hotels"), Tool(name="book")],
-            records=sink,
-        )
+        own: dict[str, Any] = {"scopes": {"user": "u1"}, "clock": lambda: NOW}
+        tools = [Tool(name="search_hotels"), Tool(name="book")]
+        session = policy.session("trip-42", store=kept.store, tools=tools, records=sink, **own)
         assert (session.ledger.progress["calls_used"], session.ledger.progress["cost_left_usd"]) == (6, 1.979)
         chat.append({"role": "user", "content": "go on"})
         codes = [
@@ -104,10 +99,8 @@ def test_a_newer_policy_is_refused_with_its_version_and_what_to_do(folder: Path)
         Policy.load(path)
 
 
-@pytest.mark.parametrize(
-    ("version", "to_do"), [(2, "train it again: `guardrails train"), (9, "upgrade this library, or train it again")]
-)
-def test_a_model_of_another_version_is_refused_with_its_version_and_what_to_do(version: int, to_do: str) -> None:
-    body = json.loads((HERE / "0.2.0/retry_model.json").read_bytes()) | {"version": version}
-    with pytest.raises(ModelError, match=f"version `{version}`, this library reads 4: {to_do}"):
-        parse(json.dumps(body).encode())
+def test_a_model_of_another_version_is_refused_with_its_version_and_what_to_do() -> None:
+    body = json.loads((HERE / "0.2.0/retry_model.json").read_bytes())
+    for version, to_do in ((2, "train it again: `guardrails train"), (9, "upgrade this library, or train it again")):
+        with pytest.raises(ModelError, match=f"version `{version}`, this library reads 4: {to_do}"):
+            parse(json.dumps({**body, "version": version}).encode())

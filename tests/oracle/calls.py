@@ -14,7 +14,8 @@ from typing import Any, Final
 import yaml
 
 from guardrails import Envelope, Policy, Success, Tool
-from guardrails.core.tool import FailureRule, ResultClassifier
+from guardrails.core.values.schema import fit
+from guardrails.offline.policy_cases.steps import tool_type
 
 
 SHIPPED: Final = ("default", "strict", "observe", "agent")
@@ -44,10 +45,9 @@ def policy_of(number: int, rng: Random) -> Policy:
         "envelope": rng.choice(("nested", "merged")),
         "prices": {"priced-*": {"input_mtok": 0.25, "output_mtok": 2.0}},
         "tools": [rule for rule in DRAWN["tools"] if rng.random() < 0.7],
-        "messages": {
-            code: said for code, said in DRAWN["messages"].items() if code.split(".")[0] in whole and rng.random() < 0.3
-        },
     }
+    said = DRAWN["messages"].items()
+    whole["messages"] = {code: own for code, own in said if code.split(".")[0] in whole and rng.random() < 0.3}
     if rng.random() < 0.2:
         whole["fields"] = ["total_matches", "next_action_hint"]
     if rng.random() < 0.6:
@@ -96,50 +96,15 @@ async def asearch(query: str, page: int = 1) -> dict[str, Any]:
     return {"results": [f"{query} {page}"], "page": page, "total_pages": 3}
 
 
-TYPED: Final = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}, "who": {"type": "string"}},
-    "required": ["n"],
-}
 TOOLS: Final = [
     Tool.of(search_hotels, cost_usd=0.01),
-    Tool(name="read_page", read_only=True, repeats="evidence", cost_usd=0.05),
-    Tool(name="job_status", repeats="allow"),
-    Tool(name="pay", idempotent=False, cost_usd=0.2, timeout=60),
-    Tool(name="list_rows", read_only=True),
-    Tool(name="bash", commands=("command",), timeout=60),
-    Tool(name="write_file", paths=("path",), idempotent=True),
-    Tool(name="get_news", retryable=True, idempotent=True),
-    Tool(name="typed", parameters=TYPED, ask_user=("who",)),
-    Tool(
-        name="judged",
-        result=ResultClassifier(
-            error_when=(
-                FailureRule(field="code", at_least=400),
-                FailureRule(field="state", equals="lost", error_type="not_found"),
-                FailureRule(matches="(?i)^oops"),
-            ),
-            retry_after_field="wait",
-        ),
-    ),
+    *(Tool(name=one["name"]).override(fit(tool_type(), one, ())[0]) for one in DRAWN["declared"]),
 ]
 UNDECLARED: Final = ("srv__alpha", "srv__beta", "delete_row", "rm_all", "update_row", "no_such", "search_web")
 NAMES: Final = [*(tool.name for tool in TOOLS), *UNDECLARED]
 
-ARGUMENTS: Final[tuple[Any, ...]] = (
-    *({}, {"n": 1}, {"n": 1.0}, {"n": "2", "who": "x"}, {"n": 3, "city": "Rome"}, {"city": "Rome", "max_price": "90"}),
-    *({"q": "hotels", "page": 1}, {"q": "hotels", "page": 2}, {"password": "hunter2", "user": "ada"}),
-    {"q": "ünïcode \U0001f600", "deep": {"list": [1, [2, {"three": None}]]}},
-    *({"path": "src/app.py", "text": "x"}, {"path": "../secret"}, {"path": "outside/etc"}, {"path": "/srv/shared/a"}),
-    *({"path": "bad\0path"}, {"command": "ls -l src"}, {"command": "git status && ls"}, {"command": "sudo ls"}),
-    *(
-        {"command": "echo 'open"},
-        {"command": "$TOOL --version"},
-        {"command": ":(){ :|:& };:"},
-        {"command": "sleep 5; cat log"},
-    ),
-    *({"what": Opaque("lamp")}, '{"n": 4}', "{broken", "[1, 2]", '{"n": 5, "n": 6}', {"text": "long " * 14_000}),
-)
+ARGUMENTS: Final = [*DRAWN["arguments"], {"text": "long " * 14_000}]
+ARGUMENTS.insert(22, {"what": Opaque("lamp")})
 
 
 def _raises(error: BaseException) -> Ending:
@@ -184,19 +149,11 @@ SUCCESSES: Final[tuple[Ending, ...]] = (
 )
 FAILURES: Final[tuple[Ending, ...]] = (
     *map(_raises, (TimeoutError("slow"), PermissionError("no entry"), ConnectionError("connection refused"))),
-    *map(
-        _raises,
-        (
-            FileNotFoundError(2, "No such file or directory", "a.txt"),
-            KeyError("city"),
-            ZeroDivisionError("division by zero"),
-        ),
-    ),
+    _raises(FileNotFoundError(2, "No such file or directory", "a.txt")),
+    *map(_raises, (KeyError("city"), ZeroDivisionError("division by zero"))),
     _raises(ValueError("bad value: password=hunter2 in https://ada:hunter2@example.org/x")),
-    *(
-        _raises(OddError(text, code))
-        for text, code in (("too many requests", 429), ("internal", 503), ("conflict", 409), ("", 401))
-    ),
+    *(_raises(OddError(text, code)) for text, code in (("too many requests", 429), ("internal", 503))),
+    *(_raises(OddError(text, code)) for text, code in (("conflict", 409), ("", 401))),
     _torn,
     lambda: Envelope.error("unavailable", "down for now", retryable=True, retry_after_ms=700, max_retries_remaining=2),
     lambda: _mcp("rate limit exceeded, retry after 3 seconds", failed=True),

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from guardrails import Envelope, JsonLines, Policy, SqliteStore
 
-from .calls import SHIPPED
+from .calls import DRAWN, SHIPPED
 from .frozen import Entry, digest, short
 from .sessions import Clock, enveloped, meaning, numbered, sessions, states
 
@@ -104,9 +104,8 @@ def vectors() -> Iterator[Entry]:
                 session.call("result", {"n": n}, lambda *_, text=text: text, id=f"result_{n}")
         found = [json.loads(line) for line in file.read_text(encoding="utf-8").strip("\n").split("\n")]
     for record in found:
-        kept = {
-            key: record[key] for key in ("sig", "result_hash", "result_hash_masked", "result_bytes") if key in record
-        }
+        names = ("sig", "result_hash", "result_hash_masked", "result_bytes")
+        kept = {name: record[name] for name in names if name in record}
         text = digest(numbered(json.dumps(record), {}))
         yield Entry(f"{record['id']} {record['event']}", f"record {record['event']}", kept, sorted(record), text)
     for name, envelope in designed():
@@ -143,10 +142,8 @@ def designed() -> Iterator[tuple[str, Envelope]]:
             file.write_text(json.dumps({"version": 1, "envelope": form, "budget": {"max_calls": 3}}), encoding="utf-8")
             own = Policy.load(file).session("s", clock=clock)
         for n in range(4):
-            yield (
-                f"{form} {n}",
-                own.call("exec_shell", {"n": n}, lambda *_, n=n: {"output": f"{n}", "count": 1}, id=f"{n}"),
-            )
+            shown = {"output": f"{n}", "count": 1}
+            yield f"{form} {n}", own.call("exec_shell", {"n": n}, lambda *_, shown=shown: shown, id=f"{n}")
 
 
 def hooks() -> Iterator[Entry]:
@@ -181,25 +178,15 @@ def commands() -> Iterator[Entry]:
     with tempfile.TemporaryDirectory() as folder:
         records, store, model = (str(Path(folder, name)) for name in ("records.jsonl", "state.db", "model.json"))
         recorded(records, store)
-        asked: tuple[tuple[str, ...], ...] = (
-            *(("replay", name, records) for name in SHIPPED),
-            *(("replay", "strict", records, "--compare", "default"), ("replay", "default", records, "--exact")),
-            *(("report", records), ("train", records, "-o", model), ("profile", model)),
-            *(("policy", "check", *SHIPPED), *(("policy", "show", name) for name in SHIPPED)),
-            *(
-                ("explain",),
-                ("explain", "budget.max_calls"),
-                ("explain", "timeout"),
-                ("explain", "duplicates.evidence"),
-            ),
-            *(("store", "ls", store), ("store", "show", store, "worker-1")),
-        )
-        for words in asked:
+        places = {"RECORDS": records, "STORE": store, "MODEL": model}
+        for asked in DRAWN["commands"]:
+            words = [places.get(word, word) for word in asked.split()]
             code, printed = command(*words, "--json")
             yield from flat(" ".join(words).replace(f"{folder}/", ""), code, normal(printed, folder))
-        for words in (("policy", "schema"), ("policy", "test", "--schema"), ("report", records, "--suggest")):
-            code, printed = command(*words)
-            yield Entry(" ".join(words).replace(f"{folder}/", ""), words[0], code, None, short(normal(printed, folder)))
+        for asked in ("policy schema", "policy test --schema", f"report {records} --suggest"):
+            code, printed = command(*asked.split())
+            name = asked.replace(f"{folder}/", "")
+            yield Entry(name, name.partition(" ")[0], code, None, short(normal(printed, folder)))
         # Its exit code says whether this machine has a sandbox.
         _, printed = command("doctor", "--json")
         yield Entry("doctor", "doctor", None, sorted(json.loads(printed)))
@@ -214,10 +201,8 @@ def flat(name: str, code: int, printed: str) -> Iterator[Entry]:
         found = json.loads(printed)
     except ValueError:
         return
-    parts = (
-        found.items() if isinstance(found, dict) else ((each.get("code") or each.get("key"), each) for each in found)
-    )
-    for key, value in parts:
+    named = found.items() if isinstance(found, dict) else ((one.get("code") or one.get("key"), one) for one in found)
+    for key, value in named:
         text = json.dumps(value, sort_keys=True)
         yield Entry(f"{name}: {key}", name, None, value if len(text) < 400 else digest(text))
 
@@ -227,11 +212,8 @@ def normal(printed: str, folder: str) -> str:
     The same without what differs from run to run and from machine to machine.
     """
     printed = numbered(printed, {}).replace(folder, "FOLDER").replace(str(ROOT), "ROOT")
-    printed = re.sub(
-        r'"(seconds|calls_per_second|trained_at|written_at|version|created|at|id)": ("[^"]*"|[\d.e+-]+)',
-        r'"\1": 0',
-        printed,
-    )
+    moves = "seconds|calls_per_second|trained_at|written_at|version|created|at|id"
+    printed = re.sub(rf'"({moves})": ("[^"]*"|[\d.e+-]+)', r'"\1": 0', printed)
     return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?", "WHEN", printed)
 
 

@@ -23,28 +23,13 @@ from typing import Any, Final
 from guardrails import Envelope, JsonLines, MemoryStore, SqliteStore
 
 from . import calls
-from .calls import ARGUMENTS, NAMES, Call, Ending, asearch, book, counting, ending_of, policy_of
+from .calls import ARGUMENTS, DRAWN, NAMES, Call, Ending, asearch, book, counting, ending_of, policy_of
 from .frozen import Entry, digest, plain, short
 
 
 SESSIONS, STATES, LENGTH = 60, 24, 11
-MEANINGS: Final = (
-    *("status", "code", "error_type", "retryable", "retryable_after_correction", "retry_after_ms"),
-    *("max_retries_remaining", "is_complete", "total_matches", "limit_reached", "next_action"),
-)
-TEXTS: Final = (
-    *("message", "error_message", "limit_message", "user_facing_hint", "next_action_hint", "query_summary"),
-    *("progress", "retry_success_probability", "errors"),
-)
-RECORDED: Final = (
-    *("event", "seq", "turn", "tool", "decision", "code", "denials", "nudges", "observed", "guard_errors"),
-    *("status",),
-)
-CHARGED: Final = ("cost", "cost_usd", "tokens", "late", "limit", "limits", "amounts")
-DECIDED: Final = ("charge", "decide", "pending", "exhausted_by", "tool_choice", "cost")
-LEARNED: Final = (
-    *("error_type", "retryable", "retry_after_ms", "is_complete", "mutates", "repeats", "read_only", "problems"),
-    *("http_status",),
+MEANINGS, TEXTS, RECORDED, CHARGED, DECIDED, LEARNED = (
+    DRAWN[name] for name in ("meanings", "texts", "recorded", "charged", "decided", "learned")
 )
 
 
@@ -214,11 +199,8 @@ class World:
         self.sink.flush(60)
         self.sink.close()
         runs: dict[str, str] = {}
-        lines = (
-            Path("records.jsonl").read_text(encoding="utf-8").strip("\n").split("\n")
-            if Path("records.jsonl").exists()
-            else []
-        )
+        file = Path("records.jsonl")
+        lines = file.read_text(encoding="utf-8").strip("\n").split("\n") if file.exists() else []
         kinds: Counter[str] = Counter()
         whole = []
         for number, line in enumerate(lines):
@@ -231,15 +213,8 @@ class World:
             if record["event"] in ("turn", "request", "extend"):  # many, and they say little
                 continue
             at = f"{self.name}/record {number:03}"
-            self.entries.append(
-                Entry(
-                    at,
-                    group,
-                    digest(json.dumps(decided, sort_keys=True)),
-                    digest(json.dumps(learned), 4),
-                    digest(whole[-1], 6),
-                )
-            )
+            layers = digest(json.dumps(decided, sort_keys=True)), digest(json.dumps(learned), 4), digest(whole[-1], 6)
+            self.entries.append(Entry(at, group, *layers))
         self.entries.append(Entry(f"{self.name}/records", "records", kinds, None, digest("\n".join(whole))))
         return self.entries
 
@@ -348,9 +323,8 @@ def approved(world: World, session: Any) -> None:
     world.say("pending", lambda: [[one.id, one.tool, one.reason] for one in session.pending()])
     if answer == "late":
         world.clock.now += 5000
-    world.say(
-        answer, partial(session.refuse, own, reason="too much") if answer == "refuse" else partial(session.approve, own)
-    )
+    refuse, approve = partial(session.refuse, own, reason="too much"), partial(session.approve, own)
+    world.say(answer, refuse if answer == "refuse" else approve)
     for _ in range(2):
         world.call(session, tool, arguments, counting(1), id=own)
 
@@ -360,9 +334,8 @@ def child(world: World, session: Any) -> None:
     A sub-agent with amounts of its own, which has one of its own, and ends.
     """
     rng, name = world.rng, f"kid_{next(world.count)}"
-    amounts: dict[str, Any] = rng.choice(
-        ({}, {"max_calls": 3}, {"max_calls": 2, "max_cost_usd": 0.1}, {"max_turns": 2})
-    )
+    shares: list[dict[str, Any]] = [{}, {"max_calls": 3}, {"max_calls": 2, "max_cost_usd": 0.1}, {"max_turns": 2}]
+    amounts = rng.choice(shares)
     held: list[Any] = []
     world.say("child", lambda: held.append(session.child(name, **amounts)))
     if not held:
@@ -425,15 +398,9 @@ def jump(world: World, session: Any) -> None:
 
 
 def extend(world: World, session: Any) -> None:
-    amounts: tuple[dict[str, Any], ...] = (
-        {"max_calls": 9},
-        {"max_turns": 9},
-        {"max_cost_usd": 0.9},
-        {"max_elapsed": 9e5},
-        {"max_tokens": 9000},
-        {},
-    )
-    for amount in world.rng.sample(amounts, 3):
+    amounts: dict[str, Any] = {"max_calls": 9, "max_turns": 9, "max_cost_usd": 0.9, "max_elapsed": 9e5}
+    amounts["max_tokens"] = 9000
+    for amount in world.rng.sample([*({name: most} for name, most in amounts.items()), {}], 3):
         world.say("extend", partial(session.extend, **amount))
     if world.policy.scopes:
         world.say("extend", partial(session.extend, scope="user", max_calls=9))
