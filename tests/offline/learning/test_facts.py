@@ -74,7 +74,7 @@ def one(waits: Waits, **others: Count) -> Profile:
         "repaired": at(0, between=True),
         "corrected": Correction("search_hotels", "timeout"),
     }
-    counts = {at(wait): count for wait, count in waits.items()}
+    counts = {at(wait): Count(*count) for wait, count in waits.items()}
     (made,) = profiles({**counts, **{facts[name]: count for name, count in others.items()}})
     return made
 
@@ -95,16 +95,7 @@ def test_a11_a_profile_says_when_a_failure_resolves_and_how_often() -> None:
     assert (again.sentence(), again.document()) == (more.sentence(), more.document())
 
 
-@table(
-    "waits, sentence",
-    [
-        ({0: Count(1, 1)}, "was retried 1 time: too few to say"),
-        ({5_000: Count(21, 0.4)}, "has hardly ever resolved on retry (0 of 21 retries worked, 95 % interval 0 to"),
-        ({0: Count(200, 0)}, "has hardly ever resolved on retry (0 of 200 retries worked, 95 % interval 0 to 2 %)"),
-        ({None: Count(30, 15)}, "resolves on retry 50 % of the time (15 of 30 retries worked"),
-        ({0: Count(50, 45)}, "resolves on retry 90 % of the time at once (45 of 50 retries then; 45 of 50 after any"),
-    ],
-)
+@table("waits, sentence", TABLES["sentences"])
 def test_a_sentence_claims_no_more_than_was_seen(waits: Waits, sentence: str) -> None:
     assert f"`timeout` of `search_hotels` {sentence}" in one(waits).sentence()
 
@@ -116,16 +107,7 @@ def test_a11_how_often_refused_arguments_are_corrected_is_told_without_retries()
     )
 
 
-@table(
-    "waits",
-    [
-        {0: Count(100, 0), 5_000: Count(100, 1)},
-        # Not sure to be hopeless, but no wait that was tried has helped much.
-        {0: Count(40, 1), 5_000: Count(20, 1)},
-        # Many retries of waits that were tried once or twice each worked more often.
-        {**dict.fromkeys((0, 2_000, 15_000, 30_000, 60_000), Count(4, 4)), 5_000: Count(10, 1)},
-    ],
-)
+@table("waits", TABLES["hopeless"])
 def test_where_nothing_helps_no_wait_is_the_best(waits: Waits) -> None:
     assert one(waits).wait_ms is None
 

@@ -20,7 +20,7 @@ from tests.tables import table
 
 EVIDENCE = Duplicates(rule="evidence", window=20)
 ALWAYS = Duplicates(window=5)
-REPEATS = yaml.safe_load(Path(__file__).with_name("suggestions.yaml").read_text(encoding="utf-8"))
+TABLES = yaml.safe_load(Path(__file__).with_name("suggestions.yaml").read_text(encoding="utf-8"))
 
 
 def suggested(tally: Tally, guard: Duplicates, **declared: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_a_tool_that_polls_gets_no_rule_against_repeats() -> None:
     assert suggested(tally, EVIDENCE, read_only=True) == {"repeats": "allow"}
 
 
-@table("rule, repeats, expected", REPEATS)
+@table("rule, repeats, expected", TABLES["repeats"])
 def test_few_repeats_prove_nothing_and_one_that_brought_something_outweighs_many(
     rule: str, repeats: list[list[int]], expected: dict[str, Any] | None
 ) -> None:
@@ -46,13 +46,6 @@ def test_few_repeats_prove_nothing_and_one_that_brought_something_outweighs_many
     always = [(back, at < pointless) for back, n, pointless in repeats for at in range(n)]
     assert suggested(Tally("a", always=always, repeat_sessions=SESSIONS), guard).get("duplicates") == expected
     assert suggested(Tally("a", always=always, repeat_sessions=SESSIONS - 1), guard) == {}
-
-
-HOSTILE = (
-    "a: {polling: true}|quote \" and \\ and ' in one|# no comment|a # comment|- a|*|a*b?[c]|"
-    "!!python/object/apply:os.system|&anchor|*alias|%YAML 1.2|---|yes|null|1|1.0|0x1F|2026-01-01|~|"
-    "=|<<| leading|trailing |🏨|検索|بحث|ﬁ|${HOME}|{{x}}|`a`|<script>"
-)
 
 
 def repeated(name: str) -> Suggestion | None:
@@ -70,7 +63,7 @@ def loaded(text: str, folder: Path) -> Policy:
     return Policy.load(path)
 
 
-@table("name", HOSTILE.split("|"))
+@table("name", TABLES["names"])
 def test_the_name_of_a_tool_is_matched_as_it_is_and_nothing_more(name: str, tmp_path: Path) -> None:
     chain = loaded(written(name), tmp_path).chain
     assert (chain.rules[0].guards, chain.rules[0].declared) == ({"duplicates": {"rule": "always", "window": 1}}, {})
@@ -90,10 +83,7 @@ def test_no_name_breaks_the_file(tmp_path: Path, name: str) -> None:
     assert not [c for c in text if not c.isprintable() and c != "\n"]
 
 
-@table(
-    "name",
-    ["", "x" * 201, "a\nextends: observe", "a\r\nb", "a\x00b", "a\x1b[31m", "\u202ea", "a\u2028b", "a\x85b", "\ud800"],
-)
+@table("name", TABLES["unnamed"])
 def test_a_name_with_line_breaks_or_controls_gets_no_rule(name: str, tmp_path: Path) -> None:
     assert repeated(name) is None
     text = written(name)

@@ -70,28 +70,12 @@ def test_a_file_that_cannot_be_opened_is_an_os_error(tmp_path: Path) -> None:
             calls_of(write(tmp_path, PACKED[:end]))
 
 
-@table(
-    "data, notice",
-    [
-        *((data, "skipped: empty") for data in (b"", b"\xef\xbb\xbf", b"\n\n", gzip.compress(b"", mtime=0))),
-        (b"\x00" * 1000, "skipped: no calls that can be read in 1 line, "),
-        (b"\x89PNG\r\n", "skipped: no calls"),
-        ('{"a": 1}'.encode("utf-16"), "skipped: no calls"),
-        (
-            b'\n{"messages": [{"role": "user", "content": "hi"}]}\n',
-            'skipped: no tool calls in this chat of 1 line, the first is line 2: {"messages": [{"role": "user"',
-        ),
-        (
-            b'{"session_id": "s", "call_index": 1, "tool": "t", "retry": "none"}',
-            'in 1 line, the first is line 1: {"session_id": "s", "call',
-        ),
-    ],
-)
-def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: bytes, notice: str) -> None:
-    calls, report = calls_of(write(tmp_path, data))
-    assert calls == []
-    assert len(report.notices) == 1
-    assert notice in report.notices[0]
+@table("text, notice", TABLES["notices"])
+def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, text: str, notice: str) -> None:
+    for data in (text.encode("latin-1"), gzip.compress(text.encode("latin-1"))):
+        calls, report = calls_of(write(tmp_path, data))
+        assert (calls, len(report.notices)) == ([], 1)
+        assert notice in report.notices[0]
 
 
 @table("text, found, broken", TABLES["values"])

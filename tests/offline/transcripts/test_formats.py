@@ -16,6 +16,7 @@ from tests.tables import table
 
 
 CASES: Final = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))
+NONE: Final = yaml.safe_load(Path(__file__).with_name("none.yaml").read_text(encoding="utf-8"))
 NAMES: Final = {case["file"]: case["format"] for case in CASES if "file" in case}
 PLAIN: Final = RecordedCall("given", "", None)
 
@@ -115,17 +116,6 @@ def test_a_format_is_claimed_only_if_most_lines_fit(read: Any, files: Path) -> N
     assert report.notices[0] == '`given`: could not read 2 lines, the first is line 7: {"kind": "step"}'
 
 
-CALL = {"type": "tool-call", "toolCallId": "c", "toolName": "t", "input": {}}
-PART = {"type": "tool-t", "toolCallId": "c", "state": "output-available"}
-NONE: Final[list[Any]] = [
-    *({}, [], None, [1, 2], {"a": 1}, {"messages": "none"}, {"messages": [1]}, {"messages": [{"role": ["user"]}]}),
-    *({"type": ["user"], "isSidechain": True}, {"type": {}, "payload": {}}, {"type": "session_meta", "payload": 1}),
-    {"source": "x", "session_id": "s", "call_index": 1, "tool": "t", "retry": "none", "result_head": ""},
-    # Chats whose calls would not be seen.
-    *([{"role": "assistant", "content": [CALL]}], {"messages": [{"role": "assistant", "id": "m", "parts": [PART]}]}),
-]
-
-
-@table("text", ["", "\n\n", "hello", "\x00\x00\x00", "<html>", "%PDF-1.7", *map(json.dumps, NONE)])
+@table("text", NONE)
 def test_what_is_no_transcript_is_of_no_format(text: str) -> None:
     assert recognised(text) is None
