@@ -18,7 +18,6 @@ from benchmarks.loops import table as timed
 from guardrails import Duplicates, Loops, Policy, Tool
 from guardrails.core.chain import Rule
 from guardrails.core.guards.evidence import BURST_MS, SHARE
-from guardrails.core.guards.loops import CODES
 from guardrails.core.state import LEAP_MS
 from tests.core.guards.calls import gives
 from tests.core.guards.worlds import harm
@@ -147,42 +146,6 @@ def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: An
         tool, arguments, value = laps[n][place]
         laps[n][place] = (tool, arguments, f"{value} {n}")
     assert set(said(fresh(POLICIES[2], clock), *(call for lap in laps for call in lap))) == {None}
-
-
-GONE, WRONG, SOLD = (
-    FileNotFoundError("no such file: x"),
-    ValueError("bad date"),
-    "Sold out: no hotel in Rome has a room",
-)
-
-
-@table(("calls", "pattern", "seen"), [
-    ([("fetch", {"p": n}, WRONG) for n in range(8)], "same_error", "...nnnRR"),
-    # What was looked up in between, a cause outside of the call, a shell and a whole server are only told.
-    ([("fetch", {"p": n}, GONE) for n in range(8)], "same_error", "...nnnnn"),
-    ([("bash", {"p": n}, WRONG) for n in range(8)], "same_error", "...nnnnn"),
-    ([(f"srv__t{n}", {"p": n}, WRONG) for n in range(8)], "same_error", "...nnnnn"),
-    ([*(("fetch", {"p": n}, WRONG) for n in range(5)), LIST, *(("fetch", {"p": n}, WRONG) for n in (5, 6))], "same_error", "...nn.nn"),
-    ([("search_x", {"q": f"word{n} other{n}"}, []) for n in range(7)], "empty", "....nnn"),
-    ([("search_x", {"q": f"cheap hotel in rome centre {'please ' * n}"}, SOLD) for n in range(8)], "reworded", "....nnnR"),
-    ([("search_x", {"q": "hotels in rome", "page": n}, SOLD) for n in range(7)], "reworded", "....nnn"),
-    ([("get_job", {}, {"status": "running"})] * 5, "wait", "...nn"), ([("save", {"a": 1}, "a whole text")] * 4, "identical", "..nn"),
-    ([("get_x", {"a": 1}, GONE)] * 3, "same_error", ".RR"),
-])  # fmt: skip
-def test_a12_each_pattern_is_told_and_refused_from_its_count_on(
-    calls: Any, pattern: str, seen: str, clock: Any
-) -> None:
-    one, signs = fresh(Policy([Loops()], by_name=True), clock), ""
-    for tool, arguments, value in calls:
-        one.begin_turn()
-        clock.advance(5)
-        decision = one.decide(tool, arguments)
-        codes = {code for code, _ in decision.nudges} | {denial.code for denial in decision.denials}
-        assert codes <= {f"loops.{CODES.get(pattern, pattern)}"}
-        signs += "R" if not decision.allowed else "n" if codes else "."
-        if decision.allowed:
-            one.complete(decision, value)
-    assert signs == seen
 
 
 @given(st.integers(0, 2**32))
