@@ -4,6 +4,7 @@ What a fork leaves to both processes: threads, stores, records and ids.
 
 import asyncio
 import os
+import signal
 import threading
 import warnings
 
@@ -34,6 +35,7 @@ def forked(in_child: Callable[[], bool]) -> int:
         child = os.fork()
     if child == 0:
         try:
+            signal.alarm(int(PATIENCE_S) // 2)
             os._exit(0 if in_child() else 1)
         finally:
             os._exit(2)

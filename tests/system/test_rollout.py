@@ -1,7 +1,5 @@
 """
 The page of the rollout: its commands and its programs, as they stand, on a recorded week whose work is known to be honest or waste.
-
-Monday to Friday are days as most are. Saturday is a bad one: a model is stuck, a service is down.
 """
 
 import json
@@ -10,9 +8,10 @@ import shlex
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
+import yaml
 
 from typer.testing import CliRunner
 
@@ -33,96 +32,41 @@ Calls = set[tuple[str, int]]
 """Recorded calls: the session, and the number in it."""
 
 
-class Step(NamedTuple):
+WEEK: Final[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("rollout.yaml").read_text())
+
+
+def steps(kind: str, number: int) -> Iterator[dict[str, Any]]:
     """
-    A call, in a turn of its own.
+    The calls of a session, each in a turn of its own.
     """
-
-    tool: str
-    result: Any
-    """An exception is raised."""
-    arguments: dict[str, Any]
-    after: int = 20
-    waste: bool = False
+    text = json.dumps(WEEK["kinds"][kind])
+    for step in json.loads(text.replace('"NUMBER"', str(number)).replace("NUMBER", str(number))):
+        yield from [step] * step.get("times", 1)
 
 
-def order(n: int) -> Iterator[Step]:
-    """
-    A customer's order: the catalogue is asked for twice, which never brings anything.
-    """
-    yield Step("catalogue", {"items": ["tea", "cup"]}, {"of": "all"})
-    yield Step("catalogue", {"items": ["tea", "cup"]}, {"of": "all"}, waste=True)
-    yield Step("stock", {"left": n}, {"item": f"tea {n}"})
-    yield Step("place_order", {"id": f"order {n}"}, {"item": f"tea {n}", "customer": n})
-
-
-def parcel(n: int) -> Iterator[Step]:
-    """
-    A parcel is followed: that it has not moved yet is no waste, since it moves later with nothing done for it.
-    """
-    for place in ("depot", "depot", "a van", "a van", "home"):
-        yield Step("parcel_place", {"at": place}, {"of": f"parcel {n}"}, after=30)
-    yield Step("note", {"saved": True}, {"text": f"parcel {n} is at home"})
-
-
-def page(n: int) -> Iterator[Step]:
-    """
-    A page is edited, and checked after each edit: the same check with the same result, each time of another page.
-    """
-    yield Step("open_page", {"text": f"draft {n}"}, {"path": f"p{n}.md"})
-    for line in range(4):
-        yield Step("edit_page", {"edited": True}, {"path": f"p{n}.md", "line": line})
-        yield Step("run_checks", {"failed": 0}, {}, after=60)
-
-
-def stuck(n: int) -> Iterator[Step]:
-    """
-    A model asks the same and gets the same, over and over.
-    """
-    yield Step("stock", {"left": 2}, {"item": f"cup {n}"})
-    for _ in range(25):
-        yield Step("stock", {"left": 2}, {"item": f"cup {n}"}, after=5, waste=True)
-
-
-def outage(n: int) -> Iterator[Step]:
-    """
-    A service is down; the agent tries later, as it is told, and goes on with other work.
-    """
-    yield Step("stock", TimeoutError("no answer within 5 s"), {"item": f"pot {n}"})
-    yield Step("stock", TimeoutError("no answer within 5 s"), {"item": f"pot {n}"}, after=90)
-    yield Step("stock", {"left": 3 + n}, {"item": f"pot {n}"}, after=120)
-    yield Step("place_order", {"id": f"order of pot {n}"}, {"item": f"pot {n}", "customer": n})
-
-
-USUAL: Final = {order: 8, parcel: 4, page: 3}
-BAD: Final = {order: 4, parcel: 2, stuck: 6, outage: 6}
-QUIET: Final = {order: 2, page: 1}
-WEEK: Final = [*[USUAL] * 5, BAD, QUIET]
-
-
-def record(policy: Policy, folder: Path, days: list[dict[Any, int]]) -> tuple[Calls, Calls]:
+def record(policy: Policy, folder: Path, days: list[dict[str, int]]) -> tuple[Calls, Calls]:
     """
     Record *days* under *policy*, each in its own file of *folder*. Returns the calls that were honest, and those that were waste.
     """
     calls: tuple[Calls, Calls] = (set(), set())
     folder.mkdir()
-    for number, kinds in enumerate(days):
-        clock = FakeClock(MONDAY + number * DAY_S + 9 * 3600)
-        with JsonLines(folder / f"{number}.jsonl") as sink:
+    for day, kinds in enumerate(days):
+        clock = FakeClock(MONDAY + day * DAY_S + 9 * 3600)
+        with JsonLines(folder / f"{day}.jsonl") as sink:
             for kind, n in ((kind, n) for kind, times in kinds.items() for n in range(times)):
-                name = f"{number}-{kind.__name__}-{n}"
+                name = f"{day}-{kind}-{n}"
                 with policy.session(name, records=sink, clock=clock) as session:
-                    for index, step in enumerate(kind(n)):
+                    for index, step in enumerate(steps(kind, n)):
 
-                        def execute(*_: Any, result: Any = step.result) -> Any:
-                            if isinstance(result, Exception):
-                                raise result
-                            return result
+                        def execute(*_: Any, step: dict[str, Any] = step) -> Any:
+                            if "raises" in step:
+                                raise TimeoutError(step["raises"])
+                            return step["result"]
 
-                        clock.advance(step.after)
+                        clock.advance(step.get("after", 20))
                         session.begin_turn()
-                        calls[step.waste].add((name, index))
-                        session.call(step.tool, step.arguments, execute)
+                        calls[step.get("waste", False)].add((name, index))
+                        session.call(step["tool"], step["arguments"], execute)
     return calls
 
 
@@ -146,7 +90,7 @@ def refused(policy: str, records: str) -> Calls:
 @pytest.fixture
 def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Calls, Calls]:
     monkeypatch.chdir(tmp_path)
-    return record(Policy.load("observe"), Path("records"), WEEK)
+    return record(Policy.load("observe"), Path("records"), WEEK["days"])
 
 
 def test_the_page_runs_and_prints_what_is_shown(week: tuple[Calls, Calls]) -> None:
@@ -181,6 +125,6 @@ def test_the_suggested_policy_refuses_no_honest_work_and_most_of_the_waste(week:
     # What the shipped policy refuses of the honest work is why one records a week first.
     assert refused("default", "records") & honest
     # The day after is enforced, and honest work goes on.
-    _, waste = record(Policy.load("overrides.yaml"), Path("next"), [USUAL])
+    _, waste = record(Policy.load("overrides.yaml"), Path("next"), WEEK["days"][:1])
     run("guardrails replay --exact overrides.yaml next/0.jsonl")
     assert refused("overrides.yaml", "next/0.jsonl") == waste

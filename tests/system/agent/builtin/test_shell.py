@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from guardrails import Budget, Envelope, MemorySink, Policy
 from guardrails import Shell as Guard
@@ -19,6 +20,9 @@ from guardrails.agent.builtin import Root, Shell, builtin_tools
 from guardrails.core.chain import Rule
 from tests.children import is_gone, until
 from tests.tables import table
+
+
+COMMANDS = yaml.safe_load(Path(__file__).with_name("commands.yaml").read_text())
 
 
 def run(folder: Path, command: str, timeout: int | None = None, **settings: Any) -> Envelope:
@@ -95,8 +99,6 @@ def test_secrets_of_the_environment_are_not_handed_on(tmp_path: Path, monkeypatc
 
 ALLOWED = ("cat *", "cd *", "echo *", "false", "ls *", "no-such-program *", "printf *", "python3 *", "sleep *", "true")
 LIST = Guard(allow=ALLOWED)
-LEAVES = 'import subprocess; subprocess.Popen(["sleep", "600"]); print("x")'
-PARENT = "import os; print(open(f'/proc/{os.getppid()}/comm').read())"
 
 
 def called(folder: Path, command: str, *guards: Guard, rules: tuple[Rule, ...] = ()) -> Envelope:
@@ -106,22 +108,7 @@ def called(folder: Path, command: str, *guards: Guard, rules: tuple[Rule, ...] =
         return session.call("exec_shell", arguments, tools.execute)
 
 
-@table(
-    "command, output, code",
-    [
-        ("echo one | cat && echo two; ls nowhere || echo three", "one\ntwo\n*nowhere*three\n", 0),
-        ("cd src && ls | cat; cd ..; ls", "a.py\nsrc\n", 0),
-        ("printf '%s|' '$HOME' \"a b\"", "$HOME|a b|", 0),
-        ("false && echo no; true || echo no; echo yes", "yes\n", 0),
-        ("echo x | no-such-program", "*not found\n", 127),
-        ("cd nowhere", "cd: nowhere: there is no such folder\n", 1),
-        ("python3 -c 'raise SystemExit(3)'", "", 3),
-        # What a program leaves behind ends with it, and not with those that read of it.
-        (f"python3 -c '{LEAVES}' | cat", "x\n", 0),
-        # No shell is its parent.
-        (f'python3 -c "{PARENT}"', "py*", 0),
-    ],
-)
+@table("command, output, code", COMMANDS["plain"])
 def test_under_an_allow_list_plain_commands_run_as_bash_would_run_them(
     tmp_path: Path, command: str, output: str, code: int
 ) -> None:
@@ -165,31 +152,17 @@ def test_a_shell_runs_the_text_only_where_no_allow_list_is_enforced(
 
 # In a sandbox
 
-WORK = {
-    "git": (
-        "git init -q . && git config user.name a && git config user.email b && echo x > f && git add f && git commit -qm one"
-        " && git branch other && git status --short && git log --oneline | wc -l && git diff HEAD --stat && git stash list"
-    ),
-    "gcc": "printf 'int main(void){return 0;}' > m.c && gcc -o m m.c && ./m && echo built",
-    "make": "printf 'all:\\n\\techo made > made\\n' > Makefile && make -s -j2 && cat made",
-    "node": 'node -e \'require("fs").writeFileSync("n", "1"); console.log(require("os").tmpdir())\'',
-    "npm": "npm init -y > /dev/null && test -f package.json && npm --version",
-    "python3": "python3 -c 'import tempfile, sqlite3, ssl; tempfile.TemporaryFile(); sqlite3.connect(\"d\")' && echo done",
-    "jq": "echo '{\"a\": 1}' | jq .a",
-    "sh": 'mktemp > /dev/null && touch "$HOME/x" && sort < /etc/passwd | head -1 > first && cat <(echo sub) first',
-}
-
 
 def boxed(folder: Path, command: str, sandbox: Any = "auto") -> Envelope:
     return run(folder, command, sandbox=sandbox)
 
 
-@table("program", sorted(WORK))
+@table("program", COMMANDS["work"])
 def test_honest_work_goes_on(works: None, tmp_path: Path, program: str) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not here")
     (tmp_path / program).mkdir()
-    said = boxed(tmp_path / program, WORK[program])
+    said = boxed(tmp_path / program, COMMANDS["work"][program])
     assert said.ok, said.value
     assert said.sandbox == "bwrap"
     assert said.value["output"].strip()
