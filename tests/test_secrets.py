@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 
 from guardrails import Policy
 from guardrails.hooks.options import Options
@@ -21,14 +22,8 @@ from tests.otel.seen import Seen
 
 
 WORD = "Tr0ub4dor&3x"
-FORMS: list[Any] = [
-    *({"q": f"use {secret} now"} for secret in SECRETS.values()),
-    {"password": WORD}, {"db": {"secret": {"value": WORD}}}, {"headers": {"Authorization": f"Basic {WORD}"}}, {"headers": {"Cookie": f"sid={WORD}"}},
-    {"url": f"postgres://me:{WORD}@db/x"}, {"file": f"-----BEGIN RSA PRIVATE KEY-----\n{WORD}\n-----END RSA PRIVATE KEY-----"},
-    {"command": f"curl -u admin:{WORD} https://x"}, {"argv": ["mysql", "--password", WORD]}, {"env": [{"name": "DB_PASSWORD", "value": WORD}]},
-    {"user": "u", "pass": WORD}, {"credentials": ["bob", WORD]}, {"token": {"value": WORD}}, {"code": f"auth=('bob', '{WORD}')"}, {"code": f"HTTPBasicAuth('bob','{WORD}')"},
-    {"q": f'Authorization: Digest username="x", response="{WORD}"'}, {"command": f"export DB_PASS='{WORD}'"}, {"api_keys": [WORD, "b"]}, f'{{"password": "{WORD}"', {"authorization": f'Digest username="x", response="{WORD}"'},
-]  # fmt: skip
+FORMS: list[Any] = yaml.safe_load(Path(__file__).with_name("secrets.yaml").read_text().replace("HIDDEN", WORD))
+FORMS += [{"q": f"use {secret} now"} for secret in SECRETS.values()]
 MARKS = [KEY[3:], "IOSFODNN7", "A" * 30, "Q" * 18, WORD]
 
 

@@ -18,15 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HERE = "{}.{}".format(*sys.version_info[:2])
-PYTHON = """\
-#!/bin/sh
-echo "$@" >> {log}
-case "$*" in
-  "-c import sys"*) echo {version} ;;
-  "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
-  *"ruff check"*) exit 3 ;;
-esac
-"""
+PYTHON = (ROOT / "tests/system/python.sh").read_text()
 
 
 def module_of(program: str) -> Any:

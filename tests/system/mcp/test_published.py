@@ -4,6 +4,7 @@ stuck is stopped, and a client that checks schemas takes every answer.
 """
 
 import json
+import shutil
 import sys
 
 from pathlib import Path
@@ -77,24 +78,6 @@ def test_a_file_that_was_written_between_is_read_each_time(folder: Path) -> None
 
 # The SDK for TypeScript raises if structured content does not fit the tool's schema, or is missing
 
-CLIENT = """
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-const [calls, command, ...args] = process.argv.slice(2);
-const client = new Client({ name: "check", version: "1" });
-await client.connect(new StdioClientTransport({ command, args, env: process.env }));
-const tools = (await client.listTools()).tools;
-const found = [];
-for (const [name, given] of JSON.parse(calls)) {
-  try {
-    found.push(await client.callTool({ name, arguments: given }));
-  } catch (error) {
-    found.push({ raised: String(error) });
-  }
-}
-console.log(JSON.stringify({ tools, found }));
-await client.close();
-"""
 HOTELS = """
 from mcp.server import MCPServer
 from guardrails import Policy
@@ -121,7 +104,7 @@ def checked(folder: Path, command: tuple[str, ...], calls: Calls) -> tuple[dict[
     """
     modules = Path(script("conformance")[1]).parents[3]
     (folder / "node_modules").symlink_to(modules)
-    (folder / "client.mjs").write_text(CLIENT)
+    shutil.copy(Path(__file__).with_name("client.mjs"), folder)
     read = json.loads(ran(node(), "client.mjs", json.dumps(calls), *command, cwd=folder, check=True).stdout)
     assert [one for one in read["found"] if "raised" in one] == []
     return {tool["name"]: tool.get("outputSchema") for tool in read["tools"]}, read["found"]
