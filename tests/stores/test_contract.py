@@ -255,6 +255,16 @@ def test_what_one_store_changed_another_finds_though_it_had_the_state_before(mak
 
 
 @made_to_last
+def test_what_a_process_last_saw_of_a_scope_admits_nothing_beyond_its_limit(make: Make) -> None:
+    store, policy = make(), Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=4)]})
+    with second(store) as other:
+        one, two = (policy.session(name, scopes={"user": "u"}, store=at) for name, at in (("a", store), ("b", other)))
+        codes = [each.call("t", {"n": n}, lambda *_: "ok").code for n, each in enumerate((one, two, two, two, one))]
+        assert codes == [None] * 4 + ["user.budget.max_calls"]
+        assert other.update(["/user/u"], lambda states: states[0].calls) == 4
+
+
+@made_to_last
 def test_sessions_that_nothing_changed_for_long_are_pruned_and_scopes_if_asked(make: Make) -> None:
     store: Any = make()
     for key in ("old", "older/child", "/user/u1", "new"):
