@@ -36,24 +36,6 @@ def forces(choice: ToolChoice) -> bool:
     return choice not in (None, "auto", "none")
 
 
-def next_tool_choice(
-    requested: ToolChoice, strategy: Strategy | None, *, first: bool, exhausted: bool, calls: int = 0, turns: int = 0
-) -> ToolChoice:
-    """
-    Returns the choice of the next request: `none` once the session is *exhausted*, else the choice of *strategy*, else
-    *requested*.
-
-    A *requested* choice that forces a tool holds for the *first* request of a loop only. Afterwards its key is left out
-    (None), so that the model cannot be forced to call for ever. The choice of *strategy* is taken as it is on every
-    turn.
-    """
-    if exhausted:
-        return "none"
-    if strategy is not None:
-        return strategy(calls, turns)
-    return requested if first or not forces(requested) else None
-
-
 Ended = Literal["answered", "forced", "digest"]
 Meaning = Literal["run", "answered", "again", "digest"]
 

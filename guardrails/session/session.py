@@ -335,10 +335,10 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         Returns the value to send as `tool_choice`. Returns None if the key is to be left out.
 
         It is `none` once the session is exhausted. A choice that forces a tool holds for the *first* request of a loop
-        (unless said, the session's first). The function *strategy* `(call_count, turn_count) -> tool_choice` decides
-        turn by turn.
+        (unless said, the session's first). Afterwards its key is left out, so that the model cannot be forced to call
+        for ever. The function *strategy* `(call_count, turn_count) -> tool_choice` decides turn by turn.
         """
-        from guardrails.session.final_answer import next_tool_choice
+        from guardrails.session.final_answer import forces
 
         ledger = self.ledger
 
@@ -347,8 +347,12 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
             return ledger.cause(places) is not None, state.calls, state.turns, state.turn
 
         exhausted, calls, turns, turn = ledger.look(look)
+        if exhausted:
+            return "none"
+        if strategy is not None:
+            return strategy(calls, turns)
         first = turn == 0 if first is None else first
-        return next_tool_choice(requested, strategy, first=first, exhausted=exhausted, calls=calls, turns=turns)
+        return requested if first or not forces(requested) else None
 
     @property
     def exhausted(self) -> str | None:
