@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from guardrails import Budget, PolicyError, Tool, Validation
 from guardrails.core.tool import TooManyError, from_annotations, named
 from guardrails.errors import SessionError
-from guardrails.session.final_answer import ToolChoice, forces, next_tool_choice
+from guardrails.session.final_answer import ToolChoice, forces
 from tests.core.guards.calls import make, ok
 from tests.tables import table
 
@@ -186,14 +186,18 @@ choices = st.sampled_from(FORCING + FREE)
 
 
 @table("choice", FORCING + FREE)
-def test_c1_a_forcing_choice_is_kept_for_the_first_request_only_and_a_free_one_stays(choice: ToolChoice) -> None:
-    forcing = choice in FORCING
+def test_c1_a_forcing_choice_is_kept_for_the_first_request_only_and_a_free_one_stays(
+    choice: ToolChoice, clock: Any
+) -> None:
+    forcing, session = choice in FORCING, make(clock)
     assert forces(choice) is forcing
-    assert next_tool_choice(choice, None, first=True, exhausted=False) == choice
-    assert next_tool_choice(choice, None, first=False, exhausted=False) == (None if forcing else choice)
+    assert session.tool_choice(choice, first=True) == choice
+    assert session.tool_choice(choice, first=False) == (None if forcing else choice)
 
 
 @given(requested=choices, strategic=st.none() | choices, first=st.booleans())
 def test_c2_an_exhausted_session_says_none_above_everything(requested: Any, strategic: Any, first: bool) -> None:
     strategy = None if strategic is None else lambda call_count, turn_count: strategic
-    assert next_tool_choice(requested, strategy, first=first, exhausted=True) == "none"
+    session = make(lambda: 1_800_000_000.0, Budget(max_calls=1))
+    session.call("t", {}, ok)
+    assert session.tool_choice(requested, first=first, strategy=strategy) == "none"
