@@ -42,10 +42,8 @@ TAKE_OVER: Final = (
     *(f"DROP TABLE {name}" for name in ("messages", "conversations", "conversation_tables")),
 )
 """The tables of 0.2.0."""
-LIST: Final = """
-SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM items c JOIN items h ON h.name = c.name AND h.n = 0
-GROUP BY c.name ORDER BY last_ms DESC, c.name
-"""
+LIST: Final = """SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM items c
+JOIN items h ON h.name = c.name AND h.n = 0 GROUP BY c.name ORDER BY last_ms DESC, c.name"""
 INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
 LOOK_FIRST: Final = "Find out whether it took effect before you call it again."
 

@@ -7,7 +7,7 @@ import tempfile
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -17,9 +17,6 @@ from guardrails.offline.figures import plural
 
 from .console import Json, Quiet, echo, fail, inputs_of, must_have, print_json, progress, show, write_text
 
-
-if TYPE_CHECKING:
-    from guardrails.offline.transcripts.files import Input
 
 BASE: Final = "default"
 """What the written policy extends."""
@@ -94,7 +91,7 @@ def _convert(source: str, named: list[str], output: Path, *, as_json: bool) -> N
     show({"output": str(output), "not_mapped": reasons, "next": step}, as_json=as_json)
 
 
-def _refuses_wrongly(text: str, files: "list[Input]") -> bool:
+def _refuses_wrongly(text: str, files: list[Any]) -> bool:
     """
     Whether the policy of this *text* would have refused calls of *files* that had worked, or at a limit.
     """

@@ -5,7 +5,7 @@ The command `replay`.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,9 +16,6 @@ from guardrails.offline.figures import plural
 from . import console
 from .console import FINDINGS, Files, Html, Json, Quiet, inputs_of, must_have, points, say, write_page
 
-
-if TYPE_CHECKING:
-    from guardrails.offline.replay.tally import Judgement, Tally
 
 FIGURES: Final = {
     "refused": "denied",
@@ -81,7 +78,7 @@ def replay(
     write_page(html, "replay", document)
 
 
-def _show(made: "Sequence[Judgement]") -> None:
+def _show(made: Sequence[Any]) -> None:
     """
     The figures of one policy, or of two side by side; what the last one would have refused wrongly; what was not judged.
     """
@@ -109,7 +106,7 @@ def _show(made: "Sequence[Judgement]") -> None:
     points("Notices", last.report.notices)
 
 
-def _rows(totals: "Sequence[Tally]") -> Iterator[tuple[str, ...]]:
+def _rows(totals: Sequence[Any]) -> Iterator[tuple[str, ...]]:
     for name, field in FIGURES.items():
         counts: list[Counter[str]] = [getattr(total, field) for total in totals]
         if any(counts) or name.endswith("refused"):

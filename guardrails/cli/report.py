@@ -7,7 +7,7 @@ import shlex
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -19,15 +19,11 @@ from . import console
 from .console import Files, Html, Json, Quiet, echo, inputs_of, must_have, say, write_page
 
 
-if TYPE_CHECKING:
-    from guardrails.offline.report.quality import Quality
-    from guardrails.offline.report.tally import Tally
-
 SHOWN: Final = 10
 """Tools in a table; the page and the JSON have them all."""
 FIRST: Final = 5
 """Tools of which the reasons to redesign them are shown."""
-COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], str]], ...]]" = (
+COLUMNS: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("calls", lambda t: f"{t.calls:,}"),
     ("wasted", lambda t: f"{t.wasted:,}"),
     ("failed", lambda t: share(t.failed, t.calls)),
@@ -94,11 +90,11 @@ def report(
         typer.echo(text, nl=False)
 
 
-def _seen(quality: "Quality", kind: str = "recorded ") -> str:
+def _seen(quality: Any, kind: str = "recorded ") -> str:
     return f"{plural(quality.calls, f'{kind}call')} of {plural(quality.sessions, 'session')}"
 
 
-def _show(quality: "Quality") -> None:
+def _show(quality: Any) -> None:
     """
     The tables of tools; those to redesign first, and why.
     """

@@ -158,8 +158,6 @@ def _agent(
             chat = chats.resume(resume)
         settings = Settings.merged({} if chat is None else chat.settings, given)
         client = opened.enter_context(client_of(settings.base_url))
-        if settings.mcp is not None:
-            from guardrails.mcp import McpTools  # noqa: F401
         _, loaded, tools = prepare(settings)
         opened.enter_context(chdir(settings.workspace))
         if settings.mcp is not None:

@@ -3,7 +3,9 @@ Conversations that are kept (B4): as they were sent and received, through kill -
 are answered when one is taken up again.
 """
 
+import itertools
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -40,9 +42,8 @@ def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:
 
 
 def result(id: str, wire: str = "chat") -> dict[str, Any]:
-    if wire == "chat":
-        return {"role": "tool", "tool_call_id": id, "content": "found"}
-    return {"type": "function_call_output", "call_id": id, "output": "found"}
+    chat = {"role": "tool", "tool_call_id": id, "content": "found"}
+    return chat if wire == "chat" else {"type": "function_call_output", "call_id": id, "output": "found"}
 
 
 @pytest.fixture
@@ -106,14 +107,7 @@ def test_what_was_said_stays(kept: Conversations) -> None:
 def test_conversations_of_0_2_0_are_taken_over(path: Path) -> None:
     Conversations(path).close()
     with closing(sqlite3.connect(path)) as database:
-        database.executescript("""
-            DROP TABLE items;
-            CREATE TABLE conversation_tables (version INTEGER NOT NULL);
-            CREATE TABLE conversations (id INTEGER PRIMARY KEY, name TEXT, wire TEXT, made_ms INTEGER, settings TEXT);
-            CREATE TABLE messages (id INTEGER PRIMARY KEY, conversation INTEGER, n INTEGER, at_ms INTEGER, item TEXT);
-            INSERT INTO conversations VALUES (7, 's', 'responses', 5, '{"model": "m"}');
-            INSERT INTO messages VALUES (1, 7, 1, 6, '{"role":"user","n":1.00}'), (2, 7, 2, 9, '{}');
-        """)
+        database.executescript(Path(__file__).with_name("0.2.0.sql").read_text())
     for _ in range(2):
         with Conversations(path) as kept:
             assert kept.listed() == [("s", "responses", 2, 5, 9, {"model": "m"})]
@@ -121,12 +115,10 @@ def test_conversations_of_0_2_0_are_taken_over(path: Path) -> None:
 
 
 def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(kept: Conversations) -> None:
-    ids = {kept.start().id for _ in range(4)}
-    assert [len(name) == 16 and name.isalnum() for name in ids] == [True] * 4
-    for bad in ("", "../x", "a/b", "x\0", "x" * 257):
-        for use in (kept.start, kept.resume):
-            with pytest.raises(SessionError):
-                use(bad)
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in {kept.start().id for _ in range(4)})
+    for bad, use in itertools.product(("", "../x", "a/b", "x\0", "x" * 257), (kept.start, kept.resume)):
+        with pytest.raises(SessionError):
+            use(bad)
     kept.start("trip-12")
     with pytest.raises(ConversationError, match="already"):
         kept.start("trip-12")
@@ -161,13 +153,13 @@ def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: A
     session = Policy([Budget(max_calls=9)]).session("s")
     assert messages.repair(session) == [Repaired("a", "search", False), Repaired("c", "search", False)]
     assert [WIRES[wire].answers(message) for message in messages[-2:]] == ["a", "c"]
-    told = json.loads(messages[-2].get("content") or messages[-2]["output"])
+    told, whole = json.loads(messages[-2].get("content") or messages[-2]["output"]), list(messages)
     assert (told["status"], told["error_type"], told["error_message"]) == ("error", "cancelled", INTERRUPTED)
-    assert "before you call it again" in told["next_action_hint"]
-    assert not told.get("retryable")
-    whole = list(messages)
-    assert (messages.repair(session), messages) == ([], whole)
-    assert session.ledger.progress["calls_used"] == 0
+    assert ("before you call it again" in told["next_action_hint"], told.get("retryable")) in (
+        (True, None),
+        (True, False),
+    )
+    assert (messages.repair(session), messages, session.ledger.progress["calls_used"]) == ([], whole, 0)
 
 
 def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any, kept: Conversations) -> None:
@@ -229,15 +221,7 @@ def test_a_file_that_cannot_be_used_and_what_is_damaged_in_it_are_named(tmp_path
                 kept.resume(chat.id)
 
 
-WRITER = """
-import sys
-from guardrails.agent.conversations import Conversations
-chat, n = Conversations(sys.argv[1]).start("s"), 0
-while True:
-    chat.append({"role": "user", "content": f"message {n} " + "x" * 3000})
-    n += 1
-    print(n, flush=True)
-"""
+WRITER = Path(__file__).with_name("writer.py.txt").read_text()
 
 
 @pytest.mark.system

@@ -4,6 +4,7 @@ What an agent is run with: settings that are kept, a policy that it cannot write
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,10 @@ def own(folder: Path, code: str, name: str = "own") -> str:
 
 
 def test_a_file_offers_its_registry_its_list_or_its_public_functions(tmp_path: Path) -> None:
-    for n, (code, names) in enumerate(
-        [
-            ("from json import dumps\ndef a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),
-            ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
-            (REGISTRY, ["a"]),
-        ]
-    ):
+    for n, (code, names) in enumerate((
+        ("from json import dumps\ndef a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),
+        ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]), (REGISTRY, ["a"]),
+    )):  # fmt: skip
         assert list(load_tools(own(tmp_path, code, f"own{n}")).entries) == names
 
 
@@ -43,9 +41,7 @@ def test_of_several_files_the_latest_tool_of_a_name_runs_whatever_its_kind(tmp_p
         load_tools(own(tmp_path, "raise ValueError('no key')"))
 
 
-def test_what_is_given_now_stands_above_what_was_kept_and_paths_are_absolute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_given_now_stands_above_what_was_kept_and_paths_are_absolute(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("version: 1\n")
     given = {"model": "n", "base_url": None, "policy": "mine.yaml", "tools": ("t.py",)}

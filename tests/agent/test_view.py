@@ -3,10 +3,12 @@ What a person sees while an agent works.
 """
 
 import io
+import json
 import os
 import sys
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,22 +30,7 @@ def test_the_status_says_what_is_used_and_left() -> None:
     assert status_line({}, 0.0012, 2, 1) == "0 calls, $0.0012, 2 responses of unknown price, 1 denied"
 
 
-def result(content: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": "a", "content": content}
-
-
-@table(
-    "item, told",
-    [
-        ({"role": "assistant", "content": "let me see", "tool_calls": [{}]}, "   [3 calls]\n   let me see\n"),
-        (result('{"status":"success","limit_message":"Limit reached (3)."}'), "   ok, Limit reached (3).\n"),
-        (result('{"status":"error","error_type":"timeout","error_message":"slow"}'), "   error, timeout: slow\n"),
-        # Told when it was decided.
-        (result('{"status":"denied","code":"x"}'), ""),
-        ({"type": "function_call_output", "call_id": "a", "output": "plain text"}, "   ok\n"),
-        ({"role": "assistant", "content": "the answer"}, ""),
-    ],
-)
+@table("item, told", json.loads(Path(__file__).with_name("messages.json").read_text()))
 def test_a_message_is_plain_lines(item: dict[str, Any], told: str) -> None:
     shown = View(stream := io.StringIO())
     shown.status = lambda: "3 calls"
@@ -67,18 +54,12 @@ PAY = {"usd": 900, "to": "\x1b[2J" + "x" * 300}
 ASKED = ParkedCall(id="a", tool="pay_rent", arguments=PAY, reason="money leaves the house", session="s", **NUMBERS)
 
 
-@table(
-    "before, typed, answer",
-    [
-        *(("", "y\n", True), ("", "YES\n", True), ("", "n\n", False), ("", "\n", False)),
-        ("", "ask Ann first\n", "ask Ann first"),
-        # What was typed before the question answers nothing.
-        ("y\n", "n\n", False),
-    ],
-)
-def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(
-    before: str, typed: str, answer: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# What was typed before the question answers nothing.
+TYPED = {"y": True, "YES": True, "n": False, "": False, "ask Ann first": "ask Ann first"}
+
+
+@table("before, typed, answer", [("y\n", "n", False), *(("", *one) for one in TYPED.items())])
+def test_a_person_at_the_terminal_is_asked(before: str, typed: str, answer: object, monkeypatch: Any) -> None:
     other, own = os.openpty()
     with os.fdopen(own, "r+b", buffering=0) as end, io.TextIOWrapper(end, write_through=True) as terminal:
         os.write(other, before.encode())
@@ -88,7 +69,7 @@ def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(
             seen = b""
             while not seen.endswith(b"why not: "):
                 seen += os.read(other, 4_096)
-            os.write(other, typed.encode())
+            os.write(other, f"{typed}\n".encode())
             assert said.result() == answer
     os.close(other)
     assert [part in seen for part in (b"money leaves the house", b"x" * 300, b"\x1b[2J")] == [True, True, False]

@@ -66,9 +66,7 @@ def parse(words: list[str]) -> None:
 
 
 @table("words", [*commands(), *PARTS])
-def test_each_command_has_two_or_three_examples_that_parse(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_command_has_a_few_examples_that_parse(words: tuple[str, ...], monkeypatch: Any, capsys: Any) -> None:
     found = exemplary(helped(words, 80, monkeypatch, capsys))
     assert 2 <= len(found) <= 3
     for line in found:
@@ -94,16 +92,3 @@ def test_the_module_is_the_command_and_imports_nothing_of_the_working_folder(tmp
     for words, told in (["--version"], f"guardrails {__version__}\n"), (["run", "--help"], "Usage: guardrails run"):
         said = python("-m", "guardrails", *words, cwd=tmp_path, env=around)
         assert (said.returncode, said.stderr, told in said.stdout) == (0, "", True)
-
-
-@pytest.mark.system
-def test_help_imports_nothing_that_a_command_needs_and_no_other_command() -> None:
-    heavy = ["pydantic", "openai", "yaml", "orjson", "rich", "guardrails.policy.policy", "guardrails.session.session"]
-    for words, names in (["--help"], heavy), (["train", "--help"], ["guardrails.cli.replay", "guardrails.cli.run"]):
-        code = (
-            "import sys; from guardrails.cli import app\n"
-            f"try: app({words})\n"
-            f"except SystemExit: print([m for m in {names} if m in sys.modules])"
-        )
-        said = python("-c", code)
-        assert said.stdout.splitlines()[-1] == "[]", said.stderr

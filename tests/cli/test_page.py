@@ -62,9 +62,7 @@ def test_a_page_is_small_and_may_load_nothing_and_run_its_own_script_only() -> N
 
 @pytest.mark.system
 @table("width", [1280, 390])
-def test_a_browser_draws_every_page_within_its_width_and_takes_no_word_for_markup(
-    width: int, tmp_path: Path, drawn: Any
-) -> None:
+def test_a_browser_draws_every_page_and_takes_no_word_for_markup(width: int, tmp_path: Path, drawn: Any) -> None:
     measure = "document.body.dataset.fits = document.documentElement.scrollWidth <= innerWidth"
     for at, (command, data) in enumerate(drawn):
         text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page(command, data))

@@ -26,7 +26,7 @@ def test_what_is_printed_holds_no_control_characters(text: str) -> None:
 
 
 @table("columns, widest", [("30", 30), ("400", 100)])
-def test_a_sentence_is_wrapped_and_its_further_lines_stand_to_the_right(
+def test_a_sentence_is_wrapped_and_stands_to_the_right(
     columns: str, widest: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)

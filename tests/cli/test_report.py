@@ -57,7 +57,7 @@ def test_a13_each_tool_has_its_figures_and_the_worst_goes_first(records: Path) -
     found = json.loads(report(records, "--json"))
     tools = {tool["tool"]: tool for tool in found["tools"]}
     assert (found["calls"], found["tools"][0]["tool"]) == (240, "search")
-    figures = {
+    figures: dict[str, dict[str, Any]] = {
         "search": {"calls": 120, "pointless_second": 30, "pointless_later": 60, "duplicate_rate": 0.75},
         "rates": {"errors": {"timeout": 30}, "retries": 30, "retry_success": 1.0},
         "book": {"validation_errors": 30, "self_correction_rate": 1.0},

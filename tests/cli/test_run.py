@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,9 +129,7 @@ PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</ht
     (Raw('{"error": "no model `m`"}', status=404), "the endpoint refused (HTTP 404): no model `m`"),
     (Raw(""), "(HTTP 200 from `{url}`: an empty body)"),
 ])  # fmt: skip
-def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
-    files: Path, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_that_is_none_is_one_line(files: Path, reply: Reply, why: str, monkeypatch: Any) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-mine")
     mended: list[bool] = []
     with ScriptedOpenAI(lambda body, n: cities("Kyoto")[0] if n == 0 else Text("now") if mended else reply) as server:

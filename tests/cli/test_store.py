@@ -11,6 +11,7 @@ import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,9 +93,7 @@ def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_d
     assert run("forget", str(path), "trip-2", "--yes").exit_code == 0
 
 
-def test_arguments_that_wait_for_a_person_are_not_shown_and_no_name_steers_the_terminal(
-    path: Path, clock: FakeClock
-) -> None:
+def test_arguments_that_wait_are_not_shown_and_no_name_steers_the_terminal(path: Path, clock: FakeClock) -> None:
     with SqliteStore(path, clock=clock) as store:
         session = Policy([Approve(tools=("send",))]).session("asked", store=store, clock=clock)
         session.call("send", {"password": "hunter2"}, lambda *_: "sent")
@@ -105,7 +104,7 @@ def test_arguments_that_wait_for_a_person_are_not_shown_and_no_name_steers_the_t
     assert "\x1b" not in run("show", str(path), "odd").stdout
 
 
-def test_what_is_forgotten_starts_afresh_and_the_others_stay_and_nothing_is_dropped_unless_that_is_said(
+def test_what_is_forgotten_starts_afresh_and_nothing_is_dropped_unless_that_is_said(
     path: Path,
 ) -> None:
     for command in (("forget", str(path), "trip-1"), ("prune", str(path), "--idle", "1h")):
@@ -134,9 +133,7 @@ def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
         assert kept.listed() == []
 
 
-def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_said(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_idle_is_dropped_by_prefix_and_scopes_only_if_that_is_said(path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("guardrails.cli.store._now", lambda: round(time.time() * 1000))
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         # By the clock of this machine, which `prune` goes by.

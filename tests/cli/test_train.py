@@ -30,9 +30,7 @@ def trained(log: Path) -> tuple[Result, Path]:
     return guardrails("train", log, "-o", path), path
 
 
-def test_training_writes_the_model_and_again_leaves_it_and_json_holds_every_figure(
-    trained: tuple[Result, Path], log: Path, tmp_path: Path
-) -> None:
+def test_training_writes_a_better_model_and_says_so(trained: tuple[Result, Path], log: Path, tmp_path: Path) -> None:
     result, path = trained
     assert result.exit_code == 0, result.output
     said, before = " ".join(result.stdout.split()), path.read_bytes()

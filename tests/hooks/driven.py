@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,7 @@ from guardrails.hooks.respond import respond
 
 
 ROOT = Path(__file__).parents[2]
-POLICY = """
-version: 1
-extends: default
-"""
+POLICY = "version: 1\nextends: default\n"
 
 
 class Driven:
@@ -67,6 +64,9 @@ class Driven:
         with self.transcript.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
+    def now(self) -> str:
+        return datetime.fromtimestamp(self.clock(), UTC).isoformat()
+
     def records(self) -> list[dict[str, Any]]:
         """
         What was recorded.
@@ -99,17 +99,18 @@ class Claude(Driven):
         self.after(response)
         return True
 
-    def said(self, key: str, usage: Any, *calls: str, model: str = "m", at: str | None = None) -> None:
+    def said(self, key: str, usage: Any, *calls: str, inputs: Sequence[tuple[str, Any]] = ()) -> None:
         """
         Write a response of the model.
         """
-        blocks = [{"type": "tool_use", "id": call, "name": "Bash", "input": {}} for call in calls]
-        message = {"id": key, "role": "assistant", "model": model, "usage": usage, "content": blocks}
-        self.write({"type": "assistant", "sessionId": "s", "timestamp": at or now(), "message": message})
+        given = zip(calls, inputs or [("Bash", {})] * len(calls), strict=True)
+        blocks = [{"type": "tool_use", "id": call, "name": tool, "input": made} for call, (tool, made) in given]
+        message = {"id": key, "role": "assistant", "model": "m", "usage": usage, "content": blocks}
+        self.write({"type": "assistant", "sessionId": "s", "timestamp": self.now(), "message": message})
 
-    def result(self, call: str, text: str = "x") -> None:
-        block = {"type": "tool_result", "tool_use_id": call, "content": text, "is_error": True}
-        self.write({"type": "user", "sessionId": "s", "timestamp": now(), "message": {"content": [block]}})
+    def result(self, call: str, text: str = "x", *, failed: bool = True) -> None:
+        block = {"type": "tool_result", "tool_use_id": call, "content": text, "is_error": failed}
+        self.write({"type": "user", "sessionId": "s", "timestamp": self.now(), "message": {"content": [block]}})
 
 
 class Codex(Claude):
@@ -130,7 +131,7 @@ class Gemini(Driven):
     """
 
     def tell(self, name: str, **said: Any) -> Any:
-        return super().tell(name, timestamp=now(), **said)
+        return super().tell(name, timestamp=self.now(), **said)
 
     def before(self, tool: str = "run_shell_command", arguments: Any = None) -> Any:
         self.calls += 1
@@ -158,10 +159,6 @@ class Gemini(Driven):
             return False
         self.after(response)
         return True
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat()
 
 
 def refused(answer: Any) -> bool:

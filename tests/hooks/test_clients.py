@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Policy, SqliteStore
-from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
+from tests.hooks.driven import Claude, Codex, Gemini, reason, refused
 from tests.tables import table
 
 
@@ -29,10 +29,7 @@ def test_a_repeat_that_brings_nothing_is_refused_and_free_again_after_work(clien
     assert driven.ran(), "tests run again after an edit"
 
 
-HONEST = [
-    *(('bd search "topic {} of many" --json', "[]"), ("rg name{} src || true", "")),
-    *(("curl -s http://localhost/{}", '{"items": []}'), ("which tool{}", None)),
-]
+HONEST = json.loads(Path(__file__).with_name("honest.json").read_text())
 """Looks that find nothing, and failures."""
 
 
@@ -85,9 +82,7 @@ def test_a_person_is_asked_in_the_way_of_each_client(tmp_path: Path) -> None:
 
 
 @CLIENTS
-def test_a_refusal_is_a_sentence_with_the_envelope_below_it_and_a_limit_asks_for_the_answer(
-    client: Any, tmp_path: Path
-) -> None:
+def test_a_refusal_is_a_sentence_above_the_envelope_and_asks_for_the_answer(client: Any, tmp_path: Path) -> None:
     driven = client(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
     answers = [driven.before(arguments={"command": f"ls {n}"}) for n in range(4)]
     assert [refused(answer) for answer in answers] == [False, False, True, True]
@@ -98,7 +93,7 @@ def test_a_refusal_is_a_sentence_with_the_envelope_below_it_and_a_limit_asks_for
 
 
 @table("together, stops", [(True, [False] * 4), (False, [False, False, True, True])])
-def test_a_model_that_goes_on_after_it_has_read_why_is_stopped_and_its_person_reads_the_digest(
+def test_a_model_that_goes_on_is_stopped_and_its_person_reads_the_digest(
     together: bool, stops: list[bool], tmp_path: Path
 ) -> None:
     driven, stopped = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n"), []
@@ -129,7 +124,7 @@ def test_gemini_may_call_nothing_once_a_limit_is_used_up(tmp_path: Path) -> None
 
 @CLIENTS
 @pytest.mark.parametrize("more", ["budget: {max_calls: 4}", "budget: {}", ""])
-def test_a_limit_that_the_policy_raises_lets_the_session_go_on_with_the_next_message(
+def test_a_limit_that_the_policy_raises_opens_the_session_with_the_next_message(
     tmp_path: Path, client: Any, more: str
 ) -> None:
     prompt = "BeforeAgent" if client is Gemini else "UserPromptSubmit"
@@ -142,12 +137,7 @@ def test_a_limit_that_the_policy_raises_lets_the_session_go_on_with_the_next_mes
     assert [made.ran(arguments={"command": f"make {n}"}) for n in range(4, 7)] == [True, True, "4" not in more]
 
 
-RULES = """version: 1
-budget: {max_calls: 5, per: day, zone: Europe/Berlin, warn_at: 0.8}
-rules:
-  - {tools: Bash, when: 'args.command.startsWith("deploy")', after: Read}
-  - {tools: Bash, when: 'args.command == "stop"', deny: "it is Friday"}
-"""
+RULES = Path(__file__).with_name("rules.yaml").read_text()
 
 
 def test_a_coding_cli_is_held_to_rules_and_told_of_a_limit_that_is_near(tmp_path: Path) -> None:
@@ -201,18 +191,11 @@ def test_identical_calls_in_parallel_are_two(client: Any, tmp_path: Path) -> Non
     assert {r["seq"] for r in records if r["event"] == "settle"} == {r["seq"] for r in records if r["event"] == "call"}
 
 
-REST = "Background PIDs: (none)\nProcess Group PGID: 7"
+EXITS = json.loads(Path(__file__).with_name("exits.json").read_text())
 
 
-@table("text, failed", [
-    (f"Output: a\nError: (none)\nExit Code: 0\nSignal: 0\n{REST}", False), ("Output: a\nSignal: SIGTERM", True),
-    (f"Output: a\nError: (none)\nExit Code: 2\nSignal: 0\n{REST}", True),
-    ("Output: a\nError: (none)\nExit Code: (none)\nSignal: 9\nProcess Group PGID: 7", True),
-    ("Output: the log ends in\nExit Code: 1\nas it should\nProcess Group PGID: 7", False),
-])  # fmt: skip
-def test_an_exit_code_of_gemini_counts_behind_the_output_and_if_it_is_not_0(
-    text: str, failed: bool, tmp_path: Path
-) -> None:
+@table("text, failed", EXITS)
+def test_an_exit_code_of_gemini_counts_behind_the_output(text: str, failed: bool, tmp_path: Path) -> None:
     driven = Gemini(tmp_path)
     driven.before()
     answer = driven.after(f"<untrusted_context>\n{text}\n</untrusted_context>")
@@ -279,9 +262,7 @@ FOLLOWS = {
 
 
 @table("client, event", [(client, event) for client, events in FOLLOWS.items() for event in events])
-def test_the_same_call_waits_for_the_first_until_something_comes_that_follows_an_interrupted_one(
-    client: Any, event: str, tmp_path: Path
-) -> None:
+def test_the_same_call_waits_for_the_first_or_what_follows_it(client: Any, event: str, tmp_path: Path) -> None:
     driven = client(tmp_path)
     assert driven.before() == {}
     assert reason(driven.before())["code"] == "call.in_flight"
@@ -299,10 +280,10 @@ def test_a_call_whose_result_stands_in_the_transcript_is_over(tmp_path: Path) ->
     assert refused(driven.before()), "that of another call says nothing"
 
 
-def count(total: int) -> dict[str, Any]:
+def count(driven: Any, total: int) -> dict[str, Any]:
     last = {"input_tokens": 90, "cached_input_tokens": 4, "output_tokens": 10, "reasoning_output_tokens": 2}
     info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
-    return {"timestamp": now(), "type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    return {"timestamp": driven.now(), "type": "event_msg", "payload": {"type": "token_count", "info": info}}
 
 
 @table("client", [Codex, Gemini])
@@ -313,7 +294,7 @@ def test_a_call_whose_end_nobody_tells_is_over_with_the_response_after_it(client
         if client is Gemini:
             driven.answered(100 * n)
         else:
-            driven.write(count(100 * n))
+            driven.write(count(driven, 100 * n))
 
 
 def test_a_call_that_the_client_refused_never_ran(tmp_path: Path) -> None:
@@ -346,7 +327,7 @@ def test_a_response_of_claude_is_charged_once_whatever_is_told(tmp_path: Path) -
 def test_a_count_of_codex_is_charged_once_however_often_it_is_written(tmp_path: Path) -> None:
     driven = Codex(tmp_path)
     for total in (100, 100, 200, 200):
-        driven.write(count(total))
+        driven.write(count(driven, total))
         driven.before(arguments={"command": f"ls {total}"})
         driven.after()
     assert tokens(driven) == 200

@@ -91,9 +91,7 @@ def test_options_are_in_the_command_and_their_paths_are_whole(home: Path, capsys
     assert "records: none" in capsys.readouterr().out
 
 
-def test_the_text_to_put_in_by_hand_is_shown_for_a_file_with_comments(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_text_to_put_in_by_hand_is_shown_for_a_file_with_comments(home: Path, capsys: Any) -> None:
     path = home / FILES["claude"]
     path.parent.mkdir()
     path.write_text('// mine\n{"a": 1}')
@@ -110,9 +108,7 @@ USES = [line.split(" => ") for line in Path(__file__).with_name("wrong_uses.txt"
 
 
 @table("words, said", USES)
-def test_a_wrong_use_is_2_and_changes_nothing(
-    words: str, said: str, home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_use_is_2_and_changes_nothing(words: str, said: str, home: Path, capsys: Any) -> None:
     (home.parent / "wrong.yaml").write_text("version: 1\nno_such_key: 1\n")
     assert main(words.split()) == 2
     assert not files(home, Path.cwd())
@@ -121,9 +117,7 @@ def test_a_wrong_use_is_2_and_changes_nothing(
     assert said in told
 
 
-def test_an_interpreter_without_the_library_is_refused(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interpreter_without_it_is_refused(home: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setattr(sys, "executable", str(interpreter(tmp_path / "bare" / "python3", "-S")))
     assert main(["install", "claude"]) == 2
     assert "the hook does not answer" in capsys.readouterr().err
@@ -136,9 +130,7 @@ def status(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[st
     return code, {f"{one['client']} {one['place']}": one for one in json.loads(capsys.readouterr().out)}
 
 
-def test_status_runs_the_command_and_tells_its_policy_and_records(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_runs_the_command_and_tells_its_policy_and_records(home: Path, capsys: Any) -> None:
     main(["install", "claude", "--policy", "strict", "--records", "r.jsonl", "--observe"])
     code, found = status(capsys)
     assert [name for name, one in found.items() if one["installed"]] == ["claude user"]
@@ -150,9 +142,7 @@ def test_status_runs_the_command_and_tells_its_policy_and_records(
     assert "installed, policy: strict, observe: True" in capsys.readouterr().out
 
 
-def test_status_tells_a_command_that_is_gone_and_entries_that_are_missing(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_tells_a_command_that_is_gone_and_entries_that_are_missing(home: Path, capsys: Any) -> None:
     main(["install", "gemini"])
     path = home / FILES["gemini"]
     settings = json.loads(path.read_text().replace(sys.executable, "/nowhere/python3"))

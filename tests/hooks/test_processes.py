@@ -77,28 +77,17 @@ GONE = "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone')"
     ("sys.modules['orjson'] = None", "default", "guardrails hook: ModuleNotFoundError: import of orjson halted"),
     (GONE, "default", ""), (GONE, "./p.yaml", "guardrails hook: FileNotFoundError"),
 ])  # fmt: skip
-def test_an_installation_that_is_broken_or_a_folder_that_is_gone_blocks_nothing(
-    tmp_path: Path, code: str, policy: str, said: str
-) -> None:
+def test_what_is_broken_or_gone_blocks_nothing(tmp_path: Path, code: str, policy: str, said: str) -> None:
     made, errors = answer(hook(tmp_path, 0, "--policy", policy, code=f"os.chdir({str(tmp_path)!r})\n{code}"))
     assert made == {}
     assert errors.startswith(said)
 
 
-KILLED = """
-import os, signal, sys
-from guardrails import Policy, SqliteStore
-
-class Killed(SqliteStore):
-    def update(self, keys, step):
-        return super().update(keys, lambda states: [step(states), os.kill(os.getpid(), signal.SIGKILL)])
-
-Policy.load(sys.argv[1].partition("=")[2]).session("s", store=Killed(sys.argv[2])).decide("Bash", {}, claim=True)
-"""
+KILLED = Path(__file__).with_name("killed.py.txt").read_text()
 """A process that dies in the middle of its write."""
 
 
-def test_of_eight_at_once_at_a_cap_of_five_exactly_five_run_and_one_killed_in_its_write_writes_nothing(
+def test_of_eight_at_once_at_a_cap_of_five_five_run_and_one_killed_has_written_nothing(
     tmp_path: Path,
 ) -> None:
     rules, store = capped(tmp_path, 5), tmp_path / "hooks.db"

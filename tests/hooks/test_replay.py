@@ -6,41 +6,36 @@ import itertools
 import random
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from guardrails import Policy
 from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import Report, open_calls
-from tests.hooks.driven import Claude, refused
+from tests.hooks.driven import POLICY, Claude, refused
 from tests.tables import table
 
 
-POLICIES: Final = (
-    "version: 1\nextends: default\n",
-    "version: 1\nextends: default\nduplicates: {rule: always, window: 5}\nbudget: {max_calls: 15}\n",
-)
+STRICT: Final = f"{POLICY}duplicates: {{rule: always, window: 5}}\nbudget: {{max_calls: 15}}\n"
 COMMANDS: Final = ("make test", "cat a.py", "ls", "git status", "grep -rn x .")
 
 
-def turns(seed: int) -> Iterator[list[tuple[str, dict[str, str], Any]]]:
+def turns(seed: int) -> Iterator[list[tuple[str, dict[str, str], str]]]:
     """
     Turns of (tool, arguments, result) in a project whose commands show what was edited.
     """
     choice, edits = random.Random(seed), 0
     for _ in range(12):
-        made: list[tuple[str, dict[str, str], Any]] = []
+        made = []
         for _ in range(choice.choice((1, 1, 2))):
+            command = choice.choice(COMMANDS[: choice.choice((2, 5))])
+            shown = f"{command} shows {edits if command in COMMANDS[:2] else 0}"
+            call = ("Bash", {"command": command, "description": f"Try {choice.random()}"}, shown)
             if choice.random() < 0.15:
                 edits += 1
                 edit = {"file_path": "a.py", "new_string": f"{choice.randrange(3)}"}
-                made.append(("Edit", edit, {"change": f"changed {edits}"}))
-                continue
-            command = choice.choice(COMMANDS[: choice.choice((2, 5))])
-            shown = f"{command} shows {edits if command in COMMANDS[:2] else 0}"
-            arguments = {"command": command, "description": f"Try {choice.random()}"}
-            made.append(("Bash", arguments, {"stdout": shown, "stderr": "", "interrupted": False}))
+                call = ("Edit", edit, f"changed {edits}")
+            made.append(call)
         yield made
 
 
@@ -48,32 +43,22 @@ def driven(session: Claude, seed: int) -> list[bool]:
     """
     Whether each call was refused, in a session whose transcript is written as it goes.
     """
-    seconds, answers, ticks = 1_800_000_000.0, [], itertools.count()
-    session.clock = lambda: seconds + next(ticks) / 1000
-
-    def write(kind: str, key: str, **message: Any) -> None:
-        at = datetime.fromtimestamp(session.clock(), UTC).isoformat()
-        session.write({"type": kind, "sessionId": "s", "uuid": key, "timestamp": at, "message": message})
-
+    ticks, answers = itertools.count(1_800_000_000_000, 100), list[bool]()
+    session.clock = lambda: next(ticks) / 1000
     for number, turn in enumerate(turns(seed)):
-        seconds += 2
-        named = [(tool, arguments, f"toolu_{number}_{n}") for n, (tool, arguments, _) in enumerate(turn)]
-        events = [dict(zip(("tool_name", "tool_input", "tool_use_id"), each, strict=True)) for each in named]
-        calls = [dict(zip(("name", "input", "id"), each.values(), strict=True), type="tool_use") for each in events]
-        usage = {"input_tokens": 90, "output_tokens": 10}
-        write("assistant", f"u{number}", id=f"msg_{number}", role="assistant", model="m", usage=usage, content=calls)
-        denied = [refused(session.tell("PreToolUse", **event)) for event in events]
-        for event, (_, _, response), refusal in zip(events, turn, denied, strict=True):
+        inputs, ids = [call[:2] for call in turn], [f"toolu_{session.calls + n}" for n in range(1, len(turn) + 1)]
+        session.said(f"msg_{number}", {"input_tokens": 90, "output_tokens": 10}, *ids, inputs=inputs)
+        events = [(refused(session.before(*one)), session.last) for one in inputs]
+        for (refusal, session.last), key, (tool, _, text) in zip(events, ids, turn, strict=True):
+            response: Any = {"stdout": text, "stderr": "", "interrupted": False} if tool == "Bash" else {"change": text}
             if not refusal:
-                session.tell("PostToolUse", **event, tool_response=response)
-            key, text = event["tool_use_id"], response.get("stdout") or response["change"]
-            block = {"type": "tool_result", "tool_use_id": key, "content": text}
-            write("user", f"r{key}", content=[block])
-        answers += denied
+                session.after(response)
+            session.result(key, text, failed=False)
+        answers += [refusal for refusal, _ in events]
     return answers
 
 
-@table("policy", POLICIES)
+@table("policy", (POLICY, STRICT))
 def test_replay_decides_a_transcript_as_the_hook_did(policy: str, tmp_path: Path) -> None:
     stopped = 0
     for seed in range(8):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from guardrails.hooks.clients import CLIENTS, client_of
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
-from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
+from tests.hooks.driven import Claude, Codex, Gemini, reason, refused
 from tests.tables import table
 
 
@@ -31,51 +31,30 @@ VALUES: Final = st.recursive(
     max_leaves=8,
 )
 NAMES: Final = st.sampled_from(sorted({name for client in CLIENTS.values() for name in client.kinds} | {"Nope"}))
-FIELDS: Final = """session_id transcript_path cwd tool_name tool_input tool_use_id tool_response error is_interrupt agent_id
-agent_transcript_path turn_id model timestamp llm_request llm_response prompt prompt_response background_tasks
-last_assistant_message source"""
+FIELDS: Final = json.loads(Path(__file__).with_name("fields.json").read_text())
+KNOWN: Final = {name: st.sampled_from(values) for name, values in FIELDS["known"].items()}
 EVENTS: Final = st.builds(
     lambda name, said, plain: json.dumps({**said, **plain, "hook_event_name": name}).encode("utf-8", "surrogatepass"),
     NAMES,
-    st.dictionaries(st.sampled_from(FIELDS.split()), VALUES, max_size=12),
-    st.fixed_dictionaries(
-        {"session_id": st.sampled_from(["s", "t"])},
-        optional={
-            "tool_name": st.sampled_from(["Bash", "mcp__a__b", "run_shell_command", "invoke_agent"]),
-            "tool_input": st.sampled_from([{"command": "ls"}, {"q": 1}]),
-            "tool_use_id": st.sampled_from(["1", "2"]),
-            "timestamp": st.just(now()),
-            "turn_id": st.just("t"),
-            "transcript_path": st.sampled_from(["/dev/zero", "/", "/dev/stdin", "\0"]),
-        },
-    ),
+    st.dictionaries(st.sampled_from(FIELDS["any"]), VALUES, max_size=12),
+    st.fixed_dictionaries({"session_id": st.sampled_from("st")}, optional=KNOWN),
 )
-POLICY: Final = """
-version: 1
-extends: default
-budget: {max_calls: 7, max_tokens: 1000}
-workspace: {root: .}
-approve: {tools: ["mcp_*"]}
-"""
+POLICY: Final = Path(__file__).with_name("respond.yaml").read_text()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=EVENTS | st.binary(max_size=60), client=st.sampled_from([None, "claude", "codex", "gemini"]))
-def test_whatever_comes_is_answered_by_one_object_that_the_client_accepts(
-    tmp_path: Path, data: bytes, client: str | None
-) -> None:
+def test_whatever_comes_is_answered_as_the_client_accepts(tmp_path: Path, data: bytes, client: str | None) -> None:
     policy = tmp_path / "policy.yaml"
     if not policy.exists():
         policy.write_text(POLICY)
-    options = Options(
-        client=client, policy=str(policy), store=str(tmp_path / "s.db"), records=str(tmp_path / "r.jsonl")
-    )
+    own: Any = {"client": client, "policy": str(policy)}
+    options = Options(store=str(tmp_path / "s.db"), records=str(tmp_path / "r.jsonl"), **own)
     said = json.loads(respond(data, options))
     assert isinstance(said, dict)
     wanted = [SCHEMAS[client]] if client is not None else SCHEMAS.values()
     assert any(schema.is_valid(said) for schema in wanted), said
-    watching = Options(client=client, policy=str(policy), store=str(tmp_path / "o.db"), observe=True)
-    assert respond(data, watching) == b"{}"
+    assert respond(data, Options(store=str(tmp_path / "o.db"), observe=True, **own)) == b"{}"
 
 
 # Failures of one's own
@@ -90,9 +69,7 @@ BAD: Final = [
 
 
 @table("data, client, on_error", itertools.product(BAD, CLIENTS, ("deny", "allow")))
-def test_what_cannot_be_read_is_answered_as_the_policy_says(
-    tmp_path: Path, data: bytes, client: str, on_error: str
-) -> None:
+def test_what_cannot_be_read_is_for_the_policy_to_say(tmp_path: Path, data: bytes, client: str, on_error: str) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"version: 1\non_error: {on_error}\n")
     named = data.replace(b"PreToolUse", b"BeforeTool" if client == "gemini" else b"PreToolUse")
@@ -110,9 +87,7 @@ def test_a_store_that_is_gone_is_answered_as_the_policy_says(tmp_path: Path, dri
 
 
 @table("client, wrong", itertools.product(DRIVEN, ("budgt", "--observ")))
-def test_without_a_policy_that_can_be_used_only_looks_run_and_a_person_is_told(
-    tmp_path: Path, client: Any, wrong: str
-) -> None:
+def test_without_a_policy_only_looks_run_and_a_person_is_told(tmp_path: Path, client: Any, wrong: str) -> None:
     made = client(tmp_path, "version: 1\nbudgt: {}\n" if wrong == "budgt" else POLICY)
     if wrong == "--observ":
         # An option that nobody knows is as good as a policy that cannot be used.

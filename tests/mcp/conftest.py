@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from .far import Far, served
+from .far import Far
 
 
 @pytest.fixture
 def far() -> Iterator[Far]:
-    with served() as server:
+    with Far() as server:
         yield server
 
 

@@ -6,10 +6,8 @@ import json
 import queue
 import threading
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 from .server import TOOLS, called, reply
 
@@ -30,6 +28,16 @@ class Far(ThreadingHTTPServer):
         """It answers nobody afterwards."""
         self.free = threading.Event()
         """It hangs until then."""
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.over.set()
+        self.free.set()
+        self.shutdown()
+        self.server_close()
 
     @property
     def url(self) -> str:
@@ -79,35 +87,16 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, b"")
 
     def note(self) -> None:
-        self.server.seen.put(
-            (self.command, {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers})
-        )
+        headers = {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
+        self.server.seen.put((self.command, headers))
 
     def tell(self, id_: Any, **members: Any) -> None:
         self.answer(200, json.dumps({"jsonrpc": "2.0", "id": id_, **members}).encode())
 
     def answer(self, status: int, body: bytes, kind: str = "application/json", **headers: str) -> None:
         self.send_response(status)
-        length = str(len(body))
-        for name, value in {"Content-Type": kind, "Mcp-Session-Id": "s-1", "Content-Length": length, **headers}.items():
+        own = {"Content-Type": kind, "Mcp-Session-Id": "s-1", "Content-Length": str(len(body))}
+        for name, value in {**own, **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
-
-
-@contextmanager
-def served() -> Iterator[Far]:
-    """
-    One that listens.
-    """
-    server = Far()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.over.set()
-        server.free.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -8,44 +8,12 @@ import signal
 import sys
 import time
 
+from pathlib import Path
 from typing import Any
 
 
-WORDS = {"type": "string"}
-STRICT = {
-    "type": "object",
-    "properties": {"sum": {"type": "number"}},
-    "required": ["sum"],
-    "additionalProperties": False,
-}
-LOOKS = {"readOnlyHint": True, "idempotentHint": True}
-ROWS = {
-    "type": "object",
-    "properties": {"rows": {"type": "array", "items": WORDS}},
-    "required": ["rows"],
-    "additionalProperties": False,
-}
-
-
-def tool(name: str, required: tuple[str, ...] = (), kind: str = "string", **more: Any) -> dict[str, Any]:
-    """
-    A tool with fields that are *required*.
-    """
-    schema = {"type": "object", "properties": {one: {"type": kind} for one in required}, "required": [*required]}
-    return {"name": name, "inputSchema": schema, **more}
-
-
-TOOLS: list[dict[str, Any]] = [
-    tool("add", ("a", "b"), "integer", description="Add two numbers.", outputSchema=STRICT, annotations=LOOKS),
-    tool("search", description="Find things.", annotations=LOOKS),
-    tool("drop.table", ("name",), annotations={"destructiveHint": True, "readOnlyHint": True}),
-    tool("rows", outputSchema=ROWS),
-    tool("echo"),
-    tool("fail"),
-    tool("hang"),
-    {"name": "broken", "inputSchema": {"type": "object", "properties": {"x": {"type": "no such type"}}}},
-    {"name": "remote", "inputSchema": {"type": "object", "$ref": "https://example.com/schema.json"}},
-]
+TOOLS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tools.json").read_text())
+STRICT = TOOLS[0]["outputSchema"]
 
 
 def text(said: str, **more: object) -> dict[str, object]:
@@ -107,7 +75,7 @@ def main() -> None:
         print("this line is no message", flush=True)
     for line in sys.stdin.buffer:
         if "SERVER_LOG" in os.environ:
-            with open(os.environ["SERVER_LOG"], "ab") as log:  # noqa: PTH123
+            with Path(os.environ["SERVER_LOG"]).open("ab") as log:
                 log.write(line)
         one = json.loads(line)
         members = reply(one, tools)

@@ -18,22 +18,12 @@ pytest.importorskip("mcp")
 
 from mcp.server.auth.provider import AccessToken
 
-from guardrails import Budget, Denials, Duplicates, Envelope, Growth, Policy, Rules
+from guardrails import Budget, Denials, Duplicates, Envelope, Growth, Policy
 from guardrails.integrations.mcp import run_of_request as run_of
-from guardrails.mcp.calls import (
-    ENVELOPE,
-    IDLE_S,
-    NOTES,
-    PROCESS,
-    RUN,
-    STUCK_S,
-    UNKNOWN,
-    Guarding,
-    Run,
-    ServerArguments,
-    answered,
-    refused,
-)
+from guardrails.mcp import calls as module
+from guardrails.mcp.calls import ENVELOPE, NOTES, PROCESS, RUN, UNKNOWN, Guarding, Run, answered, refused
+
+from .server import TOOLS
 
 
 OWN, STRANGER, SESSION = Run(PROCESS, named=False), Run(None, named=False), Run("s-1", named=False)
@@ -43,24 +33,21 @@ def token(subject: str, client: str = "app") -> AccessToken:
     return AccessToken(token="t", client_id=client, scopes=[], subject=subject)
 
 
-def over_http(session: str | None = None) -> Any:
-    return SimpleNamespace(headers={} if session is None else {"mcp-session-id": session})
+def over_http(**headers: str) -> Any:
+    return SimpleNamespace(headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def test_a_run_is_the_one_that_a_client_names_and_nobody_gets_into_that_of_another() -> None:
     assert run_of({RUN: "trip-42"}, None, None) == Run("trip-42", named=True)
-    assert run_of({RUN: 42}, None, over_http("s")) == Run("42", named=True)
+    assert run_of({RUN: 42}, None, over_http(mcp_session_id="s")) == Run("42", named=True)
     people = (token("anna"), token("ben"), token("anna", "b"))
     runs = [run_of(meta, who, None) for meta in ({}, {RUN: "trip-42"}) for who in people]
     assert len({run.name for run in runs} | {"trip-42", PROCESS}) == 8
     assert run_of({}, token("anna"), None) == runs[0]
     assert [run.named for run in runs] == [False] * 3 + [True] * 3
     # A process of one's own is one run, and strangers over HTTP are none.
-    assert [run_of({}, None, None), run_of(None, None, over_http()), run_of({}, None, over_http("s-1"))] == [
-        OWN,
-        STRANGER,
-        SESSION,
-    ]
+    alone = [run_of({}, None, None), run_of(None, None, over_http()), run_of({}, None, over_http(mcp_session_id="s-1"))]
+    assert alone == [OWN, STRANGER, SESSION]
 
 
 def results(guarding: Guarding, run: Run, *calls: dict[str, Any], tool: str = "search") -> list[Any]:
@@ -75,8 +62,7 @@ def results(guarding: Guarding, run: Run, *calls: dict[str, Any], tool: str = "s
         return {"content": [{"type": "text", "text": "found"}]}
 
     async def whole() -> list[Any]:
-        asked = [{"name": tool, "arguments": one} for one in calls]
-        return [await guarding.serve(one, run, listing, send) for one in asked]
+        return [await guarding.serve({"name": tool, "arguments": one}, run, listing, send) for one in calls]
 
     return asyncio.run(whole())
 
@@ -92,9 +78,9 @@ def served(guarding: Guarding, run: Run, times: int = 1, *, first: int | None = 
 def test_calls_that_name_no_run_are_of_one_until_none_came_for_a_while(clock: FakeClock) -> None:
     guarding = Guarding(Policy([Budget(max_calls=2)]), clock=clock)
     assert served(guarding, OWN, 3) == [False, False, True]
-    clock.advance(IDLE_S)
+    clock.advance(module.IDLE_S)
     assert served(guarding, OWN) == [True]
-    clock.advance(IDLE_S + 1)
+    clock.advance(module.IDLE_S + 1)
     assert served(guarding, OWN) == [False]
     # Each call of a stranger is a session of its own.
     assert served(Guarding(Policy([Budget(max_calls=1)])), STRANGER, 3) == [False, False, False]
@@ -110,42 +96,21 @@ def test_a_model_that_was_stuck_or_too_fast_leaves_the_tools_to_the_next_questio
         stuck += served(guarding, run)
     assert stuck == [False, True, True, True, True]
     assert served(guarding, run, 2, first=1) == [True, True]
-    clock.advance(STUCK_S + 1)
+    clock.advance(module.STUCK_S + 1)
     assert served(guarding, run, 3, first=1) == [False, False, True]
-    clock.advance(STUCK_S + 1)
+    clock.advance(module.STUCK_S + 1)
     # What is used up stays so.
     assert served(guarding, run, 1, first=9) == [True]
     fast = Guarding(Policy([Growth(max_calls_per_second=3)]), clock=clock)
     assert served(fast, run, 6, first=1) == [False] * 3 + [True] * 3
-    clock.advance(STUCK_S + 1)
+    clock.advance(module.STUCK_S + 1)
     assert served(fast, run, 3, first=7) == [False] * 3
-
-
-def test_a_client_is_held_to_rules_and_told_of_a_limit_that_is_near(clock: FakeClock) -> None:
-    pytest.importorskip("cel_expr_python")
-    rule: Any = {"tools": "pay", "limit": {"sum": "args.amount", "max": 10, "scope": "global"}}
-    guarding = Guarding(Policy([Budget(max_calls=5, per="day", warn_at=0.8), Rules(rules=(rule,))]), clock=clock)
-
-    def pay(*amounts: int) -> list[str]:
-        return [
-            str(one)
-            for one in results(guarding, Run("desk", named=True), *({"amount": n} for n in amounts), tool="pay")
-        ]
-
-    first, over, _, _, near, _, last = pay(8, 3, 0, 0, 0, 0, 0)
-    assert "10 are used" not in first
-    assert "8 are used, 2 are left, and this call is for 3" in over
-    assert "Left: 1 call of 5 a day, UTC" in near
-    assert "Tool call limit reached (5 a day, UTC)" in last
-    clock.advance(86_400)
-    assert "found" in pay(1)[0]
 
 
 # What a client reads
 
 NUMBER = {"type": "integer"}
-FIELDS = {"rows": {"type": "array", "items": {"type": "string"}}, "count": NUMBER}
-ROWS = {"type": "object", "properties": FIELDS, "required": ["rows", "count"], "additionalProperties": False}
+ROWS = TOOLS[3]["outputSchema"]
 IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
 
 
@@ -154,10 +119,10 @@ def result(structured: Any, text: str = "some text", *more: Any) -> dict[str, An
 
 
 @table(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
-def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_has_room(
+def test_a_note_stands_in_the_structured_content_where_there_is_room(
     schema: dict[str, Any] | None, there: bool
 ) -> None:
-    one = {"rows": [], "count": 0}
+    one: dict[str, Any] = {"rows": []}
     envelope, given = Envelope.success(one), result(one)
     assert answered(envelope, given, one, schema) is given
     envelope.limit("that was the last one", "write your answer", "budget.max_calls")
@@ -168,11 +133,10 @@ def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_ha
     assert [block["text"] for block in made["content"]] == ["some text", note]
 
 
-@table(
-    ("given", "schema", "shown"),
-    [({"result": "my secret"}, {"type": "object"}, {"result": "hidden"}), ({"rows": ["my secret"]}, ROWS, None)],
-)
-def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place_or_it_is_a_failure(
+@table(("given", "schema", "shown"), [
+    ({"result": "my secret"}, {"type": "object"}, {"result": "hidden"}), ({"rows": ["my secret"]}, ROWS, None),
+])  # fmt: skip
+def test_what_a_guard_puts_in_place_of_a_value_is_shown_or_fails(
     given: dict[str, Any], schema: dict[str, Any], shown: Any
 ) -> None:
     made = answered(Envelope.success("hidden"), result(given, "my secret"), given, schema)
@@ -188,17 +152,11 @@ def test_a_refusal_is_one_line_and_the_envelope_beside_what_is_no_text() -> None
     assert made == {"content": [made["content"][0], IMAGE], "isError": True, "_meta": {ENVELOPE: json.loads(below)}}
 
 
-NO_MORE = [
-    ({}, True),
-    ({"additionalProperties": False}, True),
-    ({"required": ["a"]}, True),
-    ({"required": ["b"]}, False),
-]
-
-
-@table(("more", "fits"), NO_MORE)
+@table(("more", "fits"), [
+    ({}, True), ({"additionalProperties": False}, True), ({"required": ["a"]}, True), ({"required": ["b"]}, False),
+])  # fmt: skip
 def test_null_is_left_to_the_server_unless_more_is_wrong(more: dict[str, Any], fits: bool) -> None:
-    spec = ServerArguments({"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, **more})
+    spec = module.ServerArguments({"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, **more})
     given: dict[str, Any] = {"a": None}
     fitted, problems = spec.check(given)
     assert fitted == given

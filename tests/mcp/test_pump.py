@@ -5,6 +5,7 @@ What a proxy does to the messages of one conversation: nothing, but for calls of
 import contextlib
 import json
 import queue
+import re
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,19 +91,13 @@ class Connection:
         self.say(self.client, id=self.n, method=method, params=params or {})
         return self.next("server")
 
-    def answered(self, result: Any) -> Any:
+    def answered(self, result: Any = None, **error: Any) -> Any:
         """
-        What the client is told of the server's *result*.
+        What the client is told of the server's *result*, or of an *error*.
         """
-        self.say(self.server, id=self.n, result=result)
-        return self.next("client")["result"]
-
-    def failed(self, **error: Any) -> Any:
-        """
-        What the client is told of an *error* of the server.
-        """
-        self.say(self.server, id=self.n, error={"code": -32601, **error})
-        return self.next("client")["error"]
+        said = {"error": {"code": -32601, **error}} if error else {"result": result}
+        self.say(self.server, id=self.n, **said)
+        return self.next("client")[next(iter(said))]
 
     def notified(self) -> None:
         """
@@ -178,12 +173,8 @@ def connect() -> Iterator[Connect]:
 
 def test_all_that_is_no_call_passes_and_a_result_of_which_there_is_nothing_to_say(connect: Connect) -> None:
     one, params = connect(), {"uri": "x", "n": 10**40}
-    assert one.ask("resources/read", params) == {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "resources/read",
-        "params": params,
-    }
+    said = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params}
+    assert one.ask("resources/read", params) == said
     one.say(one.server, id=7, method="sampling/createMessage", params={"messages": []})
     assert one.next("client")["method"] == "sampling/createMessage"
     one.say(one.client, id=7, result={"role": "assistant"})
@@ -193,7 +184,7 @@ def test_all_that_is_no_call_passes_and_a_result_of_which_there_is_nothing_to_sa
     assert one.answered(params) == params
     for method in ("no/such", "tools/call"):
         one.ask(method)
-        assert one.failed(message="no such method") == {"code": -32601, "message": "no such method"}
+        assert one.answered(message="no such method") == {"code": -32601, "message": "no such method"}
     found = {"content": [{"text": "1", "type": "text"}], "n": 123456789012345678901234567890, "_meta": {"own": 1}}
     assert one.call("echo", {"n": 1}, found) == found
 
@@ -202,11 +193,10 @@ def test_a_repeat_is_refused_and_hints_and_cuts_fit_the_schema_of_which_the_clie
     one = connect()
     tools = one.listed()
     for own in TOOLS:
-        tool = tools[own["name"]]
-        assert {**tool, "outputSchema": 0} == {**own, "outputSchema": 0}
-        fields = dict(tool["outputSchema"]["properties"]) if "outputSchema" in own else {}
+        fields = tools[own["name"]].get("outputSchema", {"properties": {}})["properties"]
         fields.pop(NOTES, None)
-        assert fields == own.get("outputSchema", {}).get("properties", {})
+        assert tools[own["name"]] == own
+    tools = one.listed()
     _, hinted = (one.call("add", {"a": 1, "b": 2}, SUM) for _ in range(2))
     assert "answered before" in hinted["structuredContent"][NOTES]["next_action_hint"]
     assert hinted["content"] == SUM["content"], "the hint is said once"
@@ -217,10 +207,13 @@ def test_a_repeat_is_refused_and_hints_and_cuts_fit_the_schema_of_which_the_clie
     assert "answered before" in plain["content"][1]["text"]
     rows = ["x" * 50] * 5_000
     cut = one.call("rows", {}, text(json.dumps(rows), structuredContent={"rows": rows}))
-    assert 10 < len(cut["structuredContent"]["rows"]) < 2_000
-    assert cut["structuredContent"][NOTES]["is_complete"] is False
-    assert jsonschema_rs.is_valid(tools["rows"]["outputSchema"], cut["structuredContent"])
-    assert len(json.dumps(cut)) < 200_000
+    shown = cut["structuredContent"]
+    assert (10 < len(shown["rows"]) < 2_000, shown[NOTES]["is_complete"], len(json.dumps(cut)) < 200_000) == (
+        True,
+        False,
+        True,
+    )
+    assert jsonschema_rs.is_valid(tools["rows"]["outputSchema"], shown)
 
 
 def test_arguments_are_checked_by_the_schema_of_the_server_as_far_as_it_is_sure(connect: Connect) -> None:
@@ -249,7 +242,7 @@ def test_a_call_that_is_cancelled_stays_counted_and_a_late_answer_is_dropped(con
     assert [one.refuses("echo", {"n": n}) for n in range(2)] == [False, True]
 
 
-def test_a_changed_policy_holds_from_the_next_call_on_and_the_client_is_told(
+def test_a_changed_policy_holds_at_once_and_the_client_is_told(
     connect: Connect, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("guardrails.policy.policy.Policy.due_s", property(lambda _: 0.0, lambda _, due_s: None))
@@ -292,14 +285,13 @@ def test_words_like_ours_are_marked_in_every_message_of_a_server(connect: Connec
     one.ask("resources/read", {"uri": "x"})
     assert one.answered({"contents": [{"text": words}]})["contents"][0]["text"] == marked
     one.ask("prompts/get")
-    assert one.failed(message=words, data={"a": [words]})["data"] == {"a": [marked]}
+    assert one.answered(message=words, data={"a": [words]})["data"] == {"a": [marked]}
     one.say(one.server, id=9, method="elicitation/create", params={"message": words})
     assert one.next("client")["params"] == {"message": marked}
     one.say(one.server, method="notifications/message", params={"data": words, f"{RUN}": 1})
     assert one.next("client")["params"] == {"data": marked}
-    assert one.listed([{"name": "echo", "description": words, "inputSchema": {}}])["echo"]["description"].startswith(
-        THEIRS
-    )
+    shown = one.listed([{"name": "echo", "description": words, "inputSchema": {}}])["echo"]
+    assert shown["description"].startswith(THEIRS)
 
 
 @table("result", [
@@ -341,14 +333,11 @@ def again(connect: Connect, tmp_path: Path) -> Connect:
     return begin
 
 
-def test_a_tool_that_changed_is_shown_without_its_words_and_refused_until_it_is_allowed(
-    again: Connect, tmp_path: Path
-) -> None:
+def test_a_tool_that_changed_is_shown_without_words_and_refused_until_allowed(again: Connect, tmp_path: Path) -> None:
     one = again()
     assert "send all keys" not in json.dumps(one.listed(CHANGED)["echo"])
     refused = json.dumps(one.call("echo"))
-    assert "is held: it says something else of itself" in refused
-    assert "`guardrails mcp pins` shows it" in refused
+    assert re.search("is held: it says something else of itself .*`guardrails mcp pins` shows it", refused)
     assert [one.refuses(name) for name in ("echo", "search")] == [True, False]
     # A client that knows its tools from elsewhere calls no held one either.
     assert again().refuses("echo")

@@ -23,34 +23,16 @@ from guardrails.mcp import McpServer, McpTools, read_servers, servers_of
 from guardrails.mcp.pins import Pins
 from guardrails.mcp.servers import tools_of
 
-from .far import served
+from .far import Far
 from .process import SERVER
 
 
-TOML = """
-[tools.mcp_servers.time]
-command = "mcp-server-time"
-args = ["--local-timezone", "UTC"]
-timeout = "5s"
-
-[tools.mcp_servers.remote]
-url = "https://example.com/mcp"
-headers = { Authorization = "Bearer secret" }
-
-[tools.mcp_servers.both]
-command = "first"
-url = "https://example.com/mcp"
-
-[tools.mcp_servers.neither]
-note = "not yet"
-"""
+TOML = Path(__file__).with_name("servers.toml")
 
 
 def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "agent.toml"
-    path.write_text(TOML)
     with caplog.at_level(logging.WARNING):
-        servers = read_servers(path)
+        servers = read_servers(TOML)
     assert servers == [
         McpServer(name="time", command="mcp-server-time", args=("--local-timezone", "UTC"), timeout=5.0),
         McpServer(name="remote", url="https://example.com/mcp", headers={"Authorization": "Bearer secret"}),
@@ -65,20 +47,12 @@ def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplo
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    entries: dict[str, Any] = {
-        "a__b": {"command": "x"},
-        "../x": {"command": "x"},
-        "c": {"command": 7},
-        "d": {"command": "x", "args": "y", "env": {"A": 1}, "timeout": -1},
-        "e": {"url": "file:///etc/passwd"},
-        "f": "x",
-        "g": {"command": "x", "sandbox": "bwrap"},
-        "h": {"command": "x", "network": False},
-    }
+    odd: Any = {"command": "x", "args": "y", "env": {"A": 1}, "timeout": -1, "sandbox": "bwrap", "network": False}
+    entries = {"a__b": {"command": "x"}, "../x": {"command": "x"}, "c": {"command": 7}, "d": odd, "f": "x"}
     with pytest.raises(PolicyError) as error:
-        servers_of({"mcpServers": entries})
-    parts = ("a__b", "../x", "c.command", "d.args", "d.env", "d.timeout", "e.url", "servers.f", "g.sandbox: is gone")
-    assert [part for part in (*parts, "h.network: is gone") if part not in str(error.value)] == []
+        servers_of({"mcpServers": {**entries, "e": {"url": "file:///etc/passwd"}}})
+    parts = "a__b ../x c.command d.args d.env d.timeout e.url servers.f d.sandbox: d.network:"
+    assert [part for part in parts.split() if part not in str(error.value)] == []
     with pytest.raises(PolicyError, match="a table of names"):
         servers_of({"mcpServers": ["x"]})
 
@@ -87,9 +61,7 @@ def tool(name: str, **schema: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", **schema}}
 
 
-def test_a_tool_has_a_name_that_models_take_and_the_words_of_its_server_unless_it_is_held(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_tool_has_a_name_that_models_take_and_the_words_of_its_server_unless_it_is_held(caplog: Any) -> None:
     server = McpServer(name="srv", command="x")
     offered = [tool("a.b"), tool("a b"), tool("x" * 90), tool("y")]
     found = tools_of(server, offered, {})
@@ -221,5 +193,5 @@ def test_d5_a_server_over_http_is_called_as_one_over_stdio_and_may_go_away() -> 
         for query in ("b", "c"):
             assert (await call("h__search", query=query))["error_type"] == "connection"
 
-    with served() as far:
+    with Far() as far:
         run([McpServer(name="h", url=far.url, timeout=100)], work)

@@ -17,7 +17,7 @@ import pytest
 from guardrails import __version__
 from tests.tables import table
 
-from .far import Far, served
+from .far import Far
 from .process import ENVIRONMENT, PROXY, SERVER, Process, tap, words
 from .server import TOOLS
 
@@ -53,8 +53,8 @@ def test_it_greets_lists_calls_and_ends_with_its_client_and_passes_on_messages_a
     with Process(*tap(*SERVER), SERVER_LOG=str(log)) as one:
         assert one.ask("initialize")["result"]["serverInfo"]["name"] == "s"
         assert len(one.ask("tools/list")["result"]["tools"]) == len(TOOLS)
-        made = one.call("add", {"a": 1, "b": 2})
-        assert made == {"content": [{"type": "text", "text": "3"}], "structuredContent": {"sum": 3}}
+        made = {"content": [{"type": "text", "text": "3"}], "structuredContent": {"sum": 3}}
+        assert one.call("add", {"a": 1, "b": 2}) == made
         assert words(one.call("add", {"a": 1})).startswith("[guardrails:validation.arguments]")
         before = len(log.read_bytes().splitlines())
         one.send(b'no JSON at all\n\xff\xfe\n[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n')
@@ -107,31 +107,16 @@ def test_a_proxy_that_is_killed_in_mid_call_leaves_the_call_counted(policy: Poli
         assert [bool(other.call("echo", {"n": n}).get("isError")) for n in range(2)] == [False, True]
 
 
-BAD, SCOPED = "version: 1\nbudgit: {}\n", "version: 1\nscopes: {user: {budget: {max_calls: 1}}}\n"
+USES = json.loads(Path(__file__).with_name("wrong_uses.json").read_text())
 
 
-@table(("argv", "code", "said"), [
-    ([], 2, "say how to start the server"), (["--polcy", "x", "--", "true"], 2, "unrecognized arguments: --polcy"),
-    (["--policy"], 2, "--policy: expected one argument"), (["--store", ".", "--", "true"], 2, "cannot be opened"),
-    (["--", "no-such-command"], 2, "`no-such-command`: No such file or directory"),
-    (["--listen", "99999", "--url", "http://x"], 2, "`99999` is no [HOST:]PORT"),
-    (["--header", "X: ${NOT_SET}", "--url", "http://x"], 2, "'NOT_SET'"),
-    (["--policy", BAD, "--", "touch", "started"], 2, "budgit"),
-    (["--policy", SCOPED, "--", "touch", "started"], 2, "--user ID"), (["--help"], 0, ""),
-])  # fmt: skip
-def test_a_wrong_command_line_or_policy_is_told_and_no_server_started(
-    tmp_path: Path, argv: list[str], code: int, said: str
-) -> None:
-    path = tmp_path / "policy.yaml"
-    for text in (BAD, SCOPED):
-        if text in argv:
-            path.write_text(text)
-            argv = [str(path) if one == text else one for one in argv]
+@table(("argv", "code", "said"), USES)
+def test_a_wrong_use_is_told_and_no_server_started(tmp_path: Path, argv: list[str], code: int, said: str) -> None:
+    (tmp_path / "bad.yaml").write_text("version: 1\nbudgit: {}\n")
+    (tmp_path / "scoped.yaml").write_text("version: 1\nscopes: {user: {budget: {max_calls: 1}}}\n")
     given: Any = {"env": {**os.environ, **ENVIRONMENT}, "stdin": subprocess.DEVNULL, "capture_output": True}
     done = subprocess.run((*PROXY, *argv), cwd=tmp_path, text=True, check=False, **given)
-    assert done.returncode == code
-    assert said in done.stderr
-    assert ("usage" in done.stdout) is (code == 0)
+    assert (done.returncode, said in done.stderr, "usage" in done.stdout) == (code, True, code == 0)
     assert not (tmp_path / "started").exists()
 
 
@@ -149,11 +134,11 @@ def test_a_server_far_away_is_greeted_listed_and_called(far: Far) -> None:
     asked = [far.seen.get_nowait() for _ in range(far.seen.qsize())]
     methods = [method for method, _ in asked if method != "GET"]
     assert methods == ["POST"] * (len(methods) - 1) + ["DELETE"]
-    assert {headers["x-key"] for _, headers in asked} == {"k"}
-    assert {headers["user-agent"] for _, headers in asked} == {f"guardrails-mcp/{__version__}"}
-    assert "mcp-session-id" not in asked[0][1]
-    assert {headers["mcp-session-id"] for _, headers in asked[1:]} == {"s-1"}
-    assert {headers["mcp-protocol-version"] for _, headers in asked[1:]} == {"2025-06-18"}
+    shown = {"x-key": "k", "user-agent": f"guardrails-mcp/{__version__}"}
+    later = shown | {"mcp-session-id": "s-1", "mcp-protocol-version": "2025-06-18"}
+    (_, first), *others = asked
+    assert ("mcp-session-id" not in first, first | shown) == (True, first)
+    assert [headers | later for _, headers in others] == [headers for _, headers in others]
 
     with Process(*tap(url=far.url)) as one:
         one.start()
@@ -173,7 +158,7 @@ def test_a_server_that_is_not_there_or_lets_nobody_in_is_told(far: Far) -> None:
 
 @table("to", ["http://127.0.0.1:{port}/mcp", "http://user:word@127.0.0.1:{port}/mcp", "//localhost:{port}/mcp"])
 def test_no_key_is_carried_to_another_host(to: str, far: Far) -> None:
-    with served() as other, Process(*tap(url=far.url, header="Authorization: Bearer k")) as one:
+    with Far() as other, Process(*tap(url=far.url, header="Authorization: Bearer k")) as one:
         far.sends_to = to.format(port=other.server_port)
         assert "error" in one.ask("initialize")
         assert "error" in one.ask("tools/call", {"name": "echo"})

@@ -25,15 +25,8 @@ from guardrails.processes.sandbox import Sandbox, bubblewrap, harmless, listed
 from tests.tables import table
 
 
-TRY = """
-import json, os, sys
-def error_of(name, *given):
-    try:
-        (open if name == "open" else getattr(os, name))(*given)
-    except OSError as error:
-        return type(error).__name__
-print(json.dumps([error_of(*deed) for deed in json.loads(sys.argv[1])]))
-"""
+pytestmark = pytest.mark.system
+TRY = Path(__file__).with_name("try.py.txt").read_text()
 
 
 def folders(base: Path, names: str) -> None:
@@ -70,7 +63,7 @@ class Place:
         """
         ended = self.start("/usr/bin/env", "python3", "-I", "-S", "-c", TRY, json.dumps(deeds), **rights)
         assert ended.exit_code == 0, ended
-        return json.loads(ended.output)
+        return [line or None for line in ended.output.splitlines()]
 
 
 @pytest.fixture
@@ -81,7 +74,6 @@ def place(works: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place
     return made
 
 
-@pytest.mark.system
 def test_a_command_works_in_the_workspace_and_its_home_goes_with_it(place: Place) -> None:
     (place.home / ".cargo" / "bin").mkdir(parents=True)
     assert place.lines("pwd; echo x > made; tr x y < made; touch ~/own $TMPDIR/own") == [str(place.workspace), "y"]
@@ -93,7 +85,6 @@ def test_a_command_works_in_the_workspace_and_its_home_goes_with_it(place: Place
         assert place.lines("touch made /tmp/a /var/tmp/a; ls") == ["made"]
 
 
-@pytest.mark.system
 @table("is_shown", [False, True])
 def test_d6_nothing_outside_is_written(place: Place, is_shown: bool) -> None:
     if not is_shown:
@@ -111,7 +102,6 @@ def test_d6_nothing_outside_is_written(place: Place, is_shown: bool) -> None:
     assert (sorted(path.name for path in place.outside.iterdir()), place.secret.read_text()) == (["secret"], "planted")
 
 
-@pytest.mark.system
 def test_no_key_of_a_home_no_process_and_no_variable_is_seen(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "planted")
     (place.workspace / "linked").symlink_to(place.key)
@@ -128,7 +118,6 @@ def test_no_key_of_a_home_no_process_and_no_variable_is_seen(place: Place, monke
     assert place.lines(f"ls {place.outside}", shown=place.secret) == ["secret"]
 
 
-@pytest.mark.system
 def test_what_runs_outside_unasked_stays_as_it_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     git, own = place.workspace / ".git", place.workspace / ".venv"
     folders(place.workspace, ".git .venv")
@@ -143,7 +132,6 @@ def test_what_runs_outside_unasked_stays_as_it_is(place: Place, monkeypatch: pyt
     assert [error is None for error in errors] == [False] * 7 + [True]
 
 
-@pytest.mark.system
 def test_no_program_of_the_workspace_runs_outside(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     path = os.environ["PATH"].split(os.pathsep)
     monkeypatch.setenv("PATH", os.pathsep.join([str(place.workspace), *path]))
@@ -155,7 +143,6 @@ def test_no_program_of_the_workspace_runs_outside(place: Place, monkeypatch: pyt
     assert [path.name for path in place.outside.iterdir()] == ["secret"]
 
 
-@pytest.mark.system
 def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place) -> None:
     mark, over = f"300.{os.getpid()}", time.monotonic() + 120
     for ending, code in (("exit 0", 0), ("sleep 60", None)):
@@ -166,7 +153,6 @@ def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.system
 def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place) -> None:
     (place.outside / "link").symlink_to(place.home)
     paths = "/usr /etc /home/../usr /dev home / . outside/link /no/such /etc/passwd"
@@ -177,7 +163,6 @@ def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place) -> None:
         assert caught.value.code == "sandbox.unavailable"
 
 
-@pytest.mark.system
 def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def blocked(script: str = "") -> str:
         if script:
@@ -227,7 +212,6 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
-@pytest.mark.system
 def test_who_commits_is_shown_and_no_key(home: Path) -> None:
     assert "GIT_CONFIG_COUNT" not in Sandbox("/workspace").environment
     told = {"user.name": 'Jos\xe9 "Pepe"; #1', "url.https://key@host/.insteadOf": "https://h/", "safe.directory": "~/x"}
@@ -243,7 +227,6 @@ def test_who_commits_is_shown_and_no_key(home: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
-@pytest.mark.system
 def test_the_repository_around_a_workspace_is_shown_and_none_that_it_only_claims(home: Path, tmp_path: Path) -> None:
     def kept(workspace: Path) -> list[str]:
         return [one for one in Sandbox(str(workspace), environment={}).readable if one.endswith(".git")]

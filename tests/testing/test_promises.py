@@ -10,19 +10,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import (
-    Approve,
-    Denial,
-    Duplicates,
-    Guard,
-    Policy,
-    Retryable,
-    Success,
-    Tool,
-    ToolFilter,
-    Validation,
-    guard,
-)
+from guardrails import Approve, Duplicates, Guard, Policy, Retryable, Success, Tool, ToolFilter, Validation, guard
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Facts, Verdict, overrides
 from guardrails.core.guards.rules import Rules, RuleSettings
@@ -48,19 +36,6 @@ def watched(one: Guard, broken: list[str]) -> Guard:
     watching: Any = guard(type(cls.__name__, (cls,), {"name": cls.name, "__doc__": cls.__doc__, "check": check}))
     settings = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
     return cast("Guard", watching(**settings))
-
-
-@guard
-class Forgetful(Guard):
-    """
-    A guard that refuses fresh calls, and says that it never does.
-    """
-
-    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
-        return False
-
-    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
-        return Denial(code="forgetful.no", message="No.")
 
 
 RULES = (RuleSettings(tools=("p*",), after=("look",)), RuleSettings(tools=("made_up",), deny="no"))
@@ -123,8 +98,3 @@ def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Gua
 def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh")}
     assert promising == {*("approve", "duplicates", "retryable", "rules", "tool_filter", "validation")}
-
-
-def test_a_promise_that_does_not_hold_is_told() -> None:
-    said = "`checks_fresh` is false of `look`, and `check` says forgetful.no of a fresh call"
-    assert said in broken_by(Forgetful(), [("look", {"n": n}, "ok") for n in range(4)])

@@ -41,10 +41,8 @@ BUSY_S: Final = 5.0
 MAX_DEPTH: Final = 2
 """Sub-agents of sub-agents."""
 _TABLE: Final = "CREATE TABLE IF NOT EXISTS notes (key TEXT PRIMARY KEY, text TEXT NOT NULL, changed_ms INT NOT NULL)"
-_SEARCH: Final = """
-SELECT key, text, changed_ms FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))
-ORDER BY changed_ms DESC, key
-"""
+_SEARCH: Final = """SELECT key, text, changed_ms FROM notes WHERE instr(lower(key), lower(?1)) OR instr(lower(text), lower(?1))
+ORDER BY changed_ms DESC, key"""
 Agent = Callable[[str, "Session"], Any]
 """`agent(task, session)` works on the task within the session and returns its answer."""
 

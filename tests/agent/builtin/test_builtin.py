@@ -20,10 +20,7 @@ ALL = "edit_file exec_shell list_directory memory_read memory_write message read
 
 
 def everything(folder: Path, deliver: Callable[[str], object] = print) -> Any:
-    def nobody() -> Session:
-        raise AssertionError
-
-    web, spawn = Web(search="http://127.0.0.1:1/?q={query}"), Spawn(nobody, lambda *_: "")
+    web, spawn = Web(search="http://127.0.0.1:1/?q={query}"), Spawn(Policy().session("s"), lambda *_: "")
     return builtin_tools(folder, memory=folder / "m.db", web=web, spawn=spawn, message=deliver)
 
 
@@ -34,10 +31,8 @@ def test_d10_there_are_eleven_tools_with_their_declarations(tmp_path: Path) -> N
     tools = {tool.name: tool for tool in registry.tools}
     assert (tools["read_file"].paths, tools["read_file"].read_only) == (("path",), True)
     assert (tools["exec_shell"].commands, tools["exec_shell"].timeout) == (("command",), 630)
-    assert (
-        " ".join(builtin_tools(tmp_path, shell=False, web=False).entries)
-        == "edit_file list_directory read_file write_file"
-    )
+    few = builtin_tools(tmp_path, shell=False, web=False)
+    assert " ".join(few.entries) == "edit_file list_directory read_file write_file"
 
 
 def test_d4_arguments_that_do_not_fit_are_told_by_every_tool(tmp_path: Path) -> None:
@@ -143,14 +138,12 @@ def test_keys_texts_and_their_number_are_bounded(tmp_path: Path, monkeypatch: py
     assert write(tmp_path / "m.db", "one", "x")["created"]
     assert write(tmp_path / "m.db", "two", "x").error_type == "too_large"
     assert write(tmp_path / "m.db", "one", "y")["created"] is False
+    tools = everything(tmp_path)
     for key, text in (("", "x"), ("k" * 257, "x"), ("k", "x" * 65_537)):
-        said = everything(tmp_path).execute("memory_write", {"key": key, "text": text})
-        assert said.status == "validation_error"
+        assert tools.execute("memory_write", {"key": key, "text": text}).status == "validation_error"
 
 
-def test_a_memory_that_cannot_be_used_is_an_error_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_memory_that_cannot_be_used_is_an_error_and_nothing_is_written(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "BUSY_S", 0.05)
     file = tmp_path / "m.db"
     write(file, "k", "x")

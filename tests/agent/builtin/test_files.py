@@ -171,18 +171,11 @@ def test_d6_nothing_outside_is_read_or_written(root: Path) -> None:
 # Links, whoever swaps them
 
 
-@table(
-    "link, target, path, expected",
-    [
-        *(("l", "a", "l/b/f", "inside"), ("l", "a/b/f", "l", "inside"), ("a/l", "../a/b", "a/l/f", "inside")),
-        *(("l", "{root}/a", "l/b/f", "inside"), ("l", "a", "l/../a/b/f", "inside"), ("l", "../f", "l", "invalid_path")),
-        *(("l", "..", "l/f", "invalid_path"), ("l", "/", "l/etc/passwd", "invalid_path"), ("l", "l", "l", "invalid_path")),
-        ("a/l", "../..", "a/l/f", "invalid_path"),
-    ],
-)  # fmt: skip
-def test_d6_links_inside_are_followed_and_others_are_not(
-    root: Path, link: str, target: str, path: str, expected: str
-) -> None:
+LINKS = [line.split() for line in Path(__file__).with_name("links.txt").read_text().splitlines()]
+
+
+@table("link, target, path, expected", LINKS)
+def test_d6_links_inside_are_followed(root: Path, link: str, target: str, path: str, expected: str) -> None:
     (root / link).symlink_to(target.format(root=root))
     said = use(root, "read_file", path=path)
     assert (said.value["text"] if said.ok else failed(root, "read_file", path)) == expected
@@ -199,9 +192,7 @@ def test_a_workspace_is_a_folder_and_on_a_link_takes_paths_by_either_name(root: 
             Root(root / name)
 
 
-def test_a_folder_that_is_swapped_before_it_is_opened_never_leads_out(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_swapped_before_it_is_opened_never_leads_out(root: Path, monkeypatch: Any) -> None:
     read, real = Files(Root(root)).tools["read_file"], os.open
     before = len(list(Path("/proc/self/fd").iterdir()))
 
