@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from guardrails import Policy, SqliteStore
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 
@@ -66,6 +67,28 @@ class Driven:
 
     def now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
+
+    def rules(self, text: str) -> None:
+        """
+        Another policy from now on.
+        """
+        self.policy.write_text(f"version: 1\n{text}\n")
+
+    def within(self, project: str, *folders: str) -> None:
+        """
+        The session began in the folder *project*; there are others.
+        """
+        for folder in (project, *folders):
+            (self.folder / folder).mkdir()
+        self.project = str(self.folder / project)
+
+    def tokens(self) -> int:
+        """
+        The tokens that were charged.
+        """
+        session = Policy.load(self.options.policy).session("s", store=SqliteStore(self.options.store or ""))
+        found: int = session.ledger.read(lambda state, _: state.tokens)
+        return found
 
     def records(self) -> list[dict[str, Any]]:
         """
@@ -123,6 +146,14 @@ class Codex(Claude):
 
     def after(self, response: Any = "done\n", **said: Any) -> Any:
         return super().after("1 failed\n" if response is None else response, **said)
+
+    def count(self, total: int) -> None:
+        """
+        Write the tokens that responses used.
+        """
+        last = {"input_tokens": 90, "cached_input_tokens": 4, "output_tokens": 10, "reasoning_output_tokens": 2}
+        info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
+        self.write({"timestamp": self.now(), "type": "event_msg", "payload": {"type": "token_count", "info": info}})
 
 
 class Gemini(Driven):
