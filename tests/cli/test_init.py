@@ -84,9 +84,7 @@ def test_a_policy_that_would_refuse_wrongly_only_observes(tmp_path: Path) -> Non
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=12), st.integers(0, 2), RESULTS), min_size=1, max_size=60))
-def test_whatever_was_recorded_the_policy_refuses_nothing_wrongly(
-    tmp_path: Path, drawn: list[tuple[str, int, str]]
-) -> None:
+def test_whatever_was_recorded_nothing_is_refused_wrongly(tmp_path: Path, drawn: list[tuple[str, int, str]]) -> None:
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", drawn)
     done = guardrails("init", seen, "-o", path, "--force")
     if done.exit_code == 1:

@@ -7,6 +7,7 @@ import sys
 
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,7 @@ def test_what_is_printed_holds_no_control_characters(text: str) -> None:
 
 
 @table("columns, widest", [("30", 30), ("400", 100)])
-def test_a_sentence_is_wrapped_and_stands_to_the_right(
-    columns: str, widest: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sentence_is_wrapped_to_the_right(columns: str, widest: int, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     console.say("word " * 50, indent=2)
     first, *others = capsys.readouterr().out.splitlines()

@@ -72,8 +72,7 @@ def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire
     assert problems(server.requests) == []
     said = shown.stderr.splitlines()
     assert said[0].endswith(": gpt-5-mini, policy agent, 1 tool")
-    assert '-> look_up {"city": "Kyoto"}' in said
-    assert "   ok" in said
+    assert {'-> look_up {"city": "Kyoto"}', "   ok"} < {*said}
     assert re.fullmatch(r"1 call \(199 left\), \$0\.0005, .*, 0 denied", said[-2])
     end = "end ended=answered code=- exit_code=0 requests=2 iterations=1 cost_usd=0.0005"
     assert said[-1] == f"{end} session={kept_id(shown)}"

@@ -74,6 +74,12 @@ class Driven:
         """
         self.policy.write_text(f"version: 1\n{text}\n")
 
+    def option(self, word: str) -> None:
+        """
+        The command of the hook has another *word*.
+        """
+        self.options = Options.of([*self.options.words(), word])
+
     def within(self, project: str, *folders: str) -> None:
         """
         The session began in the folder *project*; there are others.

@@ -58,18 +58,6 @@ def test_other_commands_are_not_refused_for_what_those_before_them_found(client:
                 driven.after("<untrusted_context>\nOutput: (empty)\nExit Code: 1\n</untrusted_context>")
 
 
-def test_a_command_of_codex_in_another_folder_is_another_call(tmp_path: Path) -> None:
-    driven = Codex(tmp_path)
-    places = [str(tmp_path / name) for name in ("a", "b", "c")]
-    event = {"tool_name": "Bash", "tool_input": {"command": "git status --short"}}
-    ids = [(place, f"call_{number}") for number, place in enumerate(places)]
-    begun = [driven.tell("PreToolUse", **event, cwd=place, tool_use_id=key) for place, key in ids]
-    ended = [driven.tell("PostToolUse", **event, cwd=place, tool_use_id=key, tool_response="") for place, key in ids]
-    assert [*begun, *ended] == [{}] * 6
-    twins = [driven.tell("PreToolUse", **event, cwd=places[0], tool_use_id=f"call_{n}") for n in range(3, 5)]
-    assert [refused(one) for one in twins] == [False, True]
-
-
 def test_observed_calls_are_decided_recorded_and_never_answered(tmp_path: Path) -> None:
     driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n", observe=True)
     for n in range(3):
@@ -78,15 +66,6 @@ def test_observed_calls_are_decided_recorded_and_never_answered(tmp_path: Path) 
     observed = [record.get("observed") for record in driven.records() if record["event"] == "call"]
     assert len(observed) == 3
     assert observed[0] != observed[2]
-
-
-def test_a_person_is_asked_in_the_way_of_each_client(tmp_path: Path) -> None:
-    asking = "version: 1\napprove: {tools: ['*']}\n"
-    claude, codex, gemini = (client(tmp_path, asking).before() for client in (Claude, Codex, Gemini))
-    assert claude["hookSpecificOutput"]["permissionDecision"] == "ask"
-    assert gemini["decision"] == "ask"
-    assert gemini["reason"] == gemini["systemMessage"]
-    assert refused(codex), "Codex would run what is asked about"
 
 
 # At a limit
@@ -104,9 +83,7 @@ def test_a_refusal_is_a_sentence_above_the_envelope_and_asks_for_the_answer(clie
 
 
 @table("together, stops", [(True, [False] * 4), (False, [False, False, True, True])])
-def test_a_model_that_goes_on_is_stopped_and_its_person_reads_the_digest(
-    together: bool, stops: list[bool], tmp_path: Path
-) -> None:
+def test_a_model_that_goes_on_is_stopped_with_the_digest(together: bool, stops: list[bool], tmp_path: Path) -> None:
     driven, stopped = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n"), []
     if together:
         driven.said("msg_1", USAGE, *(f"toolu_{n}" for n in range(1, 5)))
@@ -162,10 +139,7 @@ def test_identical_calls_in_parallel_are_two(client: Any, tmp_path: Path) -> Non
     assert {r["seq"] for r in records if r["event"] == "settle"} == {r["seq"] for r in records if r["event"] == "call"}
 
 
-EXITS = json.loads(Path(__file__).with_name("exits.json").read_text())
-
-
-@table("text, failed", EXITS)
+@table("text, failed", json.loads(Path(__file__).with_name("exits.json").read_text()))
 def test_an_exit_code_of_gemini_counts_behind_the_output(text: str, failed: bool, tmp_path: Path) -> None:
     driven = Gemini(tmp_path)
     driven.before()

@@ -37,17 +37,13 @@ def ran(session: Session, n: int, response: Any = "ok", **said: Any) -> dict[str
     return answer(session, call("PostToolUse", n, tool_response=response, **said))
 
 
-def used(session: Session) -> Any:
-    return session.ledger.progress["calls_used"]
-
-
 def test_the_same_hook_asked_twice_charges_once_and_lets_the_call_run_twice() -> None:
     session = Policy([Budget(max_calls=5), Duplicates()]).session("s")
     assert answer(session, call("PreToolUse", 1)) == {}
     assert answer(session, call("PreToolUse", 1)) == {}
     twin = call("PreToolUse", 1) | {"tool_use_id": "toolu_2"}
     assert reason(answer(session, twin))["code"] == "call.in_flight"
-    assert used(session) == 1
+    assert session.ledger.progress["calls_used"] == 1
 
 
 # Results
@@ -117,7 +113,7 @@ def test_a_call_that_a_person_allowed_in_claude_code_is_charged_once() -> None:
     assert asked["permissionDecision"] == "ask"
     assert "approve.pending" in asked["permissionDecisionReason"]
     answer(session, call("PostToolUse", 1, tool_response="done"))
-    assert (used(session), open_calls(session), session.pending()) == (1, [], [])
+    assert (session.ledger.progress["calls_used"], open_calls(session), session.pending()) == (1, [], [])
 
 
 # Sub-agents

@@ -91,34 +91,13 @@ def test_without_a_policy_only_looks_run_and_a_person_is_told(tmp_path: Path, cl
     made = client(tmp_path, "version: 1\nbudgt: {}\n" if wrong == "budgt" else POLICY)
     if wrong == "--observ":
         # An option that nobody knows is as good as a policy that cannot be used.
-        made.options = Options.of([*made.options.words(), wrong])
+        made.option(wrong)
     said = made.before()
     assert refused(said)
     assert wrong in str(said)
     look = {Claude: "Read", Codex: "view_image", Gemini: "read_file"}[client]
     assert wrong in made.before(look, {"path": "a"})["systemMessage"]
     assert wrong in made.tell("SessionStart")["systemMessage"]
-
-
-@table("client", DRIVEN)
-def test_the_last_policy_that_could_be_used_holds_on_and_a_person_is_told(tmp_path: Path, client: Any) -> None:
-    made = client(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
-    assert made.before(arguments={"command": "ls 1"}) == {}
-    made.policy.write_text("version: 1\nbudgt: {}\n")
-    assert "budgt" in made.before(arguments={"command": "ls 2"})["systemMessage"]
-    assert reason(made.before(arguments={"command": "ls 3"}))["code"] == "budget.max_calls"
-    made.policy.write_text("version: 1\nbudget: {max_calls: 9}\non_error: allow\n")
-    made.tell("BeforeAgent" if client is Gemini else "UserPromptSubmit")
-    assert made.before(arguments={"command": "ls 4"}) == {}
-    made.options = Options.of([*made.options.words(), "--no-such-option"])
-    assert "--no-such-option" in made.before(arguments={"command": "ls 5"})["systemMessage"]
-
-
-def test_a_policy_inside_of_the_workspace_is_warned_about_at_the_start(tmp_path: Path) -> None:
-    made = Claude(tmp_path)
-    assert "inside of the workspace" in made.tell("SessionStart")["systemMessage"]
-    made.project = str(tmp_path / "project")
-    assert made.tell("SessionStart") == {}
 
 
 def test_the_settings_that_are_kept_are_read_without_the_file_format(tmp_path: Path) -> None:

@@ -119,9 +119,7 @@ def result(structured: Any, text: str = "some text", *more: Any) -> dict[str, An
 
 
 @table(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
-def test_a_note_stands_in_the_structured_content_where_there_is_room(
-    schema: dict[str, Any] | None, there: bool
-) -> None:
+def test_a_note_stands_in_the_structured_content_where_it_may(schema: dict[str, Any] | None, there: bool) -> None:
     one: dict[str, Any] = {"rows": []}
     envelope, given = Envelope.success(one), result(one)
     assert answered(envelope, given, one, schema) is given
@@ -136,9 +134,7 @@ def test_a_note_stands_in_the_structured_content_where_there_is_room(
 @table(("given", "schema", "shown"), [
     ({"result": "my secret"}, {"type": "object"}, {"result": "hidden"}), ({"rows": ["my secret"]}, ROWS, None),
 ])  # fmt: skip
-def test_what_a_guard_puts_in_place_of_a_value_is_shown_or_fails(
-    given: dict[str, Any], schema: dict[str, Any], shown: Any
-) -> None:
+def test_what_a_guard_puts_in_place_is_shown_or_fails(given: Any, schema: Any, shown: Any) -> None:
     made = answered(Envelope.success("hidden"), result(given, "my secret"), given, schema)
     assert "secret" not in json.dumps(made)
     assert made.get("structuredContent") == shown

@@ -164,10 +164,7 @@ def test_a_home_or_a_part_of_the_system_is_no_workspace(place: Place) -> None:
 
 
 def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def blocked(script: str = "") -> str:
-        if script:
-            (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{script} >&2; exit 1\n")
-            (tmp_path / "bwrap").chmod(0o755)
+    def blocked() -> str:
         bubblewrap.cache_clear()
         with pytest.raises(SandboxUnavailable) as caught:
             bubblewrap()
@@ -175,7 +172,9 @@ def test_where_it_does_not_work_what_blocked_it_is_said(tmp_path: Path, monkeypa
 
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "not installed (package bubblewrap); `--sandbox none` runs programs without one, in a container" in blocked()
-    assert "it cannot run a command: oh; docs/security.md tells what may forbid it" in blocked("echo no; echo oh")
+    (tmp_path / "bwrap").write_text("#!/bin/sh\n{ echo no; echo oh; } >&2; exit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    assert "it cannot run a command: oh; docs/security.md tells what may forbid it" in blocked()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert "needs Linux" in blocked()
 

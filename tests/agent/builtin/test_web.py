@@ -201,9 +201,7 @@ def test_each_redirect_is_judged_again(server: Server, target: str, kind: str | 
         assert fetch(url).error_type in ("validation", "not_found"), url
 
 
-def test_a_name_is_resolved_once_and_its_addresses_tried(
-    server: Server, other_server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_is_resolved_once_for_all_addresses(server: Server, other_server: Server, monkeypatch: Any) -> None:
     # Proxies of the environment are not asked.
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
         monkeypatch.setenv(name, other_server.url("/"))
