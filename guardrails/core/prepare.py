@@ -42,11 +42,13 @@ def news_hash(reading: Reading) -> int:
 
 
 def _failure(reading: Reading) -> str:
-    from guardrails.core.text.redaction import untraced
-
     message = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
     given = set(_WORD.findall(" ".join(reading.given))) if reading.given else set()
-    text = untraced(message[:4096])[:400]
+    if "\n" in message or "Traceback" in message:
+        from guardrails.core.text.redaction import untraced
+
+        message = untraced(message[:4096])
+    text = message[:400]
     if not given.isdisjoint(parts := _WORD.split(text)):
         text = _GIVEN.sub("~", "".join("~" if part in given else part for part in parts))
     return f"{reading.error_type}: {_DIGITS.sub('', text)[:120]}"

@@ -25,7 +25,6 @@ from guardrails.core.values.types import ERROR_TYPES, End, Failed, Outcome, Succ
 
 from .content import LONG, Carried, content_of, given_by, news_in
 from .failures import Source, failure_in, may_fail
-from .kinds import passing
 from .names import NAMELESS, Form, form_of
 
 
@@ -157,33 +156,16 @@ def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
     if failure is not None:
-        _fails(read, failure, value if isinstance(value, str) else carried.text)
+        from guardrails.core.result.exceptions import turn
+
+        turn(read, failure, value if isinstance(value, str) else carried.text)
     return read
 
 
 def _raised(problem: BaseException, source: Source, arguments: Any, terms: Terms) -> Reading:
-    from guardrails.core.result.exceptions import failure_of
+    from guardrails.core.result.exceptions import failure_of, turn
 
     read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, terms.now_ms)
     read.raised = True
-    _fails(read, failure, failure.error_message)
+    turn(read, failure, failure.error_message)
     return read
-
-
-def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
-    """
-    Make the reading that of a *failure*; *text* is that of the result, if it has one.
-    """
-    from guardrails.core.text.redaction import SCAN_CHARS, redact
-
-    kind, message = failure.error_type or "other", redact(failure.error_message)
-    if text is not None and (text is read.value or text == failure.error_message):
-        # There is no more in the result than the text, which the message may say.
-        is_all, whole = message == text.strip(), text.strip()
-        shown = whole if is_all else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
-        read.value = None if is_all else text if shown == whole else shown
-        read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
-    passes, soon = passing(kind, failure.error_message)
-    read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2
-    read.retry_after_ms = soon if failure.retry_after_ms is None else failure.retry_after_ms
-    read.retryable, read.retries = passes if failure.retryable is None else failure.retryable, failure.retries

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.text.redaction import SCAN_CHARS, redact
 from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import at, first, http_error
-from .kinds import kind_of, kind_of_text
+from .kinds import kind_of, kind_of_text, passing
 from .waits import wait_in_fields, wait_in_text
 
 
@@ -147,3 +148,20 @@ def _of_class(cls: type, exc: BaseException, text: str, arguments: Mapping[str, 
     other = "other" if issubclass(type(exc), UnicodeError) else kind_of_text(text)
     # `invalid token` and `value not allowed` are of the value.
     return kind if other in (None, "auth", "permission", "code_error", "exec_nonzero") else other
+
+
+def turn(read: Any, failure: Outcome, text: str | None) -> None:
+    """
+    Make the reading *read* that of a *failure*; *text* is that of the result, if it has one.
+    """
+    kind, message = failure.error_type or "other", redact(failure.error_message)
+    if text is not None and (text is read.value or text == failure.error_message):
+        # There is no more in the result than the text, which the message may say.
+        is_all, whole = message == text.strip(), text.strip()
+        shown = whole if is_all else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+        read.value = None if is_all else text if shown == whole else shown
+        read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
+    passes, soon = passing(kind, failure.error_message)
+    read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2
+    read.retry_after_ms = soon if failure.retry_after_ms is None else failure.retry_after_ms
+    read.retryable, read.retries = passes if failure.retryable is None else failure.retryable, failure.retries

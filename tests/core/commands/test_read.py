@@ -42,17 +42,18 @@ def test_a_command_runs_where_the_folder_was_changed_to() -> None:
     assert {script: read(script).commands[-1].folder for script in CASES["folders"]} == CASES["folders"]
 
 
-@table(("script", "reason"), [
-    ("if then", "no valid command near"), ("echo 'unclosed", "no valid command near"), ("ls \0", "NUL"), ("ls \ud800", "Unicode"),
-    ("a " * 10_000, "limit 16,384"), ("eval " * 300 + "a", "more than 100 levels"), ("a;" * 8_000, ""),
-    ("$(" * 200 + "ls" + ")" * 200, "more than 100 levels"), (("echo", "x" * 2_000_000), "too long"),
-    ("for a in 1 2 3 4 5 6 7 8; do " * 12 + "ls" + "; done" * 12, "far more than is written"),
-    ("echo '<<EOF'\n" + "x\n" * 9_000 + "EOF\nls", "is none"),
-])  # fmt: skip
-def test_what_cannot_be_read_says_why(script: str | tuple[str, ...], reason: str) -> None:
-    fault = read(script).unreadable
+@table(("parts", "reason"), CASES["unreadable"])
+def test_what_cannot_be_read_says_why(parts: list[Any], reason: str) -> None:
+    fault = read("".join(text * times for text, times in parts)).unreadable
     assert reason in (fault.reason if fault else "")
     assert (fault is None) is (reason == "")
+
+
+def test_what_is_too_long_or_no_text_cannot_be_read() -> None:
+    faults = [read(odd).unreadable for odd in (("echo", "x" * 2_000_000), "ls \ud800")]
+    assert [word in fault.reason for word, fault in zip(("too long", "Unicode"), faults, strict=True) if fault] == [
+        True
+    ] * 2
 
 
 @table("line", ["text with 'quotes (and {brackets", "`a` b", "const a = `${b}`;", "a=$(b)", "| a | b |", "it's << 3"])
@@ -132,17 +133,9 @@ def test_plain_text_is_read_as_its_commands_and_given_as_steps(text: str, comman
     assert steps == [(";", [["a", "b c"], ["d"]]), ("&&", [["e"]]), (";", [["f"]]), ("||", [["g"]])]
 
 
-VALUE = "write the value itself"
-
-
-@table(("text", "shown", "advice"), [
-    ("ls $HOME; id", "`$HOME; id`", VALUE), ("ls `id`", "'`'", VALUE), ("ls 2>&1", "`2>&1`", "leave it out; read and write files"),
-    ("ls &", "`&`", "`&&` joins two commands"), ("ls\nid", "`\nid`", "write all on one line"), (("bash", "-c", "ls $HOME"), "`$HOME`", VALUE),
-    ("for x in a; do ls; done", "`for x in a", "write each command out"), ("ls | xargs -y id", "`-y`", "leave that word of `xargs` out"),
-    ("ls | xargs timeout", "`…`", "leave that word of `timeout` out"),
-])  # fmt: skip
+@table(("text", "shown", "advice"), CASES["advice"])
 def test_what_is_not_plain_is_shown_with_what_to_write_instead(text: str, shown: str, advice: str) -> None:
-    fault = read(text).not_plain
+    fault = read(tuple(text) if isinstance(text, list) else text).not_plain
     assert fault is not None
     assert shown.strip("'`") in fault.reason
     assert advice in fault.advice

@@ -4,9 +4,11 @@ What follows from a failure, by expected value.
 
 import math
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,9 @@ from guardrails.core.values.types import ERROR_TYPES
 from guardrails.policy.models import cold_model
 from tests.core.retries.conftest import constant, text
 from tests.tables import table
+
+
+CASES = yaml.safe_load(Path(__file__).with_name("decision.yaml").read_text())
 
 
 def after(
@@ -40,12 +45,7 @@ def said(model: RetryModel, failure: Failure, *, left: int = 1, tried: bool = Fa
     return advise(model, Stakes(**more), failure, left=left, tried=tried, **known)
 
 
-@table(("stakes", "header", "wait_ms"), [
-    # At once: 1.75 - 2; after two seconds 1.75 - 1; after five and more 1.75.
-    ({}, None, 5_000), ({"wait_cost_per_s": 0.2}, None, 2_000), ({"wait_cost_per_s": 0.4}, None, 0), ({"retry_cost": 0.9}, None, None),
-    ({"max_wait_ms": 2_000}, None, 2_000), ({"max_wait_ms": 1}, None, 0), *(({}, header, header) for header in (7_000, 59_999)),
-    ({}, 1, 5_000), ({"cost": 500_000}, None, 5_000), ({"cost": 800_000}, None, None), ({"cost": 800_000, "success_usd": 2.0}, None, 5_000),
-])  # fmt: skip
+@table(("stakes", "header", "wait_ms"), CASES["waits"])
 def test_the_wait_is_the_smallest_that_pays_above_a_header(stakes: Any, header: Any, wait_ms: Any, model: Any) -> None:
     made = said(model, after(header=header), left=9, **stakes)
     assert (made.wait_ms if made.retryable else None) == wait_ms
@@ -64,10 +64,7 @@ def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryMode
     assert odds("new", declared=True) == pytest.approx(2.0)
 
 
-@table(("tool", "error", "action"), [
-    ("search", "auth", "ask_user"), ("search", "validation", "fix_arguments"), ("lost", "validation", "ask_user"),
-    ("search", "precondition", "fix_precondition"), ("search", "exec_nonzero", "give_up"), ("search", "tool_missing", "give_up"),
-])  # fmt: skip
+@table(("tool", "error", "action"), CASES["instead"])
 def test_what_to_do_instead_is_what_pays(tool: str, error: str, action: str) -> None:
     kinds = ("auth", "validation", "precondition", "exec_nonzero", "tool_missing")
     hopeless = {f"{kind} between {between}": -5.0 for kind in kinds for between in (0, 1)}
@@ -76,9 +73,7 @@ def test_what_to_do_instead_is_what_pays(tool: str, error: str, action: str) -> 
     assert (made.retryable, made.retries, made.next_action) == (False, 0, action)
 
 
-@table(("retry_cost", "fix_cost", "action"), [
-    (0.1, 0.2, "fix_arguments"), (0.0, 0.0, "fix_arguments"), (0.2, 0.53, "fix_arguments"), (0.2, 0.61, "ask_user"),
-])  # fmt: skip
+@table(("retry_cost", "fix_cost", "action"), CASES["corrections"])
 def test_a_correction_pays_above_its_costs(retry_cost: float, fix_cost: float, action: str) -> None:
     model = parse(constant(-5.0, corrections={"": {"validation": [10.0, 8.0]}}))
     made = said(model, after(error="validation"), retry_cost=retry_cost, fix_cost=fix_cost)
