@@ -229,13 +229,7 @@ def test_a_fault_in_something_else_is_none_of_the_arguments(exc: Exception, argu
     assert failure_of(exc, arguments).error_type == kind
 
 
-@table(("result", "passes"), [
-    (ssl.SSLCertVerificationError("certificate verify failed: certificate has expired"), False),
-    (RuntimeError("Quota exceeded: 1000 requests per day"), False), (RuntimeError("daily request limit reached"), None),
-    (sqlite3.IntegrityError("NOT NULL constraint failed: a.b"), False), (RuntimeError("content policy violation"), False),
-    (FileExistsError("x already exists"), False), ({"status": 409, "message": "edit conflict"}, True), ({"status": 423, "message": "locked"}, True),
-    ({"status": 409, "message": "a user of this name already exists"}, False), (TimeoutError("slow"), None), (ConnectionResetError("gone"), None),
-])  # fmt: skip
+@table(("result", "passes"), RESULTS["passes"])
 def test_whether_a_failure_passes_is_said_where_its_kind_does_not(result: Any, passes: bool | None) -> None:
     assert reading_of(result).retryable is passes
 

@@ -129,10 +129,7 @@ def test_d9_texts_lose_their_control_characters_and_nothing_else_changes(value: 
     assert cleaned(text) == text
 
 
-@table(("text", "expected"), [
-    (r'{"a":"C:\\bin\\u0000","b":"\n\t\r"}', r'{"a":"C:\\bin\\u0000","b":"\n\t\r"}'), (r'{"a":"\\\u001b[31m\b\f"}', r'{"a":"\\[31m"}'),
-    (r'{"a\u0000":1,"a":2}', r'{"a\u0000":1,"a":2}'), ('{"a\x7f":"\x7f\u0085"}', '{"a\\u007f":"\u0085"}'), (r'["\u0000"]', '[""]'),
-])  # fmt: skip
+@table(("text", "expected"), CASES["escapes"])
 def test_escapes_that_are_none_stay_and_names_are_never_made_equal(text: str, expected: str) -> None:
     assert cleaned(text) == expected
 
