@@ -7,7 +7,7 @@ import os
 import re
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -16,7 +16,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from guardrails import Budget, Guard, Policy, PolicyError, guard
+from guardrails import Budget, Policy, PolicyError
 from guardrails.core.guards import GUARDS
 from guardrails.policy.check import PARTS
 from guardrails.policy.file import Document, find, plain, shipped
@@ -26,22 +26,6 @@ from tests.tables import table
 
 FILES = Path(__file__).parent / "files"
 MISTAKES = yaml.safe_load((FILES / "mistakes.yaml").read_text(encoding="utf-8"))
-
-
-@guard
-class Watch(Guard):
-    """
-    A guard whose settings go together.
-    """
-
-    codes: ClassVar[dict[str, tuple[str, ...]]] = {}
-    window: int = 5
-    rule: str = "always"
-
-    @classmethod
-    def check_settings(cls, settings: Any) -> None:
-        if settings.get("rule") == "evidence" and settings.get("window", 5) < 2:
-            raise ValueError(f"evidence needs a window of at least 2, got `{settings['window']}`")
 
 
 def written(folder: Path, **texts: str) -> Path:
@@ -55,7 +39,7 @@ def written(folder: Path, **texts: str) -> Path:
 
 def mistakes_of(file: Path) -> list[str]:
     with pytest.raises(PolicyError) as caught:
-        Policy.load(file, guards=[Watch])
+        Policy.load(file)
     return [one.split("\n", 1)[0].removeprefix(f"{file.parent}{os.sep}") for one in caught.value.mistakes]
 
 
@@ -201,11 +185,11 @@ def test_the_mistakes_of_all_files_are_told_each_in_its_own_but_of_what_is_repla
 
 
 def test_a_file_need_not_be_whole_when_what_it_extends_completes_it(tmp_path: Path) -> None:
-    parts = {"a": "watch: {rule: evidence, window: 9}", "b": "watch: {window: 1}"}
-    top = written(tmp_path, **parts, top="extends: [b.yaml, a.yaml]\nwatch: {window: 3}")
-    assert list(Policy.load(top, guards=[Watch]).chain.guards) == [Watch(rule="evidence", window=3)]
-    low = written(tmp_path, low="extends: [a.yaml, b.yaml]")
-    assert mistakes_of(low) == ["b.yaml:2:8: watch: evidence needs a window of at least 2, got `1`"]
+    parts = {"a": "budget: {final_answer_reserve_usd: 1, max_cost_usd: 9}", "b": "budget: {max_cost_usd: 1}"}
+    top = written(tmp_path, **parts, top="extends: [b.yaml, a.yaml]\nbudget: {max_cost_usd: 3}")
+    assert list(Policy.load(top).chain.guards) == [Budget(max_cost_usd=3.0, final_answer_reserve_usd=1.0)]
+    [mistake] = mistakes_of(written(tmp_path, low="extends: [a.yaml, b.yaml]"))
+    assert mistake.startswith("b.yaml:2:9: budget: final_answer_reserve_usd ($1.00) must be below max_cost_usd")
 
 
 def test_a_circle_shows_its_chain_and_a_file_that_two_extend_is_read_once(tmp_path: Path) -> None:
