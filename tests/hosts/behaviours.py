@@ -91,7 +91,14 @@ def roaming(asked: Asked) -> Say:
     """
     A model that makes another call each time until its tools are off.
     """
-    return Say("I know nothing of it.") if asked.off else Say(calls=(search(f"q{asked.n}"),))
+    return Say("I know nothing of it.") if asked.off else restless(asked)
+
+
+def restless(asked: Asked) -> Say:
+    """
+    A model that makes another call each time, whatever it is told.
+    """
+    return Say(calls=(search(f"q{asked.n}"),))
 
 
 def in_turn(*steps: Say | Call | tuple[Call, ...]) -> Script:
@@ -126,7 +133,7 @@ def statuses(ran: Ran) -> list[str]:
 
 class Behaviours:
     """
-    One host in each test, made anew, and a search, which *ran* with what it was asked.
+    One host in each test, made anew, and a tool `search`; *ran* is what it was asked.
     """
 
     driver: Callable[[], Any]
@@ -377,7 +384,7 @@ class Stay(BaseModel):
 
 
 ONE_MORE: Any = {"allow": ["search"], "calls": 1}
-"""An `at_limit`."""
+"""Beyond a limit one more call runs."""
 STAY = {"city": "Kyoto", "nights": 2}
 
 
@@ -429,7 +436,7 @@ class Ends(Behaviours):
 
     def test_a_model_that_calls_with_tools_off_is_asked_once_more_and_the_digest_is_the_answer(self) -> None:
         policy = Policy([Budget(max_calls=2)])
-        done = self.go(policy, [self.search], lambda asked: Say(calls=(search(f"q{asked.n}"),)), thread="t")
+        done = self.go(policy, [self.search], restless, thread="t")
         assert self.ran == ["q0", "q1"]
         assert [asked.off for asked in done.asked] == [False, False, True, True]
         assert done.answer == policy.session("t").digest()
@@ -438,15 +445,14 @@ class Ends(Behaviours):
 
     def test_a_model_that_calls_with_tools_off_and_then_answers_is_taken_at_its_word(self) -> None:
         def script(asked: Asked) -> Say:
-            return Say("At last.") if asked.n == 3 else Say(calls=(search(f"q{asked.n}"),))
+            return Say("At last.") if asked.n == 3 else restless(asked)
 
         done = self.go(Policy([Budget(max_calls=2)]), [self.search], script)
         assert done.answer == "At last."
 
     def test_a_model_that_stays_silent_with_tools_off_is_answered_for_by_the_digest(self) -> None:
         policy = Policy([Budget(max_calls=1)])
-        script = lambda asked: Say("") if asked.off else Say(calls=(search("x"),))  # noqa: E731
-        done = self.go(policy, [self.search], script, thread="t")
+        done = self.go(policy, [self.search], lambda asked: Say("") if asked.off else stuck(asked), thread="t")
         assert len(done.asked) == 3
         assert done.answer == policy.session("t").digest()
 
@@ -462,8 +468,12 @@ class Ends(Behaviours):
         assert stay(done.output) == Stay(city="Kyoto", nights=2)
 
     def test_a_structured_output_is_valid_at_the_end_too(self) -> None:
-        script = lambda asked: Say(output=STAY) if asked.off else Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
-        done = self.go(Policy([Budget(max_calls=2)]), [self.search], script, output=Stay)
+        done = self.go(
+            Policy([Budget(max_calls=2)]),
+            [self.search],
+            lambda asked: Say(output=STAY) if asked.off else restless(asked),
+            output=Stay,
+        )
         assert stay(done.output) == Stay(city="Kyoto", nights=2)
         assert self.ran == ["q0", "q1"]
 
@@ -592,13 +602,12 @@ class Sessions(Behaviours):
             if asked.n == 1:
                 with ThreadPoolExecutor() as apart:
                     apart.submit(other.run, other.adapter(session), [search_pages], asks).result()
-            return Say(calls=(search(f"q{asked.n}"),)) if asked.n < 2 else Say("Done.")
+            return restless(asked) if asked.n < 2 else Say("Done.")
 
         self.go(session, [self.search], meanwhile)
         assert self.ran == ["q0", "page 1", "q1"]
 
     def test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it(self) -> None:
-
         def script(asked: Asked) -> Say:
             return roaming(asked) if asked.n else Say(calls=(Call(HELPER, {"task": "look"}),))
 

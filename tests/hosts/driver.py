@@ -248,9 +248,6 @@ async def cancelled(work: Coroutine[Any, Any, Any], when: threading.Event) -> An
     What *work* comes to if it is cancelled once *when* is set; raises what it raises then.
     """
     task = asyncio.ensure_future(work)
-    set_ = asyncio.ensure_future(asyncio.to_thread(when.wait, 20))
-    await asyncio.wait({task, set_}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.to_thread(when.wait, 20)
     task.cancel()
-    when.set()
-    await set_
     return await task

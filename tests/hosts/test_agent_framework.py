@@ -18,8 +18,8 @@ from agent_framework.openai import OpenAIChatCompletionClient
 from guardrails import Budget, Policy
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 
-from .behaviours import Contract, Pages, in_turn, search, searching
-from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, waited
+from .behaviours import Contract, Pages, in_turn, restless, searching
+from .driver import HELPER, MODEL, Call, Driver, Ran, Script, Way, waited
 from .openai_model import OpenAIModel
 
 
@@ -98,8 +98,7 @@ def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_give
 ) -> None:
     ran, host = list[str](), Ran()
     guard, thread = GuardrailsMiddleware(Policy([Budget(max_calls=5)])), AgentSession()
-    script = lambda asked: Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
-    agent = agent_of(script, searching(ran), guard, host, function_invocation_configuration=limit)
+    agent = agent_of(restless, searching(ran), guard, host, function_invocation_configuration=limit)
 
     async def work() -> Any:
         if not streamed:

@@ -25,7 +25,7 @@ from pydantic import PrivateAttr
 from guardrails import Budget, Policy
 from guardrails.integrations.crewai import Guardrails
 
-from .behaviours import Contract, Pages, in_turn, roaming, search, searching
+from .behaviours import Contract, Pages, in_turn, restless, roaming, search, searching
 from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, waited
 
 
@@ -156,7 +156,7 @@ class TestCrewAI(Contract, Pages):
 
 
 def test_the_last_request_of_the_host_ends_by_the_digest_where_the_model_calls() -> None:
-    model = Model(lambda asked: Say(calls=(search(f"q{asked.n}"),)))
+    model = Model(restless)
     guard = Guardrails(Policy([Budget(max_calls=100)]))
     out = guard.agent(agent(model, tools_of([searching([])]), max_iter=3), "t").kickoff("go")
     assert out.raw == guard.session("t").digest()

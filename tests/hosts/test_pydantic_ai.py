@@ -25,8 +25,8 @@ from pydantic_ai.usage import UsageLimits
 from guardrails import Budget, Policy
 from guardrails.integrations.pydantic_ai import GuardrailsCapability
 
-from .behaviours import Contract, Pages, envelope, in_turn, roaming, search, searching
-from .driver import HELPER, MODEL, Call, Driver, Ran, Say, Script, Way, looped, waited
+from .behaviours import Contract, Pages, envelope, in_turn, restless, roaming, searching
+from .driver import HELPER, MODEL, Asked, Call, Driver, Ran, Say, Script, Way, looped, waited
 from .openai_model import OpenAIModel
 
 
@@ -146,15 +146,17 @@ def test_the_last_request_of_the_hosts_limit_is_one_for_an_answer() -> None:
 
 
 def test_a_model_that_calls_with_its_last_request_is_answered_for_by_the_digest() -> None:
-    always = lambda asked: Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
-    done, session = run(always, [searching([])], given={"usage_limits": UsageLimits(request_limit=3)})
+    done, session = run(restless, [searching([])], given={"usage_limits": UsageLimits(request_limit=3)})
     assert done.output == session.digest()
 
 
 def test_an_external_tool_is_charged_once_and_its_result_reads_as_an_envelope() -> None:
     deploy = ToolDefinition(name="deploy", parameters_json_schema={"type": "object", "properties": {}})
     outside: Any = {"toolsets": [ExternalToolset([deploy])], "output_type": [str, DeferredToolRequests]}
-    script = lambda asked: Say("Done.") if asked.results else Say(calls=(Call("deploy", id="c1"),))  # noqa: E731
+
+    def script(asked: Asked) -> Say:
+        return Say("Done.") if asked.results else Say(calls=(Call("deploy", id="c1"),))
+
     waits, session = run(script, [], **outside)
     assert [call.tool_name for call in waits.output.calls] == ["deploy"]
     assert session.ledger.progress["calls_used"] == 1
