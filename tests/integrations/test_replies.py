@@ -168,7 +168,7 @@ def test_whatever_is_changed_in_a_response_it_is_an_answer_or_the_one_error(
 ) -> None:
     api: Any = CHAT if wire == "chat" else RESPONSES
     reply = data.draw(st.sampled_from(GOOD))
-    frames, at = api.frames(BODY, reply, 0) if stream else ["data: " + json.dumps(api.whole(BODY, reply, 0))], 0
+    frames = api.frames(BODY, reply, 0) if stream else ["data: " + json.dumps(api.whole(BODY, reply, 0))]
     at = data.draw(st.integers(0, len(frames) - 1))
     head, _, said = frames[at].partition("data: ")
     bad = json.loads(said) if "[DONE]" not in said else {}
