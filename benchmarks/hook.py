@@ -21,7 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from tests.hooks.processes import Home, answer, denied, event, policy
+from tests.hooks.driven import refused
+from tests.hooks.test_processes import answer, capped, hook
 
 
 AT_ONCE, CAP = 8, 5
@@ -37,7 +38,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(Home(Path(folder)), options.rounds)
+        found = measured(Path(folder), options.rounds)
     if options.json:
         print(json.dumps(found, indent=2))
         return
@@ -48,31 +49,31 @@ def main(words: list[str] | None = None) -> None:
     print(f"aim {AIM_MS}; {AT_ONCE} at once at a cap of {CAP}: {'exact' if exact else 'NOT EXACT'} {found['at_once']}")
 
 
-def measured(home: Home, rounds: int) -> dict[str, Any]:
+def measured(folder: Path, rounds: int) -> dict[str, Any]:
     """
-    The figures of *rounds* rounds, all below the folder of *home*.
+    The figures of *rounds* rounds, all below *folder*.
     """
-    home.environment["PYTHONPYCACHEPREFIX"] = str(home.folder / "pycache")
-    home.environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "pycache")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     numbers = iter(range(1_000_000))
 
     def bare() -> None:
-        subprocess.run([sys.executable, "-c", "pass"], env=home.environment, check=True)
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
 
-    def hook() -> None:
+    def call() -> None:
         number = next(numbers)
-        # Sessions of twenty calls: each decides on some that were before it.
-        assert home.hook(event(f"{number}", f"make {number}", session_id=f"s{number // 20}")) == {}
+        # A home for twenty calls: each decides on some that were before it.
+        assert answer(hook(folder / f"home{number // 20}", number)) == ({}, "")
 
     # One after the other in each round, so that a busy moment meets both; the first round warms up.
-    costs = [(cost(bare), cost(hook)) for _ in range(rounds + 1)][1:]
+    costs = [(cost(bare), cost(call)) for _ in range(rounds + 1)][1:]
     (bare_cpu, bare_wall), (cpu, wall) = (zip(*each, strict=True) for each in zip(*costs, strict=True))
     over = statistics.median(cpu) - statistics.median(bare_cpu)
     return {
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {platform.python_version()}",
         "bare": {"cpu_ms": round(statistics.median(bare_cpu), 1), **walls(bare_wall)},
         "hook": {"cpu_over_bare_ms": round(over, 1), **walls(wall)},
-        "at_once": [at_once(home, f"a{n}") for n in range(max(1, rounds // 5))],
+        "at_once": [at_once(folder / f"a{n}") for n in range(max(1, rounds // 5))],
     }
 
 
@@ -94,14 +95,13 @@ def walls(times: tuple[float, ...]) -> dict[str, float]:
     return {"p50_ms": round(statistics.median(times), 1), "p95_ms": round(sorted(times)[int(len(times) * 0.95)], 1)}
 
 
-def at_once(home: Home, session: str) -> int:
+def at_once(folder: Path) -> int:
     """
     How many of eight calls that are asked about at once are let through at a cap of five.
     """
-    rules = ("--policy", policy(home.folder / "cap.yaml", CAP))
-    asked = [event(f"{session}{n}", f"make {n}", session_id=session) for n in range(AT_ONCE)]
-    started = [home.start(each, *rules) for each in asked]
-    return sum(not denied(answer(each)) for each in started)
+    folder.mkdir()
+    started = [hook(folder, n, capped(folder, CAP)) for n in range(AT_ONCE)]
+    return sum(not refused(answer(each)[0]) for each in started)
 
 
 if __name__ == "__main__":
