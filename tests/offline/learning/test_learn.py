@@ -2,7 +2,10 @@
 From facts to a judged model: what is promoted, and what never is.
 """
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from guardrails.core.retries.model import parse
 from guardrails.core.retries.trail import Situation
@@ -14,6 +17,9 @@ from guardrails.offline.learning.train import Learned, learn, shipped_text
 from guardrails.policy.models import cold_model
 from tests.offline.learning.worlds import DAY, TRUTH, Truth, corrections, days, flipped, together, world
 from tests.tables import table
+
+
+BAD_DAYS = yaml.safe_load(Path(__file__).with_name("bad_days.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -65,20 +71,7 @@ def test_more_of_the_same_is_not_promoted_for_noise(first: Learned) -> None:
         assert "not better beyond noise" in made.retries.reason
 
 
-@table(
-    "good, a_day, pause, bad, retries, quiet, served, half_life_days",
-    [
-        *((10, 400, 0, bad, 400, 0, True, 10) for bad in (1, 2, 3)),
-        # After a pause, after few good days, and in the quiet days after them.
-        *(
-            (good, a_day, pause, 2, 300, 0, False, 10)
-            for good, a_day, pause in ((30, 40, 200), (30, 40, 40), (60, 1, 0))
-        ),
-        *((20, 20, 0, bad, 500, quiet, False, 10) for bad in (2, 3) for quiet in (1, 4)),
-        # Those that are fitted on may be bad too.
-        *((11 - bad, 400, 0, bad, 400, 0, served, 0.5) for bad in (2, 3) for served in (False, True)),
-    ],
-)
+@table("good, a_day, pause, bad, retries, quiet, served, half_life_days", BAD_DAYS)
 def test_bad_days_stay_out_and_what_is_served_stays(
     good: int, a_day: int, pause: int, bad: int, retries: int, quiet: int, served: bool, half_life_days: float
 ) -> None:

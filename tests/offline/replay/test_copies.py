@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from guardrails import Budget, Duplicates, JsonLines, Policy
 from guardrails.offline.learning.rows import read
 from guardrails.offline.replay.exact import replayed
@@ -20,10 +22,11 @@ from guardrails.sinks.rotate import rotated
 from tests.tables import table
 
 
+COPIES = yaml.safe_load(Path(__file__).with_name("copies.yaml").read_text(encoding="utf-8"))
 ALWAYS = Policy([Duplicates(window=5), Budget(max_calls=400)], name="always")
 
 
-def made(*numbers: int, session: str = "s", source: str = "one", **other: Any) -> list[RecordedCall]:
+def made(numbers: list[int], session: str = "s", source: str = "one", **other: Any) -> list[RecordedCall]:
     calls = [RecordedCall(session, "Read", {"path": f"{n}.py"}, source, n, id=f"toolu_{n}") for n in numbers]
     for call in calls:
         call.turn, call.ts_ms = call.call_index + 1, 1_800_000_000_000 + 1000 * call.call_index
@@ -32,36 +35,12 @@ def made(*numbers: int, session: str = "s", source: str = "one", **other: Any) -
     return calls
 
 
-POLLS: dict[str, Any] = {"id": "call_0", "ts_ms": 1_800_000_000_000, "arguments": {}}
-
-
-@table(
-    "files, calls",
-    [
-        # A checkpoint goes on in the session of the one before, and a fork begins with its first own call.
-        ([made(*range(n)) for n in (2, 4, 3)], [("one", "s", n) for n in range(4)]),
-        ([made(0, 1), made(0, 1, 7, session="f", source="two")], [("one", "s", 0), ("one", "s", 1), ("two", "f", 7)]),
-        # Equal calls of one second under one id are as many as their session has, and copies of them are copies.
-        ([made(0, 1, 2, **POLLS)], [("one", "s", n) for n in range(3)]),
-        ([made(0, 1, **POLLS), made(0, 1, source="two", **POLLS)], [("one", "s", 0), ("one", "s", 1)]),
-        # A time since the beginning of a session makes no copies, and neither does none.
-        *(
-            ([made(0, ts_ms=ts_ms, session=name, source=name) for name in "ab"], [("a", "a", 0), ("b", "b", 0)])
-            for ts_ms in (0, None)
-        ),
-        *(
-            ([made(0), made(0, session="t", **other)], [("one", "s", 0), ("one", "t", 0)])
-            for other in ({"ts_ms": 1}, {"id": "toolu_x"}, {"tool": "Write"}, {"arguments": {"path": "other.py"}})
-        ),
-    ],
-)
-def test_a_call_is_a_copy_by_its_tool_arguments_id_and_time(
-    files: list[list[RecordedCall]], calls: list[tuple[str, str, int]]
-) -> None:
+@table("files, calls", COPIES)
+def test_a_call_is_a_copy_by_its_tool_arguments_id_and_time(files: list[dict[str, Any]], calls: list[Any]) -> None:
     known: dict[Any, RecordedCall] = {}
     for file in files:
-        add_once(file, known)
-    assert [(call.source, call.session_id, call.call_index) for call in known.values()] == calls
+        add_once(made(**file), known)
+    assert [[call.source, call.session_id, call.call_index] for call in known.values()] == calls
 
 
 def lines(calls: int, *, over: bool = True) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import yaml
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,12 +23,12 @@ from guardrails.offline.replay.exact import Exactness, replayed
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.files import calls_of, inputs
 from guardrails.sinks import JsonLines, MemorySink
-from guardrails.stores.sqlite import SqliteStore
 from tests.conftest import FakeClock
 from tests.replaying import replay
 from tests.tables import table
 
 
+DECLARED = yaml.safe_load(Path(__file__).with_name("declared.yaml").read_text(encoding="utf-8"))
 POLICY = Policy([Budget(max_calls=3), Duplicates()])
 
 
@@ -115,18 +116,7 @@ def test_guards_that_need_what_was_erased_are_named(
     assert (found.not_judged, found.same) == (not_judged, not not_judged)
 
 
-@table(
-    "declared, code",
-    [
-        ({"repeats": "evidence"}, "duplicates.evidence"),
-        ({"repeats": "allow"}, None),
-        ({"retryable": True}, "retryable.wait"),
-        ({"retryable": False}, None),
-        ({"idempotent": False}, None),
-        ({"cost_usd": 0.3}, "budget.max_cost_usd"),
-        ({"read_only": True, "timeout": 2.0}, None),
-    ],
-)
+@table("declared, code", DECLARED)
 def test_what_code_declared_of_a_tool_is_in_the_records(
     path: Path, clock: Any, declared: dict[str, Any], code: str | None
 ) -> None:
@@ -164,17 +154,6 @@ def test_calls_that_were_suspended_and_released_are_decided_alike_and_have_no_re
     assert exact(path, policy=policy).same
     calls = [(c.tool, c.has_result) for c in calls_of(inputs([path]), Report())]
     assert calls == [("stops", True), ("drops", False), ("last", True)]
-
-
-def test_processes_that_share_a_session_and_have_a_file_each_are_decided_alike(tmp_path: Path, clock: Any) -> None:
-    policy, files = Policy([Budget(max_calls=3)]), [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
-    with SqliteStore(tmp_path / "states.db") as store, JsonLines(files[0]) as one, JsonLines(files[1]) as two:
-        sessions = [policy.session("s", store=store, records=sink, clock=clock) for sink in (one, two)]
-        for n in range(5):
-            sessions[n % 2].call("a", {"n": n}, ok)
-    found = exact(*files, policy=policy)
-    assert (found.same, found.sessions, found.calls) == (True, 1, 5)
-    assert not exact(files[0], policy=policy).same, "what the other process did is missing"
 
 
 def test_a_claim_is_claimed_again(clock: Any) -> None:

@@ -85,53 +85,10 @@ def test_a_session_that_was_recorded_is_judged_as_it_was_decided(story: list[tup
     assert judged == [(one["tool"], one["code"]) for one in bare if one["event"] == "call"]
 
 
-def ok(*_: Any) -> str:
-    return "ok"
-
-
 def again(policy: Policy, records: list[Any]) -> list[Replayed]:
     found = list(replay(policy.chain, records, scopes=policy.scopes))
     assert len(found) == sum(record["event"] == "call" for record in records)
     return found
-
-
-def test_two_sessions_of_one_user_are_decided_again_from_the_records_of_both(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=3)]}), MemorySink()
-    sessions = [policy.session(f"s{n}", scopes={"user": "u1"}, records=sink, clock=clock) for n in range(2)]
-    for n in range(3):
-        for session in sessions:
-            session.call("t", {"n": n}, ok)
-    replayed = again(policy, list(reversed(sink.records)))
-    assert [one.made["code"] for one in replayed] == [None, None, None] + ["user.budget.max_calls"] * 3
-    assert all(one.same for one in replayed)
-    # The records of one alone do not say what the other used.
-    alone = [record for record in sink.records if record["session_id"] == "s1"]
-    gap = "the scope `user` of `u1` have a gap before event 3: those of all its sessions"
-    with pytest.raises(SessionError, match=gap):
-        again(policy, alone)
-    with pytest.raises(SessionError, match=r"`s.` is in a scope `user`, which the policy does not have"):
-        again(Policy(), sink.records)
-
-
-def test_a_family_is_decided_again_from_the_records_of_all_its_members(clock: Any) -> None:
-    rule = Rule(match="pay_*", guards={"budget": {"max_calls": 3}})
-    policy, sink = Policy([Budget(max_calls=50), Rate(max_calls_per_second=8)], rules=[rule]), MemorySink()
-    parent = policy.session("p", records=sink, clock=clock)
-    parent.call("pay_rent", {}, ok)
-    with parent.child("a", max_calls=5) as a, parent.child("b", max_calls=5) as b:
-        for n in range(3):
-            b.call("pay_rent", {"b": n}, ok)
-            a.call("pay_rent", {"a": n}, ok)
-            parent.call("look", {"n": n}, ok)
-        with a.child("deeper", max_calls=1) as deeper:
-            deeper.call("look", {}, ok)
-    replayed = again(policy, sink.records)
-    assert all(one.same for one in replayed)
-    assert {one.made["code"] for one in replayed} == {None, "tools.budget.limit"}
-    # A child's own records do not say what its family used before.
-    alone = [record for record in sink.records if record["session_id"] == "p/a"]
-    with pytest.raises(SessionError, match="the records of the family of `p/a` have a gap"):
-        again(policy, alone)
 
 
 STEPS = st.tuples(
@@ -191,6 +148,28 @@ def test_a_replay_from_the_records_of_all_sessions_is_exact(steps: list[tuple[in
     clock, sink = FakeClock(), MemorySink()
     act(sharing(store=MemoryStore(), records=sink, clock=clock), clock, steps)
     assert all(one.same for one in again(SHARED, sink.records))
+
+
+def test_records_of_one_session_do_not_say_what_others_used(clock: FakeClock) -> None:
+    sink, policy = MemorySink(), Policy([Budget(max_calls=20)], scopes={"user": [Budget(max_calls=3)]})
+    own: dict[str, Any] = {"records": sink, "clock": clock}
+    one, two = (policy.session(name, scopes={"user": "u1"}, **own) for name in ("one", "two"))
+    parent = Policy([Budget(max_calls=20)]).session("p", **own)
+    with parent.child("elder", max_calls=5) as elder, parent.child("kid", max_calls=5) as kid:
+        for n in range(3):
+            for session in (one, two, parent, elder, kid):
+                session.call("t", {"n": n}, lambda *_: "ok")
+    found = again(policy, list(reversed(sink.records)))
+    assert all(each.same for each in found)
+    assert [each.made["code"] for each in found].count("user.budget.max_calls") == 3
+    for name, missing in (
+        ("two", "the scope `user` of `u1` have a gap before event"),
+        ("p/kid", "the family of `p/kid`"),
+    ):
+        with pytest.raises(SessionError, match=f"the records of {missing}"):
+            again(policy, [record for record in sink.records if record["session_id"] == name])
+    with pytest.raises(SessionError, match=r"is in a scope `user`, which the policy does not have"):
+        again(Policy(), sink.records)
 
 
 @pytest.mark.usefixtures("quick_switches")
