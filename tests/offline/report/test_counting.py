@@ -38,8 +38,9 @@ def test_a13_a_tool_has_these_figures(steps: list[Any], figures: dict[str, Any])
 
 def test_repeats_of_a_tool_that_polls_are_not_wasted() -> None:
     polls = Policy([], tools=[Tool(name="a", repeats="allow")])
-    for tally in (tally_of("a=1", "a=1", "a=1", policy=polls), tally_of("a=1", "a=1", "a=1", polling=True)):
-        assert (tally.pointless, tally.waits, tally.wasted, tally.idle) == (2, 2, 0, 0)
+    steps = ("a=1", "a=1", "b=1", "a=1")
+    for tally in (tally_of(*steps, policy=polls), tally_of(*steps, polling=True)):
+        assert (tally.pointless, tally.waits, tally.wasted, tally.idle, tally.checks) == (2, 2, 0, 0, 0)
 
 
 def test_sessions_and_lives_of_one_name_are_kept_apart() -> None:

@@ -71,6 +71,11 @@ def test_a_sign_of_the_format_stands_above_the_text() -> None:
     assert end_of(flagged, Tool(name="t"))[0].error_type == "other"
 
 
+def test_calls_of_one_response_are_one_turn_wherever_they_stand() -> None:
+    calls = joined([Made(RecordedCall("s", "t", {}), n, response) for n, response in enumerate("aba")], "file")
+    assert [call.turn for call in calls] == [1, 2, 1]
+
+
 @given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))
 def test_no_text_takes_long_or_raises(text: str) -> None:
     settled(text)
