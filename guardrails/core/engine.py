@@ -546,6 +546,11 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
     """
     state, call = at.state, decision.call
     unknown = end.unknown and plan.once
+    if decision.n and decision.run != state.run:
+        # Of a life of the session that was forgotten: no guard of this one knows of it, nor does a replay.
+        for place in at.places:
+            place.state.n += 1
+        return unknown
     if call.sig in state.uncertain and not unknown:
         if end.unread and end.error_type is None:
             state.uncertain[call.sig] = state.uncertain[call.sig]._replace(came=True)

@@ -5,10 +5,11 @@ Laws of sessions that share scopes and a store, whatever happens in them.
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrails import (
@@ -159,6 +160,7 @@ def used(state: SessionState, *, answered: bool = False) -> tuple[int, int]:
     st.lists(st.tuples(st.sampled_from("aaabc"), st.sampled_from(STEPS), st.integers(0, 20)), max_size=40),
     st.randoms(use_true_random=False),
 )
+@example(steps=[("a", "works", 0), ("a", "forget", 0), ("a", "complete", 0)], order=Random(0))
 def test_whatever_happens_no_limit_is_passed_and_states_scopes_and_records_say_the_same(
     in_a_file: bool, steps: list[tuple[str, str, int]], order: Any
 ) -> None:
