@@ -141,6 +141,7 @@ class World:
                 calls, money = used(state_of(self.store, who), answered=True)
                 self.gone[who] += calls
                 self.gone[who, "money"] += money
+                self.decisions = [one for one in self.decisions if one.session != who]
                 session.ledger.forget()
             case "wait":
                 self.clock.advance((0.5, 5.0, 60.0, 2_000.0)[n % 4])
