@@ -1,7 +1,7 @@
 """
 Records as JSON lines: written by batches, rotated, redacted, read back.
 
-**What is promised.** `put` keeps a record in memory. It becomes a line, and is in the file, once 256 KiB or a quarter of
+**What is promised.** `put` keeps a record in memory. It becomes a line, and is in the file, once 1 MiB or a quarter of
 `max_lines` wait, 50 ms after the first that waits, and at `flush`, `close` and the end of the process (`atexit`, the
 end of a child of multiprocessing). Who puts the record that fills a batch writes the batch; the rest are written by a
 timer, which starts with the first record and runs once.

@@ -25,8 +25,8 @@ from .base import Entry
 from .rotate import Rotation, append
 
 
-BATCH_BYTES: Final = 256 * 2**10
-"""Of size hints, and so of some 130 lines: what one caller writes for all, where the timer does not come first."""
+BATCH_BYTES: Final = 2**20
+"""Of size hints, and so of some 500 lines: what one caller writes for all, where the timer does not come first."""
 INTERVAL_S: Final = 0.05
 RETRY_S: Final = 5.0
 """A file that is faulty holds a call up this seldom."""
