@@ -282,6 +282,6 @@ def _end(call: RecordedCall, came: Came) -> None:
     call.error_type = kind if failed else None
     if came.shown is not None and came.shown != call.result:
         call.plain_hash, call.masked_hash = result_hash(came.shown), masked_result_hash(came.shown)
-    call.duration_ms, end_ms = count(came.ms), time_ms(came.at)
-    if call.duration_ms is None and call.ts_ms is not None and end_ms is not None:
+    call.duration_ms = count(came.ms)
+    if call.duration_ms is None and call.ts_ms is not None and (end_ms := time_ms(came.at)) is not None:
         call.duration_ms = max(end_ms - call.ts_ms, 0)

@@ -13,7 +13,6 @@ JSON lines of this library: its records, and calls that are written a line each.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from guardrails.core.record import newer_version
@@ -124,9 +123,10 @@ def _call_events(values: Values, file: str) -> Iterator[Event]:
 
 
 def _hash(digits: Any) -> int | None:
-    with suppress(ValueError):
-        return int(digits[:HASH_DIGITS], 16) if type(digits) is str else None
-    return None
+    try:
+        return None if digits is None else int(digits[:HASH_DIGITS], 16)
+    except (TypeError, ValueError, KeyError):
+        return None
 
 
 OWN_RECORDS: Final = Format("guardrails records", is_record, _events)
