@@ -98,9 +98,13 @@ async def everything(target: Any, era: str) -> dict[str, Any]:
         await client.call_tool("test_tool_with_logging")
         seen["logged"] = ours.logged
         seen["rows"] = (await client.call_tool("rows", {"n": 3})).structured_content
-        with pytest.raises(Exception, match=r"imed out|cancel"):
-            await client.call_tool("wait", {"label": "a"}, read_timeout_seconds=0.5)
-        seen["cancelled"] = told(await client.call_tool("waited"))
+        for seconds in (0.5, 4, 32):
+            with pytest.raises(Exception, match=r"imed out|cancel"):
+                await client.call_tool("wait", {"label": f"{seconds}"}, read_timeout_seconds=seconds)
+            # On a slow machine a call may not have reached the server when its time was up.
+            seen["cancelled"] = told(await client.call_tool("waited", {"after": seconds}))
+            if seen["cancelled"] == "cancelled: True":
+                break
         reference = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
         for name, asked in {
             "completed": client.complete(reference, {"name": "arg1", "value": "par"}),
@@ -167,6 +171,6 @@ def test_all_that_a_client_can_do_passes_in_both_eras(era: str, tmp_path: Path) 
             seen[name] = asyncio.run(everything(target, era))
     direct = seen.pop("direct")
     assert (direct["era"], direct["error"], direct["progress"], len(direct["logged"])) == (era, True, [0, 50, 100], 3)
-    assert (direct["cancelled"], direct["tools now"]) == ("cancelled: ['a']", len(direct["tools"]) + 1)
+    assert (direct["cancelled"], direct["tools now"]) == ("cancelled: True", len(direct["tools"]) + 1)
     for name, one in seen.items():
         assert one == direct, name
