@@ -14,8 +14,8 @@ from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 
 
-Expired = tuple[tuple[int, Pending], ...]
-"""(number of the event, admission)"""
+Expired = tuple[tuple[int, Pending, dict[str, Any]], ...]
+"""(number of the event, admission, its place in the scopes)"""
 
 
 @dataclass

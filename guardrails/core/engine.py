@@ -67,6 +67,8 @@ Clocks = Sequence[int] | None
 Failures = tuple[tuple[str, bool, Exception], ...]
 """(guard, enforced, what it raised)"""
 _IMPLIED: Final = {"calls": 0}
+UNKNOWN_COST: Final = Outcome()
+"""Of a call that nobody tells the end of: its estimate stays charged."""
 
 
 class Engine(NamedTuple):
@@ -165,19 +167,27 @@ class Moment(Place):
             made.marks = self.marks()
         return made
 
-    def give_up(self, pending: Pending) -> int:
+    def give_up(self, pending: Pending) -> tuple[int, Pending, dict[str, Any]]:
         """
-        Give up one admission. Returns the number of the event.
+        Give up one admission, in the scopes too. Returns the number of the event, the admission, and its place in the scopes.
         """
-        state, plan = self.state, self.chain.plan(pending.tool)
+        state = self.state
         ran = expire(state, pending)
         if ran and pending.once:
             note_uncertain(state, pending)
         state.n += 1
-        tell_of(self, plan, pending, "expire", waited=not ran)
-        if not ran:
-            tell_of(self, plan, pending, "withdraw")
-        return state.n
+        for place in self.places:
+            if place.name and ran:
+                place.state.n += 1
+                settle_in(place.state, (pending.cost, pending.tokens), UNKNOWN_COST)
+            elif place.name:
+                move_in(place.state, pending, "refuse")
+            plan = place.chain.plan(pending.tool)
+            tell_of(place, plan, pending, "expire", waited=not ran)
+            if not ran:
+                tell_of(place, plan, pending, "withdraw")
+        marks = self.marks() if self.scopes else None
+        return state.n, pending, {"scopes": marks["scopes"]} if marks else {}
 
 
 # Before a call runs
@@ -195,7 +205,7 @@ def decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, st
             return Decision.again(call, twin, at.engine.id, state.run)
     now = at.now_ms = touch(state, now_ms)
     if state.pending:
-        at.expired = tuple((at.give_up(one), one) for one in overdue(state, now))
+        at.expired = tuple(at.give_up(one) for one in overdue(state, now))
         twin = _open_twin(state, call) if stop is None else None
         if twin is not None:
             return _again(at, call, plan, twin, claims=claims)

@@ -251,7 +251,7 @@ def _expire(at: Moment, values: Values, now_ms: int) -> Happened:
     state = at.state
     touch(state, now_ms)
     pending = _of(state, values)
-    return Happened(state.n if pending is None else at.give_up(pending), state.now_ms, state.run, None)
+    return Happened(state.n if pending is None else at.give_up(pending)[0], state.now_ms, state.run, None)
 
 
 def _note(at: Moment, values: Values, now_ms: int) -> None:

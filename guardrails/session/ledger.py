@@ -547,10 +547,11 @@ class Recorder:
 
     def _before(self, decision: Decision) -> None:
         session, run, at_ms, marks = self._session_id, decision.run, decision.at_ms, decision.marks or {}
-        for n, pending in decision.expired:
+        for n, pending, scopes in decision.expired:
             # Where nothing else happened, the last of them is the event that has a place in the family.
             last = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
-            self.hand(records.expire_record(session, run, n, at_ms, pending) | (marks if last else {}), EVENT_BYTES)
+            record = records.expire_record(session, run, n, at_ms, pending) | scopes | (marks if last else {})
+            self.hand(record, EVENT_BYTES)
         if decision.claim_n:
             # An approval is used by whoever asks first, who may only ask.
             parked = {"id": decision.call.id, "claimed": decision.claimed} if decision.park_n else {}
