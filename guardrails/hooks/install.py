@@ -267,7 +267,8 @@ def words_of(handler: object) -> list[str] | None:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:
         return None
-    return words if words[1:5] == START and Options.of(words[5:]).wrong is None else None
+    # An option of another release does not make it theirs; `install`, or a sign of a shell, does.
+    return words if words[1:5] == START and "`--" in (Options.of(words[5:]).wrong or "`--") else None
 
 
 def entries(settings: Settings) -> dict[str, Any]:

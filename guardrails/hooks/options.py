@@ -22,6 +22,7 @@ from guardrails.policy.reload import is_name, stamp_of
 from guardrails.stores.places import is_url, shown_place, state_folder, whole_place, write_whole
 
 from .clients import CLIENTS
+from .results import mapping
 
 
 Settings = dict[str, Any]
@@ -65,7 +66,7 @@ class Options(NamedTuple):
             elif known and value and (name != "client" or value in CLIENTS):
                 made[name] = value
             else:
-                made["wrong"] = f"unknown option, or one without a value that it may have: `{word}`"
+                made.setdefault("wrong", f"unknown option, or one without a value that it may have: `{word}`")
         for name in made.keys() & {"policy", "store", "records"}:
             if name != "policy" or not is_name(made[name]):
                 made[name] = whole_place(made[name])
@@ -125,8 +126,8 @@ class Rules(NamedTuple):
         """
         place = f"{options.state_file}.policy-{digest(options.policy.encode())[:12]}.json"
         cache: Settings = {}
-        with suppress(OSError, ValueError), open(place, "rb") as file:
-            cache = json.load(file)
+        with suppress(OSError, ValueError, RecursionError), open(place, "rb") as file:
+            cache = dict(mapping(json.load(file)))
         cache = cache if cache.get("version") == __version__ else {}
         files = cache.get("files", {})
         if not options.wrong and files and all(tuple(stamp) == stamp_of(path) for path, stamp in files.items()):

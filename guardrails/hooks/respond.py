@@ -22,6 +22,7 @@ from guardrails.stores.places import is_url, store_at
 from .clients import CLIENTS, Answer, Client, Event, client_of
 from .events import answer, charge, close_lost, hidden_agent, share_of
 from .options import Options, Rules
+from .results import mapping
 
 
 # Its connection stays open as long as the process: to close one makes SQLite tidy up its file.
@@ -50,7 +51,7 @@ def respond(
         made = _unguarded(client, event, str(error))
     except Exception as error:  # what no client says, and whatever a store raises
         log.error("a hook failed: %r", error)
-        refuses = rules is not None and (rules.settings or {}).get("on_error", "deny") == "deny"
+        refuses = mapping(rules and rules.settings).get("on_error", "deny") == "deny"
         why = str(error)[:500] if isinstance(error, (GuardrailsError, OSError)) else type(error).__name__
         reason = f"guardrails could not judge this call, so it was not made: {why}. Tell the user."
         made = client.refuse(reason) if refuses and (event is None or event.kind == "before") else {}

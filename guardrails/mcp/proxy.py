@@ -24,6 +24,7 @@ from guardrails.core.chain import Chain
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
+from guardrails.hooks.results import mapping
 from guardrails.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import run_file
@@ -46,7 +47,7 @@ with needs("mcp", "`guardrails mcp`"):
     from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
     from mcp.shared.exceptions import MCPError
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
-    from mcp_types import CONNECTION_CLOSED
+    from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
     from sse_starlette.sse import AppStatus
     from starlette.datastructures import Headers
@@ -63,6 +64,7 @@ with needs("mcp", "`guardrails mcp`"):
 STATELESS: Final = "io.modelcontextprotocol/"
 """Beginning of the keys of a request's `_meta` by which a client of a stateless revision says who it is."""
 VERSION: Final = f"{STATELESS}protocolVersion"
+CALL: Final = "tools/call"
 CHANGED: Final = "notifications/tools/list_changed"
 CANCELLED: Final = "notifications/cancelled"
 TERMINATED: Final = "Session terminated"
@@ -208,7 +210,7 @@ class Pump:
         self._open[ctx.request_id] = method, ctx
         try:
             await self._look()
-            if method == "tools/call" and type((params or {}).get("name")) is str:
+            if method == CALL:
                 return await self._call(ctx.request_id, params or {})
             result = await self._ask(method, params, ctx.request_id)
             if method == "initialize":
@@ -219,11 +221,14 @@ class Pump:
             self._ended.set()
 
     async def _call(self, id_: Any, params: Params) -> dict[str, Any]:
-        meta, telemetry = params.get("_meta") or {}, self._guards.shared.telemetry
+        meta, telemetry = mapping(params.get("_meta")), self._guards.shared.telemetry
+        if type(params.get("name")) is not str:
+            # Some servers would find a tool by it all the same.
+            raise MCPError(INVALID_PARAMS, "the name of a tool is text")
 
         async def send(fitted: Any) -> Any:
             try:
-                return await self._ask("tools/call", {**params, "arguments": fitted} if fitted else params, id_)
+                return await self._ask(CALL, {**params, "arguments": fitted} if fitted else params, id_)
             except MCPError as error:
                 raise (ConnectionError(error.message) if error.code == CONNECTION_CLOSED else error) from error
 
@@ -240,8 +245,8 @@ class Pump:
 
     async def _client_notification(self, ctx: DispatchContext[Any], method: str, params: Params | None) -> None:
         await self._look()
-        # The end of what is cancelled tells the server.
-        if method != CANCELLED:
+        # The end of what is cancelled tells the server. A call that wants no answer is none of MCP's.
+        if method not in (CANCELLED, CALL):
             await self._server.notify(method, params, {"headers": self._headers(method, params)})
 
     async def _look(self) -> None:

@@ -110,6 +110,19 @@ def test_the_settings_that_are_kept_are_read_without_the_file_format(tmp_path: P
     assert reason(made.before(arguments={"command": "ls"}))["code"] == "budget.max_calls"
 
 
+def test_kept_settings_that_are_damaged_are_made_anew_or_let_no_call_run(tmp_path: Path) -> None:
+    made = Claude(tmp_path)
+    made.before()
+    [kept] = [path for path in made.folder.iterdir() if ".policy-" in path.name]
+    whole = kept.read_bytes()
+    for command, damaged in {"pwd": b"[]", "id": b"[" * 100_000}.items():
+        kept.write_bytes(damaged)
+        assert made.before(arguments={"command": command}) == {}
+        assert kept.read_bytes() == whole
+    kept.write_text(json.dumps({**json.loads(whole), "settings": 5}))
+    assert refused(made.before(arguments={"command": "date"}))
+
+
 def test_a_client_is_known_by_what_it_tells() -> None:
     for path in Path(__file__).with_name("events").glob("*.jsonl"):
         for line in path.read_bytes().splitlines():

@@ -182,11 +182,19 @@ def test_all_that_is_no_call_passes_and_a_result_of_which_there_is_nothing_to_sa
     one.say(one.server, method="notifications/progress", params={"progress": 1})
     assert one.next("client")["params"] == {"progress": 1}
     assert one.answered(params) == params
-    for method in ("no/such", "tools/call"):
-        one.ask(method)
-        assert one.answered(message="no such method") == {"code": -32601, "message": "no such method"}
+    one.ask("no/such")
+    assert one.answered(message="no such method") == {"code": -32601, "message": "no such method"}
     found = {"content": [{"text": "1", "type": "text"}], "n": 123456789012345678901234567890, "_meta": {"own": 1}}
     assert one.call("echo", {"n": 1}, found) == found
+
+
+def test_a_call_that_wants_no_answer_or_names_no_tool_never_reaches_the_server(connect: Connect) -> None:
+    one = connect()
+    one.say(one.client, method="tools/call", params={"name": "echo", "arguments": {}})
+    for n, params in enumerate([{}, {"name": ["echo"]}, {"name": 7}]):
+        one.say(one.client, id=f"odd {n}", method="tools/call", params=params)
+        assert one.next("client")["error"]["code"] == -32602
+    assert one.call("echo", {}) == text("fine")
 
 
 def test_a_repeat_is_refused_and_hints_and_cuts_fit_the_schema_of_which_the_client_was_told(connect: Connect) -> None:
