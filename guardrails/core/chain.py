@@ -20,7 +20,7 @@ from guardrails.core.tool import Tool, renewed, source_of
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.names import look_by_name
 from guardrails.core.values.types import Denial, Mode, Nudge
-from guardrails.core.values.units import matcher
+from guardrails.core.values.units import SIGNS, matcher
 
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ class Chain:
     def __post_init__(self) -> None:
         self.guards = tuple(self.guards)
         self.messages = {ALIASES.get(code, code): words for code, words in self.messages.items()}
-        self.known = self._known()
+        named = [name for rule in self.rules for name in rule.match if SIGNS.isdisjoint(name)]
+        self.known = frozenset([*self.tools, *named]) if self.tools else None
         self.plans: dict[str, Plan] = {}
         self.hooked: dict[tuple[Any, ...], Hooked] = {}
         ruled = self.ruled()
@@ -316,10 +317,6 @@ class Chain:
             on_error = on_error or rule.on_error
         return declared, settings, mode, on_error or self.on_error
 
-    def _known(self) -> frozenset[str] | None:
-        named = [pattern for rule in self.rules for pattern in rule.match if not set(pattern) & set("*?[")]
-        return frozenset([*self.tools, *named]) if self.tools else None
-
     def ruled(self) -> list[Guard]:
         """
         Returns the guards that only rules of tools make.
@@ -357,11 +354,7 @@ class Chain:
         return "\n".join(f"{i:>{width}}. {guard}" for i, guard in enumerate(self.guards, 1)) or "(no guards)"
 
     def __repr__(self) -> str:
-        shown = [", ".join(str(guard) for guard in self.guards)] if self.guards else []
-        shown += [f"mode={self.mode}"] if self.mode != "enforce" else []
-        shown += [f"tools: {len(self.tools)}"] if self.tools else []
-        shown += [f"rules: {len(self.rules)}"] if self.rules else []
-        return f"Chain({'; '.join(shown)})"
+        return f"Chain({', '.join(map(str, self.guards))})"
 
 
 def with_companions(guards: Iterable[Guard]) -> list[Guard]:

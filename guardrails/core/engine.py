@@ -14,7 +14,7 @@ Promises, each with a test:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from guardrails.core.chain import Chain, Hook, Hooks, Plan
 from guardrails.core.decision import Completion, Decision, Expired
@@ -63,12 +63,8 @@ T = TypeVar("T")
 Limit = tuple[str, str, str]
 """Its code, message and hint."""
 States = Sequence[SessionState]
-Clocks = Sequence[int] | None
 Failures = tuple[tuple[str, bool, Exception], ...]
 """(guard, enforced, what it raised)"""
-_IMPLIED: Final = {"calls": 0}
-UNKNOWN_COST: Final = Outcome()
-"""Of a call that nobody tells the end of: its estimate stays charged."""
 
 
 class Engine(NamedTuple):
@@ -86,7 +82,7 @@ class Engine(NamedTuple):
     life: Callable[[], str] | None = None
 
     def apply(
-        self, event: Callable[..., T], values: Sequence[Any], now_ms: int, states: States, clocks: Clocks = None
+        self, event: Callable[..., T], values: Sequence[Any], now_ms: int, states: States, clocks: Sequence[int] = ()
     ) -> T:
         """
         Let *event*, a function of a `Moment` and *values*, happen in *states*: the session's, those of its scopes where they are given,
@@ -94,18 +90,13 @@ class Engine(NamedTuple):
 
         *clocks* are the times of the scopes, if each has its own.
         """
-        state, life = states[0], self.life
-        scopes: Sequence[Place] = ()
-        if life is not None and not state.run:
+        shared = states[1 : len(states) - self.child]
+        if self.life is not None:
             # One that was forgotten may live again, and counts from 1 then.
-            state.run = life()
-        if len(states) > 1 + self.child:
-            shared = states[1 : len(states) - self.child]
-            if life is not None:
-                for each in shared:
-                    each.run = each.run or life()
-            scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id)
-        moment = Moment(self, state, scopes)
+            for each in (states[0], *shared):
+                each.run = each.run or self.life()
+        scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id) if shared else ()
+        moment = Moment(self, states[0], scopes)
         return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
 
     def look(self, look: Callable[[Sequence[Place]], T], states: States, now_ms: int) -> T:
@@ -179,7 +170,7 @@ class Moment(Place):
         for place in self.places:
             if place.name and ran:
                 place.state.n += 1
-                settle_in(place.state, (pending.cost, pending.tokens), UNKNOWN_COST)
+                settle_in(place.state, (pending.cost, pending.tokens), Outcome())
             elif place.name:
                 move_in(place.state, pending, "refuse")
             plan = place.chain.plan(pending.tool)
@@ -294,7 +285,7 @@ def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, verdicts: Verdic
         call, pending.n, now, facts.turn, at.engine.id, state.run, claims, state.seq, plan.cost, plan.tokens
     )
     if failed is not None:
-        made.retry_source = "explore" if failed.explored else "policy" if failed.advised else "agent"
+        made.retry_source = "explore" if failed.explored else "policy" if failed.retries_left else "agent"
     if verdicts is not None:
         made.nudges = pending.hints = tuple(verdicts.nudges)
         if verdicts.questions:
@@ -350,7 +341,7 @@ def _refuse(at: Moment, call: ToolCall, plan: Plan, verdicts: Verdicts, *, claim
     for scope in at.scopes:
         scope.state.n += 1
     cause = None
-    if turn.number and turn.is_last and state.exhausted is None:
+    if turn.number and turn.is_whole and (turn.expects or turn.admitted) and state.exhausted is None:
         facts.turn_over = True
         cause = first_cause(at, chain.spenders, facts)
     made = Decision(call, state.n, state.now_ms, turn.number, at.engine.id, state.run, claims)
@@ -475,7 +466,7 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
     state, chain = own.state, own.chain
     turn = state.present
     facts.turn_over = True
-    tell(state, chain.on, "turn", _IMPLIED, facts)
+    tell(state, chain.on, "turn", {"calls": 0}, facts)
     turn.implied += 1
     turn.refused, turn.since_ms = [], state.now_ms
     for hook in chain.turn_spenders:
@@ -544,10 +535,10 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
     Returns the admission that *decision* opened, if it is open still.
     """
     pending, call = state.pending.get(decision.seq or 0), decision.call
-    if pending is None or pending.entry.sig != call.sig or pending.id != call.id:
+    if pending is None or pending.sig != call.sig or pending.id != call.id or pending.stage in ASKED:
         # It is none any more, or of another life of the session.
         return None
-    return None if pending.stage in ASKED else pending
+    return pending
 
 
 def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision: Decision, facts: Facts) -> bool:
@@ -569,7 +560,7 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
     if pending is None:
         facts.late = True
     else:
-        settle(state, pending, end)
+        settle(state, pending, end, "ok" if end.error_type is None else "error")
         entry = facts.entry = pending.entry
         entry.result_hash, entry.steady, entry.came = end.hash, end.steady, end.came
         if unknown:
@@ -635,7 +626,7 @@ def exhausted_by(places: Sequence[Place], **more: Any) -> tuple[str, str] | None
     own = places[0].state
     if own.exhausted is not None:
         return own.exhausted[:2]
-    facts = Facts(places[0].now_ms, turn=own.turn, turn_over=True, ahead=True, **more)
+    facts = Facts(places[0].now_ms, turn=own.present.number, turn_over=True, ahead=True, **more)
     for place in places:
         facts.now_ms, facts.least = place.now_ms, place.chain.least
         cause = first_cause(place, place.chain.spenders, facts)

@@ -190,8 +190,7 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
             state.uncertain[sig] = one._replace(reason=values["reason"] or "it is never to be made again")
         _note(at, values, now_ms)
         return
-    waits = pending is not None and pending.stage in ASKED
-    if pending is None or not waits or (yes and pending.stage == "approved"):
+    if pending is None or pending.stage not in ASKED or (yes and pending.stage == "approved"):
         raise SessionError("the call does not wait for an answer any more")
     if yes and pending.expires_ms <= time_of(state, now_ms):
         raise SessionError("the answer comes too late: the time of the question is over")

@@ -14,12 +14,15 @@ Promises, each with a test:
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Final, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
 
+
+if TYPE_CHECKING:
+    from guardrails.core.chain import Plan
 
 NEVER: Final = 1 << 62
 MANY: Final = 255
@@ -58,7 +61,6 @@ LIFE: Final[Mapping[str, tuple[tuple[Stage, ...], Stage]]] = {
     "approve": (("parked",), "approved"),
     "suspend": (("open", "running"), "suspended"),
     "settle": (OPEN, "over"),
-    "expire": (OPEN, "over"),
     "lapse": (ASKED, "over"),
     "refuse": ((*ASKED, "suspended"), "over"),
     "withdraw": ((*OPEN, *ASKED), "over"),
@@ -91,7 +93,7 @@ class Entry:
     changes: bool = True
     """It may have changed something."""
     turn: int = 0
-    """Mark of its turn, see `SessionState.mark`."""
+    """Mark of its turn, see `Turn.mark`."""
     sketch: int = 0
     """Its arguments, where a guard looked at them."""
     status: EntryStatus = "running"
@@ -112,13 +114,6 @@ class Entry:
     """32 bits of the news in its result, or of the family of its failure; 0: not taken."""
     came: int = 0
     """What its result brought, a place in `CAME`."""
-
-    @property
-    def advised(self) -> bool:
-        """
-        Whether its envelope said that the same call may be made again.
-        """
-        return self.retries_left > 0
 
     @property
     def worked(self) -> bool:
@@ -276,13 +271,6 @@ class Turn:
         """
         return self.decided >= self.expects
 
-    @property
-    def is_last(self) -> bool:
-        """
-        Whether the call that was just decided is the last of it, as far as is known.
-        """
-        return self.decided == self.expects if self.expects else self.admitted > 0
-
 
 class Family(NamedTuple):
     """
@@ -381,20 +369,6 @@ class SessionState:
         return sum(each.get(name, 0) for each in self.reserved.values()) if self.reserved else 0
 
     @property
-    def mark(self) -> int:
-        """
-        The mark of the present turn, from 1 to 255; 0: there was none.
-        """
-        return self.present.mark
-
-    @property
-    def turn(self) -> int:
-        """
-        Number of the present turn, if its host announces turns.
-        """
-        return self.present.number
-
-    @property
     def only_refused(self) -> bool:
         """
         Whether the present turn has no admitted call.
@@ -488,19 +462,7 @@ def move(pending: Pending, event: str) -> bool:
     return True
 
 
-class Terms(Protocol):
-    """
-    The part of a tool's plan that its admissions go by.
-    """
-
-    lasts_ms: int
-    changes: bool
-    once: bool
-    cost: int
-    tokens: int
-
-
-def admit(state: SessionState, call: ToolCall, terms: Terms, window: int, *, claims: bool) -> Pending:
+def admit(state: SessionState, call: ToolCall, plan: "Plan", window: int, *, claims: bool) -> Pending:
     """
     Count a call, hold its estimate, and open its admission, which who *claims* it runs. *window* executed calls are remembered.
     """
@@ -512,7 +474,7 @@ def admit(state: SessionState, call: ToolCall, terms: Terms, window: int, *, cla
     if turn.admitted == 0:
         state.turns += 1
     turn.admitted += 1
-    entry = Entry(seq, call.tool, sig, now, terms.changes, turn.mark, call.sketch or 0)
+    entry = Entry(seq, call.tool, sig, now, plan.changes, turn.mark, call.sketch or 0)
     entries.append(entry)
     latest[sig] = seq
     if len(entries) > window:
@@ -520,8 +482,8 @@ def admit(state: SessionState, call: ToolCall, terms: Terms, window: int, *, cla
         if latest.get(oldest.sig) == oldest.seq:
             del latest[oldest.sig]
     stage: Stage = "running" if claims else "open"
-    until = now + terms.lasts_ms + GRACE_MS * claims
-    pending = Pending(entry, call.id, n, until, terms.cost, terms.tokens, turn.number, stage, terms.once)
+    until = now + plan.lasts_ms + GRACE_MS * claims
+    pending = Pending(entry, call.id, n, until, plan.cost, plan.tokens, turn.number, stage, plan.once)
     state.pending[seq] = pending
     return pending
 
@@ -544,15 +506,14 @@ def park(pending: Pending, question: Question) -> None:
     pending.entry.changes = False
 
 
-def approve(pending: Pending, now_ms: int) -> bool:
+def approve(pending: Pending, now_ms: int) -> None:
     """
-    Note that a person approved a parked call. Returns whether it waited.
+    Note that a person approved a call that waits for that, if it does.
     """
     if pending.question is None or not move(pending, "approve"):
-        return False
+        return
     pending.question = replace(pending.question, at_ms=now_ms, shown="")
     pending.expires_ms = now_ms + (pending.question.lasts_ms or APPROVED_MS)
-    return True
 
 
 def suspend(pending: Pending, now_ms: int, digest: str) -> bool:
@@ -640,32 +601,20 @@ def expire(state: SessionState, pending: Pending) -> bool:
     """
     if drop(state, pending, "lapse"):
         return False
-    move(pending, "expire")
-    del state.pending[pending.seq]
-    state.cost += pending.cost
-    state.tokens += pending.tokens
-    pending.entry.status = "expired"
-    _end(state, pending.entry)
+    settle(state, pending, Outcome(), "expired")
     return True
 
 
-def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
+def settle(state: SessionState, pending: Pending, end: Outcome, status: EntryStatus) -> None:
     """
-    Replace the estimate of an admission by its true cost, and note how it ended.
+    Replace the estimate of an admission by its true cost, if that is known, and note how it ended.
     """
-    move(pending, "settle")
     entry = pending.entry
+    move(pending, "settle")
     del state.pending[entry.seq]
-    state.cost += pending.cost if outcome.cost is None else outcome.cost
-    state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
-    if outcome.error_type is None:
-        entry.status = "ok"
-    else:
-        entry.status, entry.error_type = "error", outcome.error_type
-    _end(state, entry)
-
-
-def _end(state: SessionState, entry: Entry) -> None:
+    state.cost += pending.cost if end.cost is None else end.cost
+    state.tokens += pending.tokens if end.tokens is None else end.tokens
+    entry.status, entry.error_type = status, end.error_type
     if entry.seq != state.seq:
         entry.overlaps = min(state.seq - entry.seq, MANY)
 

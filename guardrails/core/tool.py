@@ -25,7 +25,6 @@ from guardrails.core.values.units import Duration
 
 
 Field = Annotated[str, MinLen(1), MaxLen(200)]
-Pattern = Annotated[str, MinLen(1), MaxLen(1000)]
 Scalar = str | int | float | bool
 
 SCAN_CHARS: Final = 8192
@@ -47,7 +46,7 @@ class FailureRule:
     at_least: float | None = None
     present: bool | None = None
     """True: the field is there and neither null, false, empty nor 0; False: it is not."""
-    matches: Pattern | None = None
+    matches: Annotated[str, MinLen(1), MaxLen(1000)] | None = None
     """A regular expression of Rust, looked for in the first 8,192 characters in linear time: no lookaround, no
     backreferences, `$` at the very end only. `(?i)` ignores case."""
     error_type: ErrorType | None = None
@@ -400,17 +399,11 @@ def tool_call(
         arguments = {}
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
-    signature, sig, canonical = sign(tool, unlabelled(arguments, labels) if labels else arguments)
+    signed = arguments
+    if labels and isinstance(arguments, dict):
+        signed = {name: value for name, value in arguments.items() if name not in labels}
+    signature, sig, canonical = sign(tool, signed)
     return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical)
-
-
-def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:
-    """
-    Returns *arguments* without those that are *labels*.
-    """
-    if not isinstance(arguments, dict) or arguments.keys().isdisjoint(labels):
-        return arguments
-    return {name: value for name, value in arguments.items() if name not in labels}
 
 
 def asked(tool: str, arguments: Any) -> NoReturn:

@@ -35,7 +35,6 @@ from guardrails.hooks.results import cut, mapping, mark_of
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.policy.tools import checked_arguments
-from guardrails.session.ledger import InForce
 from guardrails.session.session import Session, scoped
 
 from .pins import by_name, visible
@@ -240,7 +239,7 @@ def _explained(tool: Tool, arguments: Any, value: Any) -> Any:
     return fitted if isinstance(fitted, Envelope) else value
 
 
-def watches(policy: InForce) -> bool:
+def watches(policy: Policy) -> bool:
     """
     Whether *policy* decides and records, and changes nothing.
     """

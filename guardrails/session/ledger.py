@@ -13,7 +13,7 @@ from dataclasses import InitVar, field, replace
 from functools import partial, reduce
 from math import ceil
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from guardrails.core import record as records
 from guardrails.core.chain import Chain, Plan
@@ -33,14 +33,11 @@ from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
 from guardrails.core.values.types import MICRO, NO_TIME, End, ToolCall
 
-from .results import Results
-
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from guardrails.core.values.types import Denial
-    from guardrails.core.values.usage import Price
+    from guardrails.policy.policy import Policy
     from guardrails.sinks import Sink
     from guardrails.sinks.base import Entry
     from guardrails.stores import Store
@@ -62,24 +59,6 @@ RECORD_BYTES: Final = 1_900
 EVENT_BYTES: Final = 1_200
 
 
-class InForce(Protocol):
-    """
-    The part of a policy by which its sessions go; it may be another at the next call.
-    """
-
-    chain: Chain
-    scopes: dict[str, Chain]
-    digest: str | None
-    changed: bool
-    due_s: float
-    stop: "Denial | None"
-    prices: "dict[str, Price]"
-    results: Results
-    model_files: Any
-
-    def look(self) -> None: ...
-
-
 @dataclass(eq=False)
 class Ledger:
     """
@@ -93,7 +72,7 @@ class Ledger:
     """
 
     id: str
-    policy: "InForce"
+    policy: "Policy"
     store: "Store"
     clock: Callable[[], float]
     sink: "Sink | None" = None
@@ -507,7 +486,7 @@ def take(child: Ledger, amounts: Mapping[str, int]) -> None:
     """
     Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError if less is left.
     """
-    own = {name: amount for name, amount in amounts.items() if name in LIMITS}
+    own = {name: amount for name, amount in amounts.items() if name != ITERATIONS}
     if child.parent is not None and own:
         child.parent.event("reserve", {"child": child.id, "amounts": own, "more": True}, needed=True)
 

@@ -21,13 +21,14 @@ from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import Priced, price_of, public, read_usage
 
 from .calls import Calls, ParkedCall, Passes
-from .ledger import InForce, Ledger, grow, reserve, take
+from .ledger import Ledger, grow, reserve, take
 from .results import digest
 from .steps import Execute, Step, drive, steps
 
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
+    from guardrails.policy.policy import Policy
     from guardrails.session.final_answer import Strategy, ToolChoice
 
 P = ParamSpec("P")
@@ -117,7 +118,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     ledger: Ledger
     calls: Calls
 
-    def __init__(self, policy: InForce, name: str, **options: Any) -> None:
+    def __init__(self, policy: "Policy", name: str, **options: Any) -> None:
         own = {each: options.pop(each, None) for each in ("approver", "on_decision", "on_warning", "sleep")}
         self.ledger = Ledger(checked_id(name), policy, **options)
         self.calls = Calls(self.ledger, **own)
@@ -344,7 +345,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
 
         def look(places: Sequence[Place]) -> tuple[bool, int, int, int]:
             state = places[0].state
-            return ledger.cause(places) is not None, state.calls, state.turns, state.turn
+            return ledger.cause(places) is not None, state.calls, state.turns, state.present.number
 
         exhausted, calls, turns, turn = ledger.look(look)
         if exhausted:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from guardrails.core.values.schema import suggestion
 from guardrails.core.values.types import Problem
 
 
@@ -121,11 +122,9 @@ def unknown(path: Path, known: Sequence[str]) -> Problem:
     Returns the problem that the last part of *path* is no name of *known*. It says which one was meant, or which there
     are.
     """
-    import difflib
-
-    close = difflib.get_close_matches(str(path[-1])[:_MAX_NAME], known[:_MAX_COMPARED], n=1)
+    near = suggestion(str(path[-1])[:_MAX_NAME], known[:_MAX_COMPARED]).removeprefix(", ")
     others = f"known: {quoted(known)}" if known else "nothing is expected here"
-    return Problem(dotted(path), f"is unknown; {f'did you mean `{close[0]}`?' if close else others}", "unknown")
+    return Problem(dotted(path), f"is unknown; {near or others}", "unknown")
 
 
 def quoted(names: Iterable[object]) -> str:

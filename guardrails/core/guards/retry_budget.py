@@ -42,7 +42,7 @@ class RetryBudget(Guard):
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         failed = facts.failed
-        unadvised = failed is not None and failed.error_type in TRANSIENT and not failed.advised
+        unadvised = failed is not None and failed.error_type in TRANSIENT and not failed.retries_left
         return self._taken(call.tool, mine, facts, TOKEN) if unadvised else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:

@@ -5,7 +5,6 @@ decide a call.
 
 import sys
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 
@@ -16,16 +15,12 @@ _messages: set[str] = set()
 _MOST: Final = 1_024
 
 
-@cache
-def _logger() -> "Logger":
-    import logging
-
-    return logging.getLogger("guardrails")
-
-
 class _Log:
     def __getattr__(self, name: str) -> Any:
-        return getattr(_logger(), name)
+        from logging import getLogger
+
+        self.__dict__[name] = getattr(getLogger("guardrails"), name)
+        return self.__dict__[name]
 
 
 log: Final = cast("Logger", _Log())
@@ -35,7 +30,7 @@ def wants_info() -> bool:
     """
     Returns whether messages of the level INFO are wanted. A program that has not imported `logging` wants no more than warnings.
     """
-    return "logging" in sys.modules and _logger().isEnabledFor(20)
+    return "logging" in sys.modules and log.isEnabledFor(20)
 
 
 def warn_once(key: str, message: str, *values: object) -> None:

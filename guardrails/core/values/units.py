@@ -108,7 +108,7 @@ def glob(value: object) -> object:
 Glob = Annotated[str, FromText(glob, {"type": "string", "minLength": 1})]
 """A pattern of names with `*`, `?` and `[...]` (fnmatch); after `**/` it is one of the tool's own name, see `own_name`."""
 _OWN: Final = "**/"
-_SIGNS: Final = frozenset("*?[")
+SIGNS: Final = frozenset("*?[")
 
 
 @lru_cache(maxsize=256)
@@ -125,7 +125,7 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
 
 
 def _any_of(globs: Sequence[str]) -> Callable[[str], object]:
-    named = {glob for glob in globs if _SIGNS.isdisjoint(glob)}
+    named = {glob for glob in globs if SIGNS.isdisjoint(glob)}
     fits = re.compile("|".join(translate(glob) for glob in globs if glob not in named) or "(?!)").match
     return lambda name: name in named or fits(name)
 

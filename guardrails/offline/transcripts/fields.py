@@ -3,14 +3,13 @@ Fields of foreign JSON as the types that they should have. A field of another ty
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
 
 from guardrails.core.text.signature import parse_arguments
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
+from guardrails.hooks.results import at_ms
 from guardrails.sinks.rotate import parsed
 
 
@@ -93,12 +92,9 @@ def time_ms(value: Any) -> int | None:
     Returns a time in milliseconds since 1970, from ISO 8601 text (UTC if it names no zone) or from a number. A number
     is seconds, or milliseconds from 100,000,000,000 on.
     """
-    if type(value) is str:
-        with suppress(ValueError, OverflowError):
-            time = datetime.fromisoformat(value)
-            value = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    known = type(value) in (int, float) and 0 <= value < _LATEST_MS
-    return count(value * 1000 if value < _SECONDS_UNTIL else value) if known else None
+    time: Any = at_ms(value) if type(value) is str else value
+    known = type(time) in (int, float) and 0 <= time < _LATEST_MS
+    return count(time * 1000 if time is value and time < _SECONDS_UNTIL else time) if known else None
 
 
 def arguments_of(value: Any) -> Any:

@@ -143,7 +143,7 @@ def test_a_response_that_is_told_again_by_its_key_changes_nothing(clock: Any) ->
     assert state_of(store) == before
     assert [record["event"] for record in sink.records] == ["turn", "charge"]
     charge(again, "resp_2")
-    assert (state_of(store).turn, state_of(store).tokens, state_of(store).cost) == (2, 200, 20_000)
+    assert (state_of(store).present.number, state_of(store).tokens, state_of(store).cost) == (2, 200, 20_000)
     replays(policy, sink, store)
 
 
