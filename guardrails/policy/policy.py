@@ -261,7 +261,8 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     owners = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
     if owners.keys() != chains.keys():
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
-        fix = f"write whose the session is, `policy.session(name, scopes={{{shown}}})`"
+        named = f"write whose the session is, `policy.session(name, scopes={{{shown}}})`"
+        fix = named if shown else "leave `scopes=` out, or name them in the policy's `scopes:`"
         raise SessionError(f"the scopes of the policy are {', '.join(chains) or 'none'}: {fix}")
     ids = {name: checked_id(owners[name], f"the id of the scope `{name}`") for name in chains}
     return tuple((name, ids[name], chain) for name, chain in chains.items())

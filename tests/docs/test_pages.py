@@ -18,7 +18,7 @@ from guardrails import Policy, PolicyError
 from guardrails.cli import app
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, Map
-from tests.docs.pages import DOCS, FENCE, PAGES, ROOT, Block, anchors, blocks, prose
+from tests.docs.pages import DOCS, FENCE, PAGES, ROOT, WRITTEN, Block, anchors, blocks, prose
 from tests.tables import table
 
 
@@ -128,6 +128,11 @@ def test_what_a_page_links_to_and_names_is_there(page: Path) -> None:
     files = [name for name in names if re.fullmatch(r"(benchmarks|tests|guardrails|examples|policies)/[\w./-]+", name)]
     assert [name for name in modules if find_spec(name) is None] == []
     assert [name for name in files if not (ROOT / name).exists()] == []
+
+
+def test_the_pages_stay_short() -> None:
+    pages = [*WRITTEN, ROOT / "README.md"]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 35_000
 
 
 THREATS = [

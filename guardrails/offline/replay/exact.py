@@ -436,7 +436,9 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
         first, *rest = exactness.without or [""]
         more = f", nor do {len(rest):,} more files" if rest else ""
         none = f"`{first}` holds no records of this library{more}" if first else "there are no files"
-        raise (SessionError if first else NothingFoundError)(f"{none}: `--exact` has nothing to decide again")
+        raise (SessionError if first else NothingFoundError)(
+            f"{none}: `--exact` has nothing to decide again; leave it out"
+        )
     again, broken = Replay(Rules(policy.chain, policy.scopes), known), set()
     for record in in_order(events):
         try:
