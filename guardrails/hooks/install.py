@@ -304,11 +304,12 @@ def install(path: Path, wanted: Mapping[str, Any]) -> None:
     as `read` does, OSError if it cannot be written.
     """
     settings = read(path)
+    text = _text(with_ours(settings, wanted))
     if path.exists() and not entries(settings):
         # An older copy may be readable by all.
         _backup(path).unlink(missing_ok=True)
         write_whole(_backup(path), path.read_bytes(), 0o600)
-    _write(path, with_ours(settings, wanted))
+    _write(path, text)
 
 
 def uninstall(path: Path) -> None:
@@ -317,8 +318,9 @@ def uninstall(path: Path) -> None:
     `install` does.
     """
     settings, backup = read(path), _backup(path)
-    if with_ours(read(backup), entries(settings)) != settings:
-        _write(path, without(settings))
+    # As text, since 1 and true are equal here.
+    if _text(with_ours(read(backup), entries(settings))) != _text(settings):
+        _write(path, _text(without(settings)))
     elif backup.exists():
         write_whole(path.resolve(), backup.read_bytes())
         backup.unlink()
@@ -335,8 +337,12 @@ def _backup(path: Path) -> Path:
     return Path(f"{path.resolve()}{BACKUP}")
 
 
-def _write(path: Path, settings: Settings) -> None:
+def _text(settings: Settings) -> bytes:
+    return f"{json.dumps(settings, indent=2, ensure_ascii=False, allow_nan=False)}\n".encode()
+
+
+def _write(path: Path, text: bytes) -> None:
     # One's own settings may be a link, whose file changes.
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode(), 0o600)
+    write_whole(path, text, 0o600)

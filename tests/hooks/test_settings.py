@@ -73,6 +73,15 @@ def test_a_file_that_a_client_would_not_read_is_left_alone(tmp_path: Path, text:
     assert [one.read_bytes() for one in tmp_path.iterdir()] == [content]
 
 
+@table("text", ['{"a": 1e400}', '{"a": "\\ud800"}'])
+def test_what_could_not_be_written_again_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"JSON|surrogates"):
+        home.install(path, WANTED)
+    assert [one.read_text() for one in tmp_path.iterdir()] == [text]
+
+
 @table("content", [b'{"b": 1e3,\r\n\t"a": "\xc3\xbc", "hooks": {"Stop": [ ]}}', b"{}", b"", None])
 def test_a_file_is_put_back_byte_for_byte_or_is_gone_again(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "settings.json"
@@ -88,11 +97,12 @@ def test_a_file_is_put_back_byte_for_byte_or_is_gone_again(tmp_path: Path, conte
 
 def test_settings_that_a_person_changed_in_between_stay(tmp_path: Path) -> None:
     path, backup = tmp_path / "settings.json", tmp_path / f"settings.json{home.BACKUP}"
-    path.write_text('{"a": 1}')
-    home.install(path, WANTED)
-    path.write_text(json.dumps({**home.read(path), "mine": 2}))
-    home.uninstall(path)
-    assert (home.read(path), backup.read_text()) == ({"a": 1, "mine": 2}, '{"a": 1}')
+    for changed in ({"a": True}, {"a": 1, "mine": 2}):
+        path.write_text('{"a": 1}')
+        home.install(path, WANTED)
+        path.write_text(json.dumps({**home.read(path), **changed}))
+        home.uninstall(path)
+        assert (path.read_text(), backup.read_text()) == (f"{json.dumps(changed, indent=2)}\n", '{"a": 1}')
     backup.chmod(0o644)
     home.install(path, WANTED)
     assert (home.read(backup), stat.S_IMODE(backup.stat().st_mode)) == ({"a": 1, "mine": 2}, 0o600)
