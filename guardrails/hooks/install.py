@@ -38,6 +38,7 @@ from itertools import filterfalse, takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.text.control import visible
 from guardrails.core.values.errors import PolicyError, os_message
 from guardrails.policy.policy import Policy
 from guardrails.stores.places import write_whole
@@ -92,10 +93,10 @@ def main(words: Sequence[str]) -> int:
                 lines.append(f"{HOMES[client].title}: {done}")
     except (OSError, ValueError, PolicyError) as error:
         why = os_message(error) if isinstance(error, OSError) else error
-        sys.stderr.write(f"guardrails hook {words[0]}: {why}\n")
+        sys.stderr.write(visible(f"guardrails hook {words[0]}: {why}\n"))
         code = 2
-    # A fault of the output is no fault of the command.
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    # A fault of the output is no fault of the command. The settings of a folder that came from elsewhere steer no terminal.
+    sys.stdout.write(visible("".join(f"{line}\n" for line in lines)))
     return code
 
 

@@ -27,6 +27,7 @@ from guardrails.core.result.content import block_of as on_wire
 from guardrails.core.result.content import read_mcp
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_text
+from guardrails.core.text.control import visible
 from guardrails.core.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.logs import warn_once
@@ -37,7 +38,7 @@ from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.policy.tools import checked_arguments
 from guardrails.session.session import Session, scoped
 
-from .pins import by_name, visible
+from .pins import by_name
 
 
 Listed = Mapping[str, Any]

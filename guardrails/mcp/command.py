@@ -14,9 +14,10 @@ import sys
 
 from importlib import import_module
 
+from guardrails.core.text.control import visible
 from guardrails.core.values.errors import GuardrailsError, os_message
 
-from .pins import Pins, pins_file, visible
+from .pins import Pins, pins_file
 
 
 def parser() -> argparse.ArgumentParser:

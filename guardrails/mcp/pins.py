@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, TypeAdapter
 
+from guardrails.core.text.control import visible
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.logs import log
 from guardrails.stores.places import state_folder, write_whole
@@ -127,14 +128,6 @@ class Pins:
         if self._path is not None:
             Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self._path, json.dumps(self._known, indent=1, sort_keys=True).encode(), 0o600)
-
-
-def visible(text: str) -> str:
-    """
-    *text* without what a person does not see: control and direction characters, and all of plane 14. Joiners stay, as scripts and emoji
-    need them.
-    """
-    return "".join(one for one in text if one in "\n\t\u200c\u200d" or (one.isprintable() and one < "\U000e0000"))
 
 
 def _digest(tool: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter, Validation
 from pydantic.dataclasses import dataclass
 
 from guardrails.core.result.content import block_of
+from guardrails.core.text.control import visible
 from guardrails.core.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
@@ -32,7 +33,7 @@ from guardrails.hooks.results import mapping
 from guardrails.policy.tools import Registry
 
 from .calls import Listed, all_pages, outcome_of, tool_of
-from .pins import Pins, server_of, visible
+from .pins import Pins, server_of
 
 
 with needs("mcp", "`guardrails.mcp`"):

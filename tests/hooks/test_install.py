@@ -164,3 +164,6 @@ def test_status_does_not_start_a_program_that_a_folder_names(home: Path, capsys:
     code, found = status(capsys, "claude")
     assert (code, found["claude project"]["answers"]) == (1, None)
     assert not Path("sprung").exists()
+    path.write_text(path.read_text().replace("--policy=", r"--policy=\u001b[2J\u009b"))
+    assert main(["status", "claude"]) == 1
+    assert {"\x1b", "\x9b"}.isdisjoint(capsys.readouterr().out)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from guardrails.core.text.control import visible
 from guardrails.core.values.errors import StoreError
 from guardrails.mcp.command import main
-from guardrails.mcp.pins import Pins, server_of, visible
+from guardrails.mcp.pins import Pins, server_of
 from tests.tables import table
 
 

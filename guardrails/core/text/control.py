@@ -35,6 +35,14 @@ def sanitise(text: str) -> str:
     return (text if text.isascii() else repaired(text)).translate(_CONTROL)
 
 
+def visible(text: str) -> str:
+    """
+    *text* without what a person does not see: control and direction characters, and all of plane 14. Joiners stay, as scripts and emoji
+    need them.
+    """
+    return "".join(one for one in text if one in "\n\t\u200c\u200d" or (one.isprintable() and one < "\U000e0000"))
+
+
 def cleaned(text: str) -> str:
     """
     Returns the JSON *text* whose strings hold no NUL, DEL or other ASCII control character but newline, carriage return
