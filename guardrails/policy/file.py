@@ -165,20 +165,6 @@ def items(node: Node | None, key: str) -> list[Node]:
     return below.value if below is not None and isinstance(below.value, list) else []
 
 
-def inside(node: Node, line: int, column: int) -> Position:
-    """
-    Returns the place of a line and column of the text that *node* is: of one on its own line, or of a block with `|`.
-    """
-    at = node.position
-    mark = at.source.lines[at.line - 1][at.column - 1]
-    if line == 1 and mark not in "|>":
-        return at._replace(column=at.column + column - 1 + (mark in "\"'"))
-    if mark != "|" or at.line + line > len(at.source.lines):
-        return at
-    text = at.source.lines[at.line + line - 1]
-    return Position(at.source, at.line + line, len(text) - len(text.lstrip()) + column)
-
-
 def got(node: Node) -> str:
     """
     Returns the value that was found, as it was written.
@@ -459,8 +445,8 @@ class Document:
             for place, expression in expressions:
                 node = inner(root, number, *place) or self.root
                 for_tools = (one for each in tools for one in expression.faults_for(each.declared["parameters"]))
-                for line, column, text in dict.fromkeys([*expression.faults, *for_tools]):
-                    yield Mistake(inside(node, line, column), f"rules.{number}.{'.'.join(place)}: {text}")
+                for text in dict.fromkeys([*expression.faults, *for_tools]):
+                    yield Mistake(node.position, f"rules.{number}.{'.'.join(place)}: {text}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """

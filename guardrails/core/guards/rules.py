@@ -163,7 +163,7 @@ class Law:
         counted = (rule.tools, rule.when, limit.sum, limit.per, limit.zone) if limit else (rule.after, rule.same)
         self.key = f"{self.action}:{xxh3_64_hexdigest(repr((*counted, rule.within, rule.after_not)).encode())}"
         """Of what it remembers: it stays if only its limit changes."""
-        if faults := [f"`{one.text}`: {fault.text}" for one in self.expressions for fault in one.faults]:
+        if faults := [f"`{one.text}`: {fault}" for one in self.expressions for fault in one.faults]:
             raise PolicyError(faults)
 
     def about(self, call: ToolCall, doubles: frozenset[str]) -> bool:
@@ -345,7 +345,7 @@ class Rules(Guard):
                 for tool in tools.values():
                     spec = tool.arguments() if law.names(tool.name) else None
                     faults = one.faults_for(spec.schema()) if spec else ()
-                    yield from (f"{self.name}: `{one.text}` for `{tool.name}`: {fault.text}" for fault in faults)
+                    yield from (f"{self.name}: `{one.text}` for `{tool.name}`: {fault}" for fault in faults)
 
     def prepare(self) -> None:
         # A rule with a mistake is told now.

@@ -9,7 +9,7 @@ import re
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from .caches import pattern
 from .errors import needs
@@ -17,7 +17,7 @@ from .schema import suggestion
 
 
 Kind = Literal["true or false", "a number"]
-_ERROR: Final = pattern(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_ERROR: Final = pattern(r"ERROR: <input>:(\d+:\d+): (.*)")
 _NUMBERS: Final = pattern(r"overload for '_(?:[<>]=?|[!=]=)_' applied to '\((?:int|double), (?:int|double)\)'")
 _TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _HAS: Final = pattern(r"\bhas\(\s*args\.(\w+)\s*\)")
@@ -25,16 +25,6 @@ _ARGUMENT: Final = pattern(r"\bargs\.(\w+)")
 _DECIMAL: Final = pattern(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _NOT: Final = pattern(rf"{_TEXT.pattern}|\bnot(?=\s+[\w.]+\()")
 _WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
-
-
-class CelFault(NamedTuple):
-    """
-    A mistake in an expression; line and column count from 1.
-    """
-
-    line: int
-    column: int
-    text: str
 
 
 class Expression:
@@ -65,41 +55,36 @@ class Expression:
             return made
         raise ValueError(f"`{self.text}` is not {self.kind}: {str(made)[:200]}")
 
-    def faults_for(self, schema: Mapping[str, Any]) -> Iterator[CelFault]:
+    def faults_for(self, schema: Mapping[str, Any]) -> Iterator[str]:
         """
         Returns what is wrong with it for a tool whose arguments are of this JSON *schema*.
         """
         known = schema.get("properties")
         if self.faults or not isinstance(known, Mapping) or not known:
             return
-        bare = _TEXT.sub(lambda text: " " * len(text[0]), self.text)
+        bare = _TEXT.sub("", self.text)
         # A rule about many tools may ask for what only some of them have.
         known_or_asked = {*known, *(has[1] for has in _HAS.finditer(bare))}
-        for match in _ARGUMENT.finditer(bare) if schema.get("additionalProperties", False) is False else ():
-            if match[1] not in known_or_asked:
-                yield _fault(bare, match.start(1), f"no argument `{match[1]}`{suggestion(match[1], list(known))}")
+        for name in _ARGUMENT.findall(bare) if schema.get("additionalProperties", False) is False else ():
+            if name not in known_or_asked:
+                yield f"no argument `{name}`{suggestion(name, list(known))}"
         env = _library().NewEnv(variables=_variables() | {f"args.{name}": _type(one) for name, one in known.items()})
         text = _HAS.sub(lambda has: "true".ljust(len(has[0])), self.text)
         yield from self._faults(env, text)
 
-    def _faults(self, env: Any, text: str) -> list[CelFault]:
+    def _faults(self, env: Any, text: str) -> list[str]:
         try:
             kind = env.compile(text).return_type().name()
         except RuntimeError as error:
-            errors = _ERROR.findall(str(error))
-            named = (one for one in errors if not _NUMBERS.search(one[2]))
-            return [CelFault(int(line), int(column), _suggested(words, text)) for line, column, words in named]
+            errors = ((place, words) for place, words in _ERROR.findall(str(error)) if not _NUMBERS.search(words))
+            return [f"at {place}: {_suggested(words, text)}" for place, words in errors]
         fits = {"true or false": ("BOOL", "DYN"), "a number": ("INT", "UINT", "DOUBLE", "DYN")}[self.kind]
-        return [] if kind in fits else [CelFault(1, 1, f"`{text}` is not {self.kind}, but {kind.lower()}")]
+        return [] if kind in fits else [f"`{text}` is not {self.kind}, but {kind.lower()}"]
 
 
 def _is_amount(value: object) -> bool:
     # A decimal number is recorded as text.
     return type(value) in (int, float) or (isinstance(value, str) and _DECIMAL.fullmatch(value) is not None)
-
-
-def _fault(text: str, at: int, words: str) -> CelFault:
-    return CelFault(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at), words)
 
 
 def _suggested(error_text: str, text: str) -> str:

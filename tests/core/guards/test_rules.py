@@ -71,7 +71,7 @@ def test_a_policy_in_code_is_held_to_the_parameters_of_its_tools() -> None:
         Policy([Rules(rules=tuple(rules))], tools=[refund])
     assert [one.partition("`refund`: ")[2] for one in caught.value.mistakes] == [
         "no argument `order`, did you mean `order_id`?",
-        "found no matching overload for '_>_' applied to '(string, int)'",
+        "at 1:33: found no matching overload for '_>_' applied to '(string, int)'",
     ]
 
 
