@@ -45,7 +45,6 @@ TAKE_OVER: Final = (
 LIST: Final = """SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM items c
 JOIN items h ON h.name = c.name AND h.n = 0 GROUP BY c.name ORDER BY last_ms DESC, c.name"""
 INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
-LOOK_FIRST: Final = "Find out whether it took effect before you call it again."
 
 
 class ConversationError(GuardrailsError):
@@ -146,7 +145,7 @@ class Conversation(list[dict[str, Any]]):
             repaired.append(Repaired(call.id, call.tool, admitted))
             if envelope.status == "error":
                 # One that waits for a person has not run.
-                envelope.hint(LOOK_FIRST)
+                envelope.hint("Find out whether it took effect before you call it again.")
             answers.append(wire.result(call, envelope.to_json()))
         self.extend(answers)
         return repaired

@@ -67,8 +67,6 @@ VERSION: Final = f"{STATELESS}protocolVersion"
 CALL: Final = "tools/call"
 CHANGED: Final = "notifications/tools/list_changed"
 CANCELLED: Final = "notifications/cancelled"
-TERMINATED: Final = "Session terminated"
-"""The SDK's words for a server that knows our session no longer."""
 DRAIN_S: Final = 60.0
 """How long a client that has closed its input is kept answering what it has asked for."""
 SETTLE_S: Final = 0.1
@@ -265,8 +263,8 @@ class Pump:
             options: CallOptions = {"request_id": id_, "headers": self._headers(method, params)}
             return {**without_ours(await self._server.send_raw_request(method, params, options))}
         except MCPError as error:
-            if error.message == TERMINATED:
-                # A client that starts anew gets a new session.
+            if error.message == "Session terminated":
+                # The SDK's words for a server that knows our session no longer. A client that starts anew gets a new session.
                 self._serving.cancel()
             raise MCPError(**without_ours(error.error.model_dump())) from error
 

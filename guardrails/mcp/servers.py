@@ -13,7 +13,7 @@ import shutil
 import tomllib
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -48,8 +48,6 @@ with needs("mcp", "`guardrails.mcp`"):
 
 # Which there are
 
-Name = Annotated[str, Field(max_length=32, pattern="^[A-Za-z0-9](_?[A-Za-z0-9-])*_?$")]
-"""A `__` would end it: it stands before the name of a tool."""
 Text = Annotated[str, Field(min_length=1)]
 Seconds = Annotated[float, BeforeValidator(lambda given: duration_ms(given) / 1000), Field(gt=0)]
 
@@ -60,7 +58,8 @@ class McpServer:
     One server: *command* with *args* for one that is started here and spoken to over stdio, else *url* for one over HTTP.
     """
 
-    name: Name
+    name: Annotated[str, Field(max_length=32, pattern="^[A-Za-z0-9](_?[A-Za-z0-9-])*_?$")]
+    """A `__` would end it: it stands before the name of a tool."""
     command: Text | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -81,9 +80,6 @@ class McpServer:
         The command with its arguments; none for a server over HTTP.
         """
         return () if self.command is None else (self.command, *self.args)
-
-
-_SERVERS: Final = TypeAdapter(dict[str, McpServer])
 
 
 def read_servers(path: str | Path) -> list[McpServer]:
@@ -117,7 +113,7 @@ def servers_of(document: Any) -> list[McpServer]:
     mistakes = [f"mcp_servers.{name}.{key}: {why}" for name, key in gone]
     try:
         entries = {name: {**one, "name": name} if isinstance(one, dict) else one for name, one in table.items()}
-        servers = _SERVERS.validate_python(entries).values()
+        servers = TypeAdapter(dict[str, McpServer]).validate_python(entries).values()
     except ValidationError as error:
         places = [(".".join(map(str, ("mcp_servers", *one["loc"]))), one["msg"]) for one in error.errors()]
         mistakes += [f"{place}: {text.removeprefix('Value error, ')}" for place, text in places]
@@ -130,15 +126,13 @@ def servers_of(document: Any) -> list[McpServer]:
 
 # How they are reached
 
-Streams = AbstractAsyncContextManager[Any]
 MAX_BYTES: Final = 256 * 1024 * 1024
 """Of one event."""
-CONNECT_S: Final = 30.0
 WHOLE_GROUP: Final = ("/bin/sh", "-c", '"$@"; kill -KILL 0', "sh")
 """Runs a command to its end, and ends all that it has started with it: the SDK gives it a process group of its own."""
 
 
-def near_server(words: Sequence[str], environment: Mapping[str, str], folder: str | None = None) -> Streams:
+def near_server(words: Sequence[str], environment: Mapping[str, str], folder: str | None = None) -> Any:
     """
     The streams of the program of *words*, with a few variables of ours (PATH, HOME, ...) and those of *environment*. It is ended with all that
     it has started.
@@ -172,7 +166,7 @@ async def remote_server(url: str, headers: Mapping[str, str]) -> AsyncIterator[A
     The streams of the server at *url*, which is shown *headers*, the last of each name. An answer may take any time: how long is for the policy to say.
     """
     shown = {"user-agent": f"guardrails-mcp/{__version__}", **{name.lower(): one for name, one in headers.items()}}
-    timeout = httpx2.Timeout(CONNECT_S, read=None)
+    timeout = httpx2.Timeout(30, read=None)
     async with (
         httpx2.AsyncClient(headers=shown, timeout=timeout, transport=_Transport()) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
@@ -182,10 +176,8 @@ async def remote_server(url: str, headers: Mapping[str, str]) -> AsyncIterator[A
 
 # Their tools
 
-SEPARATOR: Final = "__"
 MAX_NAME: Final = 64
 """Characters that an API takes as the name of a function."""
-_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class McpTools:
@@ -326,7 +318,7 @@ def tools_of(server: McpServer, listed: Iterable[Listed], held: dict[str, str]) 
     tools: dict[str, tuple[str, Tool]] = {}
     for one in listed:
         own, why = one["name"], held.get(one["name"], "")
-        name = _ODD.sub("_", f"{server.name}{SEPARATOR}{own}")
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server.name}__{own}")
         if len(name) > MAX_NAME or (name in tools and tools[name][0] != own):
             digest = hashlib.sha256(own.encode(errors="surrogatepass")).hexdigest()[:8]
             name = f"{name[: MAX_NAME - 9]}_{digest}"

@@ -10,6 +10,7 @@ Promises, each with a test:
 """
 
 import dataclasses
+import re
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -24,7 +25,6 @@ from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.refusals import ERROR
 from guardrails.core.tool import REPEATS, Tool
-from guardrails.core.values.caches import pattern
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.schema import Checked, MapType, MinLen, fit, json_schema, map_type, quoted, suggestion
 from guardrails.core.values.types import Mode
@@ -46,7 +46,6 @@ Numbers = tuple[str, ...] | None
 OnError = Literal["deny", "allow"]
 
 _MATCH: Final = Glob | Annotated[tuple[Glob, ...], MinLen(1)]
-_SCOPE: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
 
@@ -168,7 +167,7 @@ def scope_name(name: str) -> str:
     """
     Returns *name* if it may name a scope: codes begin with it. Raises ValueError.
     """
-    if not isinstance(name, str) or not _SCOPE.fullmatch(name) or name in _TAKEN:
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", name) or name in _TAKEN:
         rule = "a letter, then letters, digits and `_`, 32 at most, and no word that codes begin with"
         raise ValueError(f"a scope is named like `user`: {rule}, not `{name}`")
     return name

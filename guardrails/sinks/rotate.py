@@ -36,7 +36,6 @@ WAIT_S: Final = 0.5
 _FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 """Those that a platform has: none blocks, a child inherits none, and no line end is rewritten."""
 _TIME: Final = re.compile(rb'"ts_ms":(\d{10,15})\b')
-_NUMBERED: Final = re.compile(r"(.+)\.\d{6,}(\.[^.]+)?")
 _DECADE_S: Final = 10 * 366 * 86_400
 _DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
 
@@ -166,7 +165,7 @@ def name_before(name: str) -> str | None:
     """
     Returns the name that a file called *name* had before it was rotated, if it was. Returns None if it was not.
     """
-    match = _NUMBERED.fullmatch(name)
+    match = re.fullmatch(r"(.+)\.\d{6,}(\.[^.]+)?", name)
     return None if match is None else match[1] + (match[2] or "")
 
 

@@ -36,7 +36,6 @@ from .places import shown_place
 
 T = TypeVar("T")
 FORMAT: Final = b"toolcall-guardrails 2"
-_NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:/%-]{1,200}")
 _URLS: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
 _URL: Final = re.compile(r"(rediss?://[^/?#]*(/[0-9]{0,5})?|unix://[^?#]*)(\?.*)?")
 
@@ -153,7 +152,7 @@ class RedisStore(PersistentStore):
     }
 
     def __init__(self, url: Any, *, namespace: str = "guardrails", timeout: float = 5.0, live: int = LIVE) -> None:
-        if not _NAMESPACE.fullmatch(namespace):
+        if not re.fullmatch(r"[A-Za-z0-9_.:/%-]{1,200}", namespace):
             raise StoreError(f"`{namespace}` is no namespace: use 1 to 200 letters, digits and `_.:-/%`")
         with needs("redis", "a store in Redis"):
             import redis.exceptions

@@ -51,7 +51,6 @@ _SKIPPED: Final = re.compile(
 _INLINE: Final = re.compile(r"</?(?:a|b|code|em|i|small|span|strong|sub|sup|u)\b[^<>]*+>", re.IGNORECASE)
 """Elements within a line; all others begin one."""
 _TAG: Final = re.compile(r"</?[a-z][^<>]*+>", re.IGNORECASE)
-_REFERENCE: Final = re.compile(r"&#?\w{1,32};")
 
 Search = Callable[[str, int], Collection[Any]]
 """`search(query, count)` gives hits, `{"title": ..., "url": ..., "content": ...}`."""
@@ -247,5 +246,5 @@ def page_text(source: str) -> str:
     with its length alone.
     """
     text = _TAG.sub("\n", _INLINE.sub("", _SKIPPED.sub("", source)))
-    plain = _REFERENCE.sub(lambda match: html.unescape(match[0]), text)
+    plain = re.sub(r"&#?\w{1,32};", lambda match: html.unescape(match[0]), text)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in plain.split("\n"))).strip()

@@ -34,12 +34,9 @@ _READ_ERRORS: Final = 60
 """Errors of one call that are looked at."""
 _MAX_ERRORS: Final = 10_000
 """Errors of one call beyond which none is looked at: pydantic gives all or none, at 1 us each."""
-_ARRAYS: Final = re.compile("(frozen_set|iterable|list|set|tuple)_type")
-_OBJECTS: Final = re.compile("(dataclass|dict|mapping|model|model_attributes)_type")
 _OF_TYPE: Final = re.compile(
     ".*_(type|parsing|size|error|key|instance_of|required|loop|float|number)$|enum|date_f|.*_tag_"
 )
-_FIRST_WORD: Final = re.compile(r"`?([^\W\d][\w.]*)`?(?=\s|$)")
 
 _ENTRY: Final = re.compile(
     r"(?::(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?)?\\?\*{0,2}(\w+)(?:\s*\(.*?\))?(?::\s*(.*)|\s+:.*)?"
@@ -237,13 +234,15 @@ def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
         # The words of the author's own validator; one of a whole model speaks of the field that its message starts with.
         cause = error["ctx"]["error"]
         message = str(cause) or f"is refused (`{type(cause).__name__}`)"
-        match = _FIRST_WORD.match(message)
+        match = re.match(r"`?([^\W\d][\w.]*)`?(?=\s|$)", message)
         more = (match[1],) if match and match[1] in names_at(schema, path) else ()
         return Problem(dotted((*path, *more)), message, "value")
     message = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
-    message = "must be an array" if _ARRAYS.fullmatch(kind) else message
+    message = "must be an array" if re.fullmatch("(frozen_set|iterable|list|set|tuple)_type", kind) else message
     message = "must be a date (YYYY-MM-DD)" if kind.startswith("date_from") else message
-    message = "must be an object" if _OBJECTS.fullmatch(kind) else message
+    message = (
+        "must be an object" if re.fullmatch("(dataclass|dict|mapping|model(_attributes)?)_type", kind) else message
+    )
     if kind == "union_tag_invalid":
         message = f"must have a `{error['ctx']['discriminator'][1:-1]}` of {error['ctx']['expected_tags']}"
     if kind.endswith("_type"):

@@ -49,7 +49,6 @@ WRAPPERS: Final = {
     "xargs": ("0oprtxI:n:L:P:s:d:E:a:", "no-run-if-empty null verbose max-args= max-procs=", 0),
 }
 """By program its options, as `getopt` reads them, and the number of words before what it runs."""
-_ASSIGNMENT: Final = re.compile(r"-|[A-Za-z_]\w*\+?=")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"})
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 
@@ -123,7 +122,7 @@ def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         words = list(dropwhile(lambda word: word[:1] == "-", rest))
     words = words[before:]
     unclear = unclear or next((word for word in rest[: len(rest) - len(words)] if UNKNOWN in word), "")
-    while words and name in ("env", "sudo", "ssh") and _ASSIGNMENT.match(words[0]):
+    while words and name in ("env", "sudo", "ssh") and re.match(r"-|[A-Za-z_]\w*\+?=", words[0]):
         words.pop(0)
     if name == "xargs" and words:
         filled, more = options.get("-I"), stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
@@ -140,7 +139,6 @@ _LONGEST: Final = 4_096
 _SPLIT: Final = "\x01"
 """Where an expansion that nothing quotes parts into words."""
 _APART: Final = frozenset({"subshell", "command_substitution", "process_substitution"})
-_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _PRINTS: Final = re.compile(r"[$`]\(?\s*(?:(pwd)|which\s+([\w.-]{1,80}))\s*[)`]")
 """Substitutions that are as good as a word: `$(pwd)`, `$(which python3)`."""
 _WITHIN: Final = re.compile(r"(?<!\\)`([^`]*)`|\A\$\((.*)\)\Z", re.DOTALL)
@@ -156,7 +154,7 @@ def read(command: str | tuple[str, ...]) -> Contents:
     """
     reader = _Reader()
     try:
-        if _NO_TEXT.search("".join(command)):
+        if re.search("[\0\ud800-\udfff]", "".join(command)):
             raise UnreadableError("it holds a NUL, or is not valid Unicode")
         if isinstance(command, str):
             reader.script(command, None, None)

@@ -43,7 +43,6 @@ NAME_SHOWN: Final = 80
 Amount = tuple[int, int]
 """(micro-dollars, tokens)"""
 NOTHING: Final[Amount] = (0, 0)
-NONE_BEFORE: Final = (0, 0, 0, 0, 0)
 WARNING: Final = "budget.warning"
 TOO_DEAR: Final = (
     "This {what} is estimated at {estimate}, {left} is left.",
@@ -184,7 +183,7 @@ class Limits:
         Returns what was used of the five before the present period.
         """
         if self.period is None:
-            return NONE_BEFORE
+            return (0, 0, 0, 0, 0)
         before: Sequence[int]
         start, *before = (state.own.get(BUDGET) or {}).get(BEFORE, (-1,))
         if start == self.period.since(now_ms):

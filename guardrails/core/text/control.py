@@ -12,9 +12,7 @@ from guardrails.core.values.caches import pattern
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
 _NOT_TEXT: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
-_MAY_ESCAPE: Final = pattern(r"\\[ubf]")
 _ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODES}|(.))")
-_STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 
 
 def repaired(text: str) -> str:
@@ -51,8 +49,8 @@ def cleaned(text: str) -> str:
     The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
     """
     # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
-    may = "\x7f" in text or ("\\" in text and _MAY_ESCAPE.search(text) is not None)
-    return _STRING.sub(_without_control, text) if may else text
+    may = "\x7f" in text or ("\\" in text and re.search(r"\\[ubf]", text) is not None)
+    return re.sub(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?', _without_control, text) if may else text
 
 
 def _without_control(string: re.Match[str]) -> str:

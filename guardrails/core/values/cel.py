@@ -21,7 +21,6 @@ _ERROR: Final = pattern(r"ERROR: <input>:(\d+:\d+): (.*)")
 _NUMBERS: Final = pattern(r"overload for '_(?:[<>]=?|[!=]=)_' applied to '\((?:int|double), (?:int|double)\)'")
 _TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
 _HAS: Final = pattern(r"\bhas\(\s*args\.(\w+)\s*\)")
-_ARGUMENT: Final = pattern(r"\bargs\.(\w+)")
 _DECIMAL: Final = pattern(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _NOT: Final = pattern(rf"{_TEXT.pattern}|\bnot(?=\s+[\w.]+\()")
 _WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
@@ -65,7 +64,7 @@ class Expression:
         bare = _TEXT.sub("", self.text)
         # A rule about many tools may ask for what only some of them have.
         known_or_asked = {*known, *(has[1] for has in _HAS.finditer(bare))}
-        for name in _ARGUMENT.findall(bare) if schema.get("additionalProperties", False) is False else ():
+        for name in re.findall(r"\bargs\.(\w+)", bare) if schema.get("additionalProperties", False) is False else ():
             if name not in known_or_asked:
                 yield f"no argument `{name}`{suggestion(name, list(known))}"
         env = _library().NewEnv(variables=_variables() | {f"args.{name}": _type(one) for name, one in known.items()})

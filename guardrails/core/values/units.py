@@ -15,7 +15,6 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Annotated, Final, Literal, get_args
 
-from guardrails.core.values.caches import pattern
 from guardrails.core.values.names import own_name
 from guardrails.core.values.schema import FromText
 
@@ -28,8 +27,6 @@ DURATION_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(ms|s|m|h|d)$"
 _BYTES: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _MAX_BYTES: Final = 1 << 50
 _SIZE_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(B|KiB|MiB|GiB)$"
-
-_SOUND_GLOB: Final = pattern(r"(?:[^[]|\[!?+\]?+[^]]*\])+")
 
 
 def duration_ms(value: object) -> int:
@@ -100,7 +97,7 @@ def glob(value: object) -> object:
     """
     if not isinstance(value, str) or (value and "[" not in value):
         return value
-    if "(?!)" in translate(value) or not _SOUND_GLOB.fullmatch(value):
+    if "(?!)" in translate(value) or not re.fullmatch(r"(?:[^[]|\[!?+\]?+[^]]*\])+", value):
         raise ValueError(f"a glob that matches no name: write `*` for every name, `[[]` for a bracket, {_got(value)}")
     return value
 

@@ -123,8 +123,8 @@ def read_usage(usage: object) -> Usage:
     n: dict[str, int] = defaultdict(int)
     for name, value in numbers.items():
         if "token" in name and _is_count(value):
-            of, count = _count_of(name), int(value)
-            n[of] = max(n[of], count)
+            of = _WHOLE.get(name) or next((of for of, *words in _PARTS if all(map(name.__contains__, words))), "")
+            n[of], count = max(n[of], int(value)), int(value)
             n["extra"] += count if re.match(r"cache_\w+_input_token", name) else 0
     inputs, outputs, total = n["input"] + n["tool_use"], n["output"] + n["thoughts"], n["total"]
     # Anthropic and Bedrock count these beside the input, unless the total says that they are among it.
@@ -161,10 +161,6 @@ def _members(value: Any) -> Mapping[Any, Any]:
     # Where an object keeps nothing in the open (protocol buffers), its class says what there is.
     names = [name for name in getattr(value, "__dict__", ()) if name[0] != "_"]
     return {name: getattr(value, name, None) for name in names or dir(value) if name[0] != "_"}
-
-
-def _count_of(name: str) -> str:
-    return _WHOLE.get(name) or next((of for of, *words in _PARTS if all(map(name.__contains__, words))), "")
 
 
 def _is_count(value: object) -> bool:

@@ -36,7 +36,6 @@ _DONE: Final = re.compile(rb"[\r\n]data: ?\[DONE\]")
 _CARRIED: Final = 16
 _REASON_CHARS: Final = 300
 _CODE_CHARS: Final = 60
-_CUT: Final = ("length", "content_filter")
 _KINDS: Final = {bool: "a boolean", int: "a number", float: "a number", str: "text", list: "a list", type(None): "null"}
 _THOUGHTS: Final = ("reasoning_content", "reasoning_details", "reasoning", "extra_content", "thought_signature")
 """Fields of a message that providers want back with the calls that came of them: DeepSeek, OpenRouter, Groq, Gemini."""
@@ -89,7 +88,7 @@ class Turn:
     """In the words of chat.completions."""
 
     def __post_init__(self) -> None:
-        if self.finish_reason in _CUT and self.calls and not self.calls[-1].arguments.strip():
+        if self.finish_reason in ("length", "content_filter") and self.calls and not self.calls[-1].arguments.strip():
             # Cut before its first character, where no text would mean no arguments.
             self.calls = [*self.calls[:-1], replace(self.calls[-1], arguments="{")]
 

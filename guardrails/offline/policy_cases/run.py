@@ -29,7 +29,6 @@ MAX_FAILURES: Final = 20
 """Failed steps of one case that are kept."""
 _SHOWN: Final = 160
 """Characters of a value in a failure."""
-_REPETITION: Final = re.compile(r"\$(\$)?n(?!\w)")
 
 
 @dataclass(slots=True)
@@ -211,7 +210,7 @@ def filled(value: Any, n: int) -> Any:
     if isinstance(value, str):
         if "$" not in value:
             return value
-        return n if value == "$n" else _REPETITION.sub(lambda match: "$n" if match[1] else str(n), value)
+        return n if value == "$n" else re.sub(r"\$(\$)?n(?!\w)", lambda match: "$n" if match[1] else str(n), value)
     if isinstance(value, dict):
         return {filled(key, n) if key != "$n" else str(n): filled(each, n) for key, each in value.items()}
     if isinstance(value, Part):

@@ -21,7 +21,6 @@ from .fields import ITEM_CALLS, ITEM_OUTPUTS, at, item_call, mapping, objects, t
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _ITEMS: Final = (*ITEM_CALLS, *ITEM_OUTPUTS, "reasoning", "mcp_call")
-_MESSAGE_KEYS: Final = frozenset({"content", "tool_calls", "function_call"})
 _LISTS: Final = ("messages", "input", "items", "data", "output")
 """Where an object may hold messages or items, in their order."""
 _IDS: Final = ("session_id", "sessionId", "conversation_id", "thread_id", "chat_id")
@@ -85,7 +84,7 @@ def _is_part(value: Any) -> bool:
     part = mapping(value)
     foreign = any(str(block.get("type")).startswith("tool-") for block in objects(part.get("content")))
     return part.get("type") in _ITEMS or (
-        part.get("role") in _ROLES and not _MESSAGE_KEYS.isdisjoint(part) and not foreign
+        part.get("role") in _ROLES and not {"content", "tool_calls", "function_call"}.isdisjoint(part) and not foreign
     )
 
 

@@ -35,7 +35,6 @@ _OPENINFERENCE: Final = {
 _OPERATIONS: Final = {"llm": "chat", "tool": "execute_tool"}
 """Of the kinds of OpenInference and LangSmith."""
 _CALL: Final = re.compile(r"llm\.output_messages\.(\d{1,4})\.\D*(\d{1,4})\.tool_call\.\D*(id|name|arguments)")
-_THREADS: Final = ("thread_id", "session_id", "conversation_id")
 _MS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
 _HIDDEN: Final = "__REDACTED__"
@@ -268,7 +267,7 @@ def _run(run: Mapping[str, Any]) -> Span:
     A run of a tool or a model as a span with the attributes of the GenAI convention.
     """
     extra, inputs, outputs = (mapping(run.get(name)) for name in ("extra", "inputs", "outputs"))
-    threads = (at(extra, "metadata", name) for name in _THREADS)
+    threads = (at(extra, "metadata", name) for name in ("thread_id", "session_id", "conversation_id"))
     session = next((str(thread) for thread in threads if type(thread) in (str, int)), text(run["trace_id"]) or "")
     attributes: dict[str, Any] = {"operation.name": _OPERATIONS.get(run["run_type"], "")}
     if run["run_type"] == "llm":
