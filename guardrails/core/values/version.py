@@ -2,4 +2,4 @@
 The version of the library. It is said here and nowhere else; the build reads it from this file.
 """
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
