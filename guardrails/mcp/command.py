@@ -83,7 +83,7 @@ def _pins(argv: list[str]) -> int:
     options = made.parse_args(argv[1:])
     if argv[0] == "allow":
         allowed = Pins(options.pins).allow(options.server, options.tool)
-        sys.stdout.write("".join(f"allowed: {name}\n" for name in allowed))
+        sys.stdout.write("".join(f"allowed: {visible(name)}\n" for name in allowed))
         if allowed and not set(options.tool) - {*allowed}:
             return 0
         sys.stderr.write(f"guardrails mcp: not every tool of `{options.server}` that was named is held\n")

@@ -53,6 +53,10 @@ def test_a_tool_is_held_from_its_change_until_it_is_allowed(path: str, capsys: p
     for said in (tool(), tool(description="Read another file.")):
         assert list(pins.look(HERE, [said])) == ["read"]
     assert pins.look(HERE, [evil]) == {}
+    for title in ("a", "b"):
+        pins.look(HERE, [tool("a\x1bb", title=title)])
+    assert main(["allow", option, "npx"]) == 0
+    assert capsys.readouterr().out == "allowed: ab\n"
 
 
 @table(("more", "counts"), TABLES["counts"])
