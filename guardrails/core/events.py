@@ -358,7 +358,9 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> Happened | dict[str, in
     if present is None or more:
         left = _left(at, now)
         for name, amount in values["amounts"].items():
-            if (available := left[name]) is not None and amount > available:
+            # Time is not handed out: whoever wants more of it than is left has all that is left.
+            handed = more or name != "max_elapsed"
+            if (available := left[name]) is not None and amount > available and handed:
                 asked = f"{LIMITS[name].setting} {LIMITS[name].shown(amount)}{' more' if more else ''}"
                 raise SessionError(f"`{child}` asks for {asked}, {LIMITS[name].shown(available)} is left")
         present = _raised(present, values["amounts"]) if present is not None else _share(at, child, values, left, now)
@@ -384,7 +386,7 @@ def _share(own: Place, child: str, values: Values, left: dict[str, int | None], 
         rest = available if whole else ceil((available or 0) * share)
         amount = values["amounts"].get(name, rest)
         if amount is not None:
-            made[name] = max(0, amount)
+            made[name] = max(0, amount if available is None else min(amount, available))
     return made
 
 

@@ -404,7 +404,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         """
         Returns a session that reserves *amounts* of this one's limits. For limits that are not named it reserves a
         *share* of what is left: all, or a part above 0. It reserves again when that is used up. Time is for all of them
-        at once.
+        at once, so that one who asks for more than is left has what is left.
 
         Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused
         turns are each session's own.

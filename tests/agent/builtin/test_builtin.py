@@ -97,6 +97,14 @@ def test_d12_a_sub_agent_whose_time_is_up_makes_no_further_call() -> None:
     assert len(ran) <= before + 1
 
 
+def test_a_sub_agent_has_the_time_that_is_left_of_the_session_if_that_is_less_than_its_limit() -> None:
+    session = Policy([Budget(max_elapsed=60)], tools=[Tool(name="spawn", timeout=1_800)]).session("main")
+    spawn = Spawn(session, lambda _, child: child.ledger.progress["seconds_left"]).tools["spawn"]
+    said = session.call("spawn", {"task": "look"}, lambda _, given: spawn(**given))
+    assert said.ok, said.error_message
+    assert 0 < int(said.value["answer"]) <= 60
+
+
 # message, memory
 
 
