@@ -95,13 +95,12 @@ class FromText:
         self.parse, self.schema = parse, schema
 
 
-class Checked:
+class Checked(NamedTuple):
     """
     A mark of a setting that *check* looks at once its type is right: it returns the value, or raises ValueError.
     """
 
-    def __init__(self, check: Callable[[Any], Any]) -> None:
-        self.check = check
+    check: Callable[[Any], Any]
 
 
 @dataclass(eq=False)
