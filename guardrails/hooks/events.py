@@ -43,15 +43,14 @@ def answer(
     client: Client = CLAUDE,
     envelopes: bool = False,
     asks: bool = False,
-    stops: bool = True,
 ) -> Answer:
     """
     The answer of a hook to *event*, as *client* writes both; `{}`: no opinion.
 
     *session* is that of the event's `session_id`. With *envelopes* every text that a tool of an MCP server returns
     reads as an envelope. Without, results are changed only if they are too long. With *asks* a person is asked in
-    the client's own way about calls that wait for one. If it *stops*, a run whose model goes on calling at a limit is
-    ended, with the session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
+    the client's own way about calls that wait for one. If the client can be stopped, a run whose model goes on calling at a
+    limit is ended, with the session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
     """
     read = event if isinstance(event, Event) else client.read(event) if isinstance(event, Mapping) else None
     if read is None:
@@ -63,7 +62,7 @@ def answer(
         own = session
     try:
         if read.kind == "before":
-            return _before(own, read, client, asks=asks, stops=stops and client.stops)
+            return _before(own, read, client, asks=asks)
         if read.kind in ("after", "failed"):
             envelope = _completed(session, own, read, client)
             return {} if envelope is None else client.result(read, envelope, envelopes=envelopes)
@@ -101,7 +100,7 @@ def _aside(session: Session, own: Session, event: Event) -> Answer:
 # Calls
 
 
-def _before(own: Session, event: Event, client: Client, *, asks: bool, stops: bool) -> Answer:
+def _before(own: Session, event: Event, client: Client, *, asks: bool) -> Answer:
     decision = _decided(own, event)
     if decision.envelope is None:
         return {}
@@ -110,7 +109,7 @@ def _before(own: Session, event: Event, client: Client, *, asks: bool, stops: bo
         return client.ask(reason)
     refusal = client.refuse(reason)
     with suppress(Exception):  # whatever a store raises: it is refused
-        if stops and _goes_on(own):
+        if client.stops and _goes_on(own):
             return refusal | {"continue": False, "stopReason": own.digest()}
     return refusal
 
