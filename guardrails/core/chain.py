@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from guardrails.core.guards.budget import Limits
 
 
-PLANS: Final = 1_024
+PLANS: Final = 4_096
 """Tools whose plans are kept; names come from the model. The oldest goes first."""
+HOOKED: Final = 64
+"""Sets of guards whose hooks are kept."""
 WINDOW: Final = 20
 """Executed calls that a session remembers at least."""
 FAR_MS: Final = 86_400_000
@@ -65,22 +67,18 @@ class Rule:
             object.__setattr__(self, "declared", renewed(self.declared))
 
 
-class Plan:
+class Hooked:
     """
-    Everything that applies to one tool, worked out once: the hooks of the guards that are *there* for it in a *mode*, of all the *guards*
-    with its settings, and what is declared.
-
-    *known* are the tools that are named, None if none are. *on_error*: what follows if a guard fails.
+    The hooks of *guards* in a *mode*, bound once for all tools that have the same.
     """
 
-    def __init__(
-        self, tool: Tool, guards: Sequence[Guard], mode: Mode, on_error: str, known: frozenset[str] | None
-    ) -> None:
-        there = [g for g in guards if mode != "off" and g.mode != "off" and g.applies(tool)]
-        present = [(g, mode == g.mode == "enforce") for g in there]
-        pairs = [(g, mode == g.mode == "enforce") for g in with_companions(there)]
+    def __init__(self, guards: Sequence[Guard], mode: Mode) -> None:
+        self.there = tuple(guards)
+        present = [(g, mode == g.mode == "enforce") for g in guards]
+        pairs = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
         self.acting = [g for g, enforced in present if enforced]
         shapes = [(g, True) for g in self.acting]
+        self.checking = [g for g in guards if g.hears("check")]
         self.checks = _hooks(present, "check")
         alone = [(g, e) for g, e in pairs if "admit" not in g.in_families]
         self.admits, self.family_admits = _hooks(alone, "admit"), _hooks(pairs, "admit")
@@ -94,8 +92,21 @@ class Plan:
         """Names of the guards that do something."""
         self.locates = tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths"))
         """Guards that name the paths whose real places are looked up before the decision."""
+
+
+class Plan(Hooked):
+    """
+    Everything that applies to one tool, worked out once: the hooks of those of its *guards* that are about it, and what is declared.
+
+    *known* are the tools that are named, None if none are. *on_error*: what follows if a guard fails.
+    """
+
+    def __init__(
+        self, tool: Tool, guards: Sequence[Guard], hooked: Hooked, on_error: str, known: frozenset[str] | None
+    ) -> None:
+        vars(self).update(vars(hooked))
         name = tool.name
-        checks = zip((g for g in there if g.hears("check")), self.checks, strict=True)
+        checks = zip(self.checking, self.checks, strict=True)
         asks = any(g.asks(name) for g in self.acting)
         if tool.idempotent is None and asks:
             tool = replace(tool, idempotent=False)
@@ -164,6 +175,7 @@ class Chain:
         named = [name for rule in self.rules for name in rule.match if SIGNS.isdisjoint(name)]
         self.known = frozenset([*self.tools, *named]) if self.tools else None
         self.plans: dict[str, Plan] = {}
+        self.hooked: dict[tuple[Any, ...], Hooked] = {}
         ruled = self.ruled()
         self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *ruled))])
         self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
@@ -246,10 +258,23 @@ class Chain:
         if plan is None:
             while len(self.plans) >= PLANS:
                 self.plans.pop(next(iter(self.plans)), None)
-            plan = self.plans[name] = Plan(*self._declared(name), self.known)
+            plan = self.plans[name] = self._make(name)
         return plan
 
-    def _declared(self, name: str) -> tuple[Tool, list[Guard], Mode, str]:
+    def _make(self, name: str) -> Plan:
+        tool, guards, own_mode, on_error = self._declared(name)
+        mode = own_mode or self.mode
+        there = [g for g in guards if mode != "off" and g.mode != "off" and g.applies(tool)]
+        key = (mode, *map(id, there))
+        hooked = self.hooked.get(key)
+        if hooked is None:
+            if len(self.hooked) >= HOOKED:
+                self.hooked.clear()
+            # The guards are held by it, so that no other has the same place.
+            hooked = self.hooked[key] = Hooked(there, mode)
+        return Plan(tool, guards, hooked, on_error, self.known)
+
+    def _declared(self, name: str) -> tuple[Tool, list[Guard], Mode | None, str]:
         """
         Returns the tool as it is declared, the guards with the settings of its rules, their mode, and what follows if one fails.
         """
@@ -271,7 +296,7 @@ class Chain:
                 guards.insert(0, made)
         return tool, guards, mode, on_error
 
-    def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode, str]:
+    def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}
         mode: Mode | None = None
@@ -290,7 +315,7 @@ class Chain:
                 settings[guard] = {**present, **added}
             mode = mode or rule.mode
             on_error = on_error or rule.on_error
-        return declared, settings, mode or self.mode, on_error or self.on_error
+        return declared, settings, mode, on_error or self.on_error
 
     def ruled(self) -> list[Guard]:
         """

@@ -425,9 +425,11 @@ def later(store: object, work: Callable[[], T]) -> "Future[T]":
 
 
 _workers: "weakref.WeakKeyDictionary[Any, ThreadPoolExecutor]" = weakref.WeakKeyDictionary()
+_ids: list[str] = []
 if hasattr(os, "register_at_fork"):
-    # No thread of the parent is there in a new process.
+    # No thread of the parent is there in a new process, which draws other ids.
     os.register_at_fork(after_in_child=_workers.clear)
+    os.register_at_fork(after_in_child=_ids.clear)
 
 
 # The family
@@ -575,4 +577,11 @@ def new_id() -> str:
     Returns an id that no other process draws: of a call without one, or of a life of a session, whose name may live again and counts from 1
     then.
     """
-    return os.urandom(8).hex()
+    try:
+        return _ids.pop()
+    except IndexError:
+        # To ask the system takes 2 us, for one or for many.
+        drawn = os.urandom(8 * 64).hex()
+        made, *others = (drawn[at : at + 16] for at in range(0, len(drawn), 16))
+        _ids.extend(others)
+        return made

@@ -4,7 +4,7 @@ The arguments of a tool: one definition gives the schema the model sees and the 
 * A definition is a pydantic model, a function or a JSON Schema. The first two coerce before the call is signed, a JSON
   Schema only checks.
 * A mistake is told with its path, in words for a model, never with its value. All are told at once, at most twenty; of
-  more than 2,000 values against a JSON Schema none.
+  more than 1,000 values against a JSON Schema the first, of more than 30,000 none.
 * JSON text in the place of an array or object is read once, where the schema says so.
 * A check never raises. A definition that cannot be read raises PolicyError when it is made (`arguments_of`), or, of a third
   party's tool, is one warning and an unchecked tool (`foreign_arguments`).

@@ -28,9 +28,10 @@ _ORDER: Final = ("type", "description", "properties", "required", "additionalPro
 _BY_NAME: Final = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 _DATA: Final = {"default", "enum", "const", "example", "examples", "required"}
 _ARTICLES: Final = {"array": "an array", "integer": "an integer", "object": "an object", "null": "null"}
-_MANY: Final = 2_000
-"""Values in arguments of which no mistake is named: the validator builds all errors before it gives one, at 1.5 KB each, and the
-alternatives of one union may be as many."""
+_MANY: Final = 1_000
+"""Values in arguments of which only the first mistake is named: the validator builds all errors before it gives one, at 1.5 KB each."""
+_LARGE: Final = 30_000
+"""Values in arguments of which none is named: the alternatives of one union may be as many errors."""
 _DEEP: Final = 16
 """Levels of arguments beyond which the same goes: at each level all alternatives of the one above are tried again."""
 
@@ -84,9 +85,21 @@ class SchemaArguments:
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
     def _problems(self, arguments: Any) -> tuple[Problem, ...]:
-        errors = self._validator.iter_errors(arguments) if _size(arguments, _DEEP) <= _MANY else ()
-        problems = capped(problem for error in errors for problem in self._faults(error))
+        problems = capped(problem for error in self._errors(arguments) for problem in self._faults(error))
         return problems or (Problem("", "the arguments do not fit the schema", "value"),)
+
+    def _errors(self, arguments: Any) -> "Iterable[ValidationError]":
+        from jsonschema_rs import ValidationError
+
+        size = _size(arguments, _DEEP)
+        if size <= _MANY:
+            return self._validator.iter_errors(arguments)
+        try:
+            if size <= _LARGE:
+                self._validator.validate(arguments)
+        except ValidationError as error:
+            return [error]
+        return []
 
     def _faults(self, error: "ValidationError") -> Iterator[Problem]:
         """
@@ -193,7 +206,7 @@ def _size(value: Any, levels: int) -> int:
     Returns how many values *value* holds; more than any limit if they nest deeper than *levels*.
     """
     parts = value.values() if isinstance(value, dict) else value
-    return len(parts) + sum(_size(e, levels - 1) for e in parts if isinstance(e, dict | list)) if levels else _MANY + 1
+    return len(parts) + sum(_size(e, levels - 1) for e in parts if isinstance(e, dict | list)) if levels else _LARGE + 1
 
 
 def refuse(uri: str) -> Any:

@@ -10,14 +10,18 @@ from functools import cache
 from typing import Any, Final, TypeVar, cast
 
 
+_METHODS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
+
+
 class _Pattern:
     def __init__(self, text: str) -> None:
         self.pattern = text
 
     def __getattr__(self, name: str) -> Any:
-        # From now on it is found in the object itself.
-        self.__dict__[name] = getattr(re.compile(self.pattern), name)
-        return self.__dict__[name]
+        compiled = re.compile(self.pattern)
+        # From now on these are found in the object itself.
+        self.__dict__.update({each: getattr(compiled, each) for each in _METHODS})
+        return getattr(compiled, name)
 
 
 @cache
