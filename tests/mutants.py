@@ -103,18 +103,17 @@ def mutants_of(path: str) -> list[Mutant]:
     return sorted(set(made))
 
 
-def tests_by_line() -> "coverage.CoverageData":
+def tests_by_line(folder: Path) -> "coverage.CoverageData":
     """
-    Returns which tests run which lines of the core, by one run of the suite.
+    Returns which tests run which lines of the core, by one run of the suite. It is kept in *folder*.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        file, settings = Path(folder) / "data", Path(folder) / "settings"
-        settings.write_text(f"[run]\nsource = {ROOT}/guardrails/core\ndata_file = {file}\ncore = ctrace\n")
-        command = [sys.executable, "-m", "pytest", *QUICK, "-n", "2", "--cov", f"--cov-config={settings}"]
-        subprocess.run([*command, "--cov-context=test", "--cov-report="], cwd=ROOT, check=True)
-        data = coverage.CoverageData(str(file))
-        data.read()
-        return data
+    file, settings = folder / "data", folder / "settings"
+    settings.write_text(f"[run]\nsource = {ROOT}/guardrails/core\ndata_file = {file}\ncore = ctrace\n")
+    command = [sys.executable, "-m", "pytest", *QUICK, "-n", "2", "--cov", f"--cov-config={settings}"]
+    subprocess.run([*command, "--cov-context=test", "--cov-report="], cwd=ROOT, check=False)
+    data = coverage.CoverageData(str(file))
+    data.read()
+    return data
 
 
 def main() -> None:
@@ -127,8 +126,9 @@ def main() -> None:
     chosen = options.parse_args()
     paths = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "guardrails/core").rglob("*.py"))
     sample = random.Random(chosen.seed).sample([one for path in paths for one in mutants_of(path)], chosen.sample)
-    data, copies = tests_by_line(), Queue[Path]()
+    copies = Queue[Path]()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
+        data = tests_by_line(Path(folder))
         for n in range(chosen.jobs):
             copies.put(
                 Path(
