@@ -2,7 +2,8 @@
 The share of planted faults in the core that the tests find: `python -m tests.mutants [--sample 200] [--seed 1] [--jobs 2]`.
 
 Each mutant changes one place of one function: a comparison, `and` or `or`, a `not`, a number, the sign of a sum, or what is returned. The tests
-that run its line are run until one fails. The sources are changed in copies of the checkout; survivors are printed.
+that run its line are run until one fails. The sources are changed in copies of the
+checkout; survivors are printed.
 """
 
 import argparse
@@ -16,91 +17,55 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import coverage
 
 
 ROOT: Final = Path(__file__).parents[1]
-QUICK: Final = ["-q", "-m", "not system", "-p", "no:cacheprovider", "-p", "no:randomly"]
-SWAPS: Final = {
-    ast.Lt: "<=",
-    ast.LtE: "<",
-    ast.Gt: ">=",
-    ast.GtE: ">",
-    ast.Eq: "!=",
-    ast.NotEq: "==",
-    ast.Is: "is not",
-    ast.IsNot: "is",
-    ast.In: "not in",
-    ast.NotIn: "in",
-    ast.Add: "-",
-    ast.Sub: "+",
-    ast.And: "or",
-    ast.Or: "and",
-}
+QUICK: Final = ["-q", "-m", "not system", "-p", "no:cacheprovider"]
+LEFT_OUT: Final = shutil.ignore_patterns(".git", ".venv*", ".hosts", ".site")
+PAIRS: Final = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, Add Sub, And Or"
+SWAPS: Final = {one: other for pair in PAIRS.split(", ") for one, other in (pair.split(), pair.split()[::-1])}
 LIMIT_S: Final = 240
 
 
-class Mutant(NamedTuple):
+def spoiled(node: Any) -> bool:
     """
-    One place of a file, and its text instead.
+    Change a *node* of a tree. Returns whether there is something in it to change.
     """
+    match node:
+        case ast.Compare(ops=[op]) if type(op).__name__ in SWAPS:
+            node.ops = [getattr(ast, SWAPS[type(op).__name__])()]
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op).__name__ in SWAPS:
+            node.op = getattr(ast, SWAPS[type(op).__name__])()
+        case ast.UnaryOp(op=ast.Not()):
+            node.operand = ast.UnaryOp(ast.Not(), node.operand)
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            node.value = value + 1
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            node.value = ast.Constant(None)
+        case _:
+            return False
+    return True
 
-    path: str
-    line: int
-    start: int
-    end: int
-    old: str
-    new: str
 
-
-def mutants_of(path: str) -> list[Mutant]:
+def nodes_of(tree: ast.Module) -> list[ast.AST]:
     """
-    Returns all mutants of a file; places are offsets in its bytes.
+    Returns what stands in the functions of a file.
     """
-    source = (ROOT / path).read_bytes()
-    starts = [0, *(at + 1 for at, byte in enumerate(source) if byte == 10)]
-    made: list[Mutant] = []
+    return [node for one in ast.walk(tree) if isinstance(one, ast.FunctionDef) for node in ast.walk(one)]
 
-    def offset(line: int | None, column: int | None) -> int:
-        return starts[(line or 1) - 1] + (column or 0)
 
-    def put(node: ast.AST, start: int, end: int, new: str) -> None:
-        made.append(Mutant(path, getattr(node, "lineno", 0), start, end, source[start:end].decode(), new))
-
-    for node in (
-        inner
-        for outer in ast.walk(ast.parse(source))
-        if isinstance(outer, ast.FunctionDef)
-        for inner in ast.walk(outer)
-    ):
-        match node:
-            case ast.Compare(left=left, ops=[op], comparators=[right]) | ast.BinOp(left=left, op=op, right=right):
-                ends = offset(left.end_lineno, left.end_col_offset), offset(right.lineno, right.col_offset)
-                word = source[slice(*ends)].decode().strip()
-                if type(op) in SWAPS and word.replace(" ", "").isalpha() | (len(word) < 3):
-                    put(node, *ends, f" {SWAPS[type(op)]} ")
-            case ast.BoolOp(op=op, values=[one, other, *_]):
-                ends = offset(one.end_lineno, one.end_col_offset), offset(other.lineno, other.col_offset)
-                if source[slice(*ends)].decode().strip() in ("and", "or"):
-                    put(node, *ends, f" {SWAPS[type(op)]} ")
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                put(node, offset(node.lineno, node.col_offset), offset(operand.lineno, operand.col_offset), "")
-            case ast.Constant(value=int() as value) if not isinstance(value, bool):
-                put(
-                    node,
-                    offset(node.lineno, node.col_offset),
-                    offset(node.end_lineno, node.end_col_offset),
-                    str(value + 1),
-                )
-            case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
-                put(
-                    node, offset(value.lineno, value.col_offset), offset(value.end_lineno, value.end_col_offset), "None"
-                )
-            case _:
-                pass
-    return sorted(set(made))
+def mutant_of(path: str, number: int) -> tuple[int, str, str]:
+    """
+    Returns the line of a mutant, how it differs, and the whole text.
+    """
+    tree = ast.parse((ROOT / path).read_text())
+    node: Any = nodes_of(tree)[number]
+    before = ast.unparse(node)
+    spoiled(node)
+    return node.lineno, f"{before} -> {ast.unparse(node)}", ast.unparse(tree)
 
 
 def tests_by_line(folder: Path) -> "coverage.CoverageData":
@@ -123,47 +88,35 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     for name, default in (("sample", 200), ("seed", 1), ("jobs", 2)):
         options.add_argument(f"--{name}", type=int, default=default)
-    chosen = options.parse_args()
+    chosen, copies = options.parse_args(), Queue[Path]()
     paths = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "guardrails/core").rglob("*.py"))
-    sample = random.Random(chosen.seed).sample([one for path in paths for one in mutants_of(path)], chosen.sample)
-    copies = Queue[Path]()
+    nodes = [(path, *each) for path in paths for each in enumerate(nodes_of(ast.parse((ROOT / path).read_text())))]
+    places = [(path, number) for path, number, node in nodes if spoiled(node)]
+    sample = random.Random(chosen.seed).sample(places, chosen.sample)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
         data = tests_by_line(Path(folder))
         for n in range(chosen.jobs):
-            copies.put(
-                Path(
-                    shutil.copytree(
-                        ROOT,
-                        Path(folder) / str(n),
-                        symlinks=True,
-                        ignore=shutil.ignore_patterns(".git", ".venv", ".hosts", ".site"),
-                    )
-                )
-            )
+            copies.put(Path(shutil.copytree(ROOT, Path(folder) / str(n), symlinks=True, ignore=LEFT_OUT)))
 
-        def found(one: Mutant) -> bool:
-            contexts = data.contexts_by_lineno(str(ROOT / one.path)).get(one.line, [])
-            tests = sorted({context.partition("|")[0] for context in contexts if context})
-            copy = copies.get()
-            file = copy / one.path
-            source = file.read_bytes()
-            file.write_bytes(source[: one.start] + one.new.encode() + source[one.end :])
+        def is_found(place: tuple[str, int]) -> bool:
+            line, change, text = mutant_of(*place)
+            contexts = data.contexts_by_lineno(str(ROOT / place[0])).get(line, [])
+            tests, copy = sorted({context.partition("|")[0] for context in contexts if context}), copies.get()
+            (copy / place[0]).write_text(text)
+            command = [sys.executable, "-m", "pytest", *QUICK, "-x", *tests]
             try:
-                command = [sys.executable, "-m", "pytest", *QUICK, "-x", *tests]
-                ended = subprocess.run(command, cwd=copy, timeout=LIMIT_S, capture_output=True, check=False)
-                return bool(tests) and ended.returncode != 0
+                run = subprocess.run(command, cwd=copy, timeout=LIMIT_S, capture_output=True, check=False)
+                found = bool(tests) and run.returncode != 0
             except subprocess.TimeoutExpired:
-                return True
-            finally:
-                file.write_bytes(source)
-                copies.put(copy)
+                found = True
+            shutil.copy2(ROOT / place[0], copy / place[0])
+            copies.put(copy)
+            if not found:
+                print(f"{place[0]}:{line}: {change}", flush=True)
+            return found
 
-        results = list(zip(sample, pool.map(found, sample), strict=True))
-    for one, dead in results:
-        if not dead:
-            print(f"{one.path}:{one.line}: {one.old!r} -> {one.new!r}")
-    count = sum(dead for _, dead in results)
-    print(f"{count} of {len(results)} found ({count / len(results):.0%})")
+        count = sum(pool.map(is_found, sample))
+    print(f"{count} of {len(sample)} found ({count / len(sample):.0%})")
 
 
 if __name__ == "__main__":
