@@ -142,7 +142,8 @@ def _modern(node: Any, *, tuples: bool) -> Any:
             made[word] = {name: _modern(part, tuples=tuples) for name, part in each.items()}
             needed = [name for name, part in each.items() if isinstance(part, dict) and part.get("required") is True]
             if word == "properties" and needed:
-                made["required"] = list(dict.fromkeys([*needed, *node.get("required", ())]))
+                listed = node["required"] if isinstance(node.get("required"), list) else ()
+                made["required"] = list(dict.fromkeys([*needed, *listed]))
         elif not (word in ("required", "nullable") and isinstance(each, bool)):
             made.setdefault(word, each if word in _DATA else _modern(each, tuples=tuples))
     if tuples and isinstance(made.get("items"), list):

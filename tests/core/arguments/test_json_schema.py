@@ -114,7 +114,7 @@ def test_json_text_is_read_once_where_the_schema_says_so(sent: Any, plain: Any, 
 def test_text_that_does_not_fit_is_told_and_stays(sent: Any, field: str, arguments: Any) -> None:
     checked, problems = arguments.check(sent)
     assert checked is sent
-    assert [problem.field for problem in problems] == [field]
+    assert [(problem.field, "not an object" in problem.message) for problem in problems] == [(field, False)]
 
 
 def test_a_call_that_was_encoded_twice_is_the_same_call() -> None:

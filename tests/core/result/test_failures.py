@@ -196,6 +196,8 @@ GONE = ConnectionResetError("gone")
     ("not_found", (socket.gaierror(-2, "Name or service not known"), FileNotFoundError(), LookupError("nothing"), ValueError("user not found"))),
     ("unavailable", (ConnectionRefusedError(), urllib.error.URLError(ConnectionRefusedError()), client("X", code="ECONNREFUSED"))),
     ("unavailable", (client("OperationalError", orig=sqlite3.OperationalError("database is locked")), client("T", "HTTP error 503"))),
+    ("permission", (httpx2.HTTPStatusError("no", request=REQUEST, response=response(403, x_ratelimit_remaining="9")),)),
+    ("rate_limit", (httpx2.HTTPStatusError("no", request=REQUEST, response=response(403, x_ratelimit_remaining="0")),)),
     ("permission", (PermissionError(), client("RateLimitError", "insufficient_quota", status_code=429))),
     ("conflict", (FileExistsError(), client("HTTPException", status_code=409))),
     ("invalid_path", (NotADirectoryError(), IsADirectoryError(), OSError(36, "File name too long"))),

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from guardrails import MemoryStore, Policy
 from guardrails.core.packing import VERSION, pack, unpack
-from guardrails.core.state import SessionState
+from guardrails.core.packing_6 import _entry
+from guardrails.core.state import CAME, SessionState
 from guardrails.core.values.errors import StateUnreadable
 from tests.conftest import FakeClock
 from tests.session.conftest import state_of
@@ -63,6 +64,9 @@ def test_a_state_that_0_2_0_packed_is_read() -> None:
     for name in ("n", "seq", "calls", "turns", "cost", "tokens", "started_ms", "now_ms"):
         assert getattr(state, name) == known[name], name
     assert [entry.tool for entry in state.window] == [entry["tool"] for entry in known["window"]]
+    came = [next((name for name in CAME[1:] if entry.get(name)), "") for entry in known["window"]]
+    assert [CAME[entry.came] for entry in state.window] == came
+    assert [_entry("t", *[0] * 5, bits << 2, *[0] * 4).lasting for bits in (1, 32, 33)] == [False, True, True]
     assert state.present.number == known["turn"]
     assert state.own["evidence"] == [known["seq"], [], 0], "what came before is no evidence any more"
     assert unpack(pack(state)) == unpack(pack(unpack(pack(state))))
