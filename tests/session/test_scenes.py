@@ -118,6 +118,7 @@ VERBS: dict[str, Callable[[Scene, Any, Words], Any]] = {
     "wait": lambda scene, _, words: scene.clock.advance(*words.plain),
     "exhausted": lambda _, s, __: s.exhausted,
     "message": lambda _, s, __: s.ledger.limit_message,
+    "retries": lambda scene, *_: [one["retry_source"] for one in scene.sink.records if one["event"] == "call"],
     "heard": lambda scene, _, words: getattr(scene.heard, *words.plain),
     "choice": lambda _, s, words: s.tool_choice(*words.plain),
     "progress": lambda _, s, words: s.ledger.progress[words.plain[0]] if words.plain else s.ledger.progress,

@@ -6,6 +6,7 @@ from typing import Any
 
 from guardrails import Approve, Denial, Guard, Policy, guard
 from guardrails.core.guards.base import Facts, SessionState, ToolCall
+from guardrails.core.state import Question
 from tests.core.guards.calls import ok
 
 
@@ -38,3 +39,9 @@ def test_what_cannot_be_shown_to_a_person_is_refused_and_asked_of_nobody() -> No
     refused = session.call("pay", {"o": object()}, ok)
     assert (refused.code, session.pending()) == ("approve.refused", [])
     assert "cannot be shown" in (refused.message or "")
+
+
+def test_a_question_is_about_the_very_arguments_also_under_an_equal_signature() -> None:
+    calls = [ToolCall("pay", {}, "c", b"s", 1, (), written) for written in (b"1", b"2", None)]
+    question = Question.about(calls[0], Denial("approve.pending", "wait"), 0)
+    assert [question.binds(call) for call in calls] == [True, False, True]
