@@ -6,6 +6,7 @@ import functools
 import inspect
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,11 +85,16 @@ def gap(first: int, hole: Any = SENTINEL, last: int = 3, /) -> Any:
     return first, hole, last
 
 
+@dataclass
+class Stay:
+    day: date
+
+
 @table(("function", "sent", "result"), [
     (positional, {"first": 1}, (1, "x", 1.5, (), False, {})),
     (positional, {"first": "1", "third": 2, "rest": ["3", 4], "last": True}, (1, "x", 2.0, (3, 4), True, {})),
     (positional, {"first": 1, "a": "5", "b": 6}, (1, "x", 1.5, (), False, {"a": 5, "b": 6})),
-    (gap, {"first": 1, "last": 2}, (1, SENTINEL, 2)), (gap, {"first": 1, "hole": 5}, (1, 5, 3)),
+    (Stay, {"day": "2025-01-01"}, Stay(date(2025, 1, 1))), (gap, {"first": 1, "last": 2}, (1, SENTINEL, 2)), (gap, {"first": 1, "hole": 5}, (1, 5, 3)),
 ])  # fmt: skip
 def test_any_kind_of_parameter_can_be_called(function: Callable[..., Any], sent: dict[str, Any], result: Any) -> None:
     arguments = FunctionArguments(function)

@@ -135,6 +135,11 @@ def test_a_charge_settles_the_request_that_it_names_and_no_other(clock: Any) -> 
     used(session, 900)
     first.release()
     assert tokens(session) == (1_800, 0)
+    session = make(clock, Budget(max_cost_usd=2))
+    for cost in (0.1, 0.9):
+        session.request(cost_usd=cost)
+    session.charge(model="m", cost_usd=0.5)
+    assert session.ledger.progress["cost_left_usd"] == 1.4, "that of 0.1 is held"
 
 
 def test_requests_of_unknown_size_are_held_by_the_average_so_far(clock: Any) -> None:
