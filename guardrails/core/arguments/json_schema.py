@@ -132,10 +132,8 @@ def _modern(node: Any, *, tuples: bool) -> Any:
     """
     Returns *node* as draft 2020-12 says it.
     """
-    if isinstance(node, list):
-        return [_modern(each, tuples=tuples) for each in node]
     if not isinstance(node, dict):
-        return node
+        return [_modern(each, tuples=tuples) for each in node] if isinstance(node, list) else node
     made: dict[str, Any] = {}
     for word, each in node.items():
         if word in _BY_NAME and isinstance(each, dict):
