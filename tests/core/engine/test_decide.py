@@ -17,6 +17,14 @@ from tests.session.conftest import read, replays
 from tests.tables import table
 
 
+def _failing(hook: str) -> Any:
+    def run(says: Any, *_: Any) -> None:
+        if says.what == hook:
+            raise RuntimeError("broken")
+
+    return run
+
+
 @guard
 class Says(Guard):
     """
@@ -36,24 +44,10 @@ class Says(Guard):
                 return Nudge(code="says.hint", hint="Narrow it.")
         return {"nonsense": {"deny": True}, "text": "deny", "false": False}.get(self.what)
 
-    def _fails(self, hook: str) -> Any:
-        if self.what == hook:
-            raise RuntimeError("broken")
-
-    def admit(self, *_: Any) -> Any:
-        return self._fails("admit")
-
-    def spent(self, *_: Any) -> Any:
-        return self._fails("spent")
-
-    def event(self, *_: Any) -> Any:
-        return self._fails("event")
-
-    def settle(self, *_: Any) -> Any:
-        return self._fails("settle")
+    admit, spent, event, settle = map(_failing, ("admit", "spent", "event", "settle"))
 
     def shape(self, envelope: Envelope, *_: Any) -> Any:
-        self._fails("shape")
+        _failing("shape")(self)
         return {"shapes none": None, "shapes text": "ok", "shapes dict": {}}.get(self.what, envelope)
 
 

@@ -33,9 +33,8 @@ def test_b1_the_results_of_the_last_turn_say_the_limit(most: int, turns: Any, li
         for letter in letters:
             arguments = {"t": {"n": len(envelopes)}, "{": "{broken", "=": {"n": 0}}[letter]
             envelopes.append(session.call("t", arguments, ok))
-    assert [envelope.limit_message for envelope in envelopes] == [
-        LAST.format(most) if sign == "!" else None for sign in limited
-    ]
+    last = LAST.format(most)
+    assert [envelope.limit_message for envelope in envelopes] == [last if sign == "!" else None for sign in limited]
     assert session.exhausted
     session.begin_turn()
     assert [session.call("t", {"n": n}, ok).code for n in (8, 9)] == ["budget.max_turns"] * 2

@@ -45,9 +45,8 @@ def test_a_session_must_say_whose_it_is_but_for_the_scope_of_everyone(given: Any
     everyone = Policy(scopes={"global": budget})
     codes = [everyone.session(name, clock=clock).call("t", {}, ok).code for name in ("a", "b")]
     assert codes == [None, "global.budget.max_calls"]
-    assert everyone.session("c", clock=clock).ledger.limit_message == (
-        "Tool call limit reached (1). Stopping tool loop. The limit is shared by all sessions."
-    )
+    message = "Tool call limit reached (1). Stopping tool loop. The limit is shared by all sessions."
+    assert everyone.session("c", clock=clock).ledger.limit_message == message
     with pytest.raises(SessionError):
         everyone.session("/user/u1")
 
