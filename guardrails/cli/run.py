@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, chdir, contextmanager, redirect_stdout, suppress
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
@@ -152,12 +153,13 @@ def _agent(
 
     view = View(quiet=quiet, words=words)
     with ExitStack() as opened:
-        chats = chat = None
-        if resume is not None:
-            chats = opened.enter_context(Conversations(file))
-            chat = chats.resume(resume)
+        chats = None if resume is None else opened.enter_context(Conversations(file))
+        chat = None if chats is None or resume is None else chats.resume(resume)
         settings = Settings.merged({} if chat is None else chat.settings, given)
         client = opened.enter_context(client_of(settings.base_url))
+        if settings.mcp is not None:
+            # Without the extra nothing of the user's runs.
+            import_module("guardrails.mcp.servers")
         _, loaded, tools = prepare(settings)
         opened.enter_context(chdir(settings.workspace))
         if settings.mcp is not None:
