@@ -87,9 +87,7 @@ KILLED = Path(__file__).with_name("killed.py.txt").read_text()
 """A process that dies in the middle of its write."""
 
 
-def test_of_eight_at_once_at_a_cap_of_five_five_run_and_one_killed_has_written_nothing(
-    tmp_path: Path,
-) -> None:
+def test_of_eight_at_once_at_a_cap_of_five_five_run_and_one_killed_has_written_nothing(tmp_path: Path) -> None:
     rules, store = capped(tmp_path, 5), tmp_path / "hooks.db"
     started = [hook(tmp_path, number, rules) for number in range(8)]
     assert sorted(refused(answer(each)[0]) for each in started) == [False] * 5 + [True] * 3

@@ -33,10 +33,7 @@ def test_a_host_that_holds_what_it_owes_breaks_nothing() -> None:
         (host(distinct=run(20, "over")), "langchain, distinct: no final answer, but over"),
         (host(distinct=run(21)), "langchain: of a cap of 20, 21 calls ran"),
         (host("mcp", owes=(), stuck=run(9, "over")), "mcp: the same call ran 9 times"),
-        (
-            host(honest=run(19, not_run=1)),
-            "langchain: of 20 honest calls 19 ran, and it ended with answer",
-        ),
+        (host(honest=run(19, not_run=1)), "langchain: of 20 honest calls 19 ran, and it ended with answer"),
     ],
 )
 def test_what_a_host_owes_and_does_not_hold_is_named(told: Any, said: str) -> None:

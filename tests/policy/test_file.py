@@ -243,5 +243,5 @@ def test_a_key_has_parts_that_may_also_stand_by_themselves(tmp_path: Path) -> No
     both = merged(written(tmp_path, both=over))
     assert (both["retryable"], both["retry_budget"], both["envelope"]) == ({"max_retries": 1}, {"burst": 3}, "merged")
     assert mistakes_of(written(tmp_path, twice="truncate: {}\nenvelope: {truncate: {}, frm: quiet}")) == [
-        *("twice.yaml:3:12: `truncate` is given twice", "twice.yaml:3:26: unknown key `frm`, did you mean `form`?"),
+        *("twice.yaml:3:12: `truncate` is given twice", "twice.yaml:3:26: unknown key `frm`, did you mean `form`?")
     ]

@@ -151,7 +151,7 @@ def test_a_commit_that_comes_late_is_not_done_a_second_time(proxy: CuttingProxy)
 
 def test_a_server_that_does_not_answer_in_time_is_an_error_within_the_timeout(proxy: CuttingProxy) -> None:
     asks: list[Callable[[RedisStore], Any]] = [
-        *(lambda store: store.update(["s"], ONE), lambda store: store.read("s"), lambda store: store.prune("1d")),
+        *(lambda store: store.update(["s"], ONE), lambda store: store.read("s"), lambda store: store.prune("1d"))
     ]
     stores = [behind(proxy, timeout=3) for _ in asks * 2]
     for store in stores:

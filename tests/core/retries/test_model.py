@@ -12,16 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.retries.model import (
-    MAX_BYTES,
-    Count,
-    RetryModel,
-    logistic,
-    parse,
-    text_of,
-    times,
-    wilson,
-)
+from guardrails.core.retries.model import MAX_BYTES, Count, RetryModel, logistic, parse, text_of, times, wilson
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.retries.trail import LOOKBACK, UNKNOWN, Failure, Settled, Situation, extended, failure_of, left_of
 from guardrails.core.values.errors import ModelError
