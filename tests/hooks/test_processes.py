@@ -99,3 +99,12 @@ def test_of_eight_at_once_at_a_cap_of_five_five_run_and_one_killed_has_written_n
     assert sorted(refused(answer(each)[0]) for each in started) == [False] * 4 + [True] * 3
     session = Policy.load(tmp_path / "p.yaml").session("s", store=SqliteStore(store))
     assert session.ledger.progress["calls_used"] == 5
+
+
+def test_the_benchmark_measures_and_counts_what_is_let_through(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.hook import CAP, main  # which measures by this file
+
+    main(["--rounds", "1", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["hook"]["cpu_over_bare_ms"] > 0
+    assert found["at_once"] == [CAP]

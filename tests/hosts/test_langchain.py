@@ -29,7 +29,7 @@ from pydantic import SecretStr
 
 from guardrails import Budget, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
-from tests.system.release.examples import PRINTED, printed
+from tests.system.release.test_examples import PRINTED, printed
 
 from .behaviours import Bank, Contract, Pages, in_turn, once, searching, stuck
 from .driver import HELPER, MODEL, Call, Driver, Helper, Ran, Script, Way, waited

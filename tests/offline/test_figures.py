@@ -12,8 +12,5 @@ def test_a_share_is_nothing_or_everything_only_where_it_is() -> None:
 
 def test_money_is_in_dollars_and_counts_are_words_with_their_number() -> None:
     assert [*map(usd, (0, 1_234, 999_999, 1_234_567_890))] == ["$0.00", "$0.0012", "$1.0000", "$1,234.57"]
-    assert [plural(1, "call"), plural(2_000, "call"), plural(2, "index", "indices")] == [
-        "1 call",
-        "2,000 calls",
-        "2 indices",
-    ]
+    counts = [plural(1, "call"), plural(2_000, "call"), plural(2, "index", "indices")]
+    assert counts == ["1 call", "2,000 calls", "2 indices"]

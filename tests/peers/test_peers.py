@@ -11,14 +11,11 @@ OURS = "toolcall-guardrails"
 
 def test_our_own_figures_hold() -> None:
     ours = DRIVERS[OURS]
-    assert works.parallel(ours, Limits(calls=10)) == 10
-    assert works.parallel(ours, Limits(usd=1.0, price=0.10)) == 10
-    assert works.sequential(ours, Limits(usd=0.30, price=0.10)) == 3
-    assert works.sequential(ours, Limits(calls=10), fails=True) == 10
-    assert works.family(OURS) == 10
+    calls, money = Limits(calls=10), Limits(usd=1.0, price=0.10)
+    assert works.parallel(ours, calls) == works.parallel(ours, money) == works.family(OURS) == 10
+    assert (works.sequential(ours, calls, fails=True), works.sequential(ours, Limits(usd=0.30, price=0.10))) == (10, 3)
     assert set(works.odd(ours).values()) == {"ran"}
     assert set(works.forms(ours).values()) == {"right"}
     assert works.after_a_refusal(ours) == "runs"
     told = works.told(ours)
-    assert told["caught"] >= 50
-    assert len(told["refused"]) <= 2
+    assert len(told["refused"]) <= 2 < 50 <= told["caught"]

@@ -14,23 +14,12 @@ from guardrails import Denial, Tool
 from guardrails.core.values.dataclass import dataclass
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OwnTool(Tool):
-    team: str = "payments"
-
-
-@pytest.mark.parametrize("value", [Denial("a.b", "no"), Tool(name="t", read_only=True), OwnTool(name="t", cost_usd=1)])
+@pytest.mark.parametrize("value", [Denial("a.b", "no"), Tool(name="t", read_only=True)])
 def test_a_value_is_copied_pickled_and_replaced_and_never_changes(value: Denial | Tool) -> None:
     copies = [copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value)), dataclasses.replace(value)]
     assert copies == [value] * 4
     with pytest.raises(dataclasses.FrozenInstanceError):
         value.retryable = True  # type: ignore[misc]
-
-
-def test_a_value_that_never_changes_has_subclasses_that_do_not_either() -> None:
-    assert OwnTool(name="t").team == "payments"
-    with pytest.raises(TypeError, match="cannot inherit non-frozen dataclass from a frozen one"):
-        dataclasses.dataclass(type("Changing", (Tool,), {}))
 
 
 def test_threads_may_make_the_first_instance_at_once() -> None:
@@ -39,7 +28,6 @@ def test_threads_may_make_the_first_instance_at_once() -> None:
         @dataclass(slots=True, kw_only=True)
         class Point:
             x: int
-            y: list[int] = dataclasses.field(default_factory=list)
 
         with ThreadPoolExecutor(8) as pool:
             made = list(pool.map(lambda x, of=Point: of(x=x), range(8)))

@@ -4,7 +4,6 @@ Install coding CLIs by npm into .clis and test the hooks with them: python -m te
 Without a name, those that are free; Claude Code is proprietary and is installed if it is named only. Arguments go to pytest.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -20,16 +19,11 @@ FOLDER = ROOT / ".clis"
 def main(*arguments: str) -> int:
     known = tomllib.loads((Path(__file__).parent / "versions.toml").read_text(encoding="utf-8"))
     chosen = [name for name in known if name in arguments] or [n for n in known if not known[n]["optional"]]
-    lacking = []
-    for name in chosen:
-        package, version = known[name]["package"], known[name]["version"]
-        told = FOLDER / "node_modules" / package / "package.json"
-        if not told.is_file() or json.loads(told.read_text())["version"] != version:
-            lacking.append(f"{package}@{version}")
+    packages = [f"{known[name]['package']}@{known[name]['version']}" for name in chosen]
     FOLDER.mkdir(exist_ok=True)
     npm = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts", "--prefix", str(FOLDER)]
-    if lacking and subprocess.run([*npm, *lacking], check=False).returncode:
-        print(f"npm cannot install {', '.join(lacking)}; `node` 20 or newer and `npm` are needed", file=sys.stderr)
+    if subprocess.run([*npm, *packages], check=False).returncode:
+        print(f"npm cannot install {', '.join(packages)}; `node` 20 or newer and `npm` are needed", file=sys.stderr)
         return 2
     os.environ |= {"GUARDRAILS_CLIS": str(FOLDER / "node_modules"), "GUARDRAILS_CLIS_ASKED": " ".join(chosen)}
     more = [argument for argument in arguments if argument not in known]
