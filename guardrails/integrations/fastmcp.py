@@ -5,7 +5,7 @@ FastMCP servers and clients behind sessions.
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from guardrails.core.result.content import block_of
+from guardrails.core.result.content import block_of, wrapped_value
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions
@@ -21,7 +21,7 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
     from mcp_types import Tool as McpTool
 
-    from guardrails.mcp.calls import NOTES, Guarding, Listed, wrapped_value
+    from guardrails.mcp.calls import NOTES, Guarding, Listed
 
     from .mcp import GuardedCalls, run_of_request
 

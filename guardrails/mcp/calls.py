@@ -20,11 +20,10 @@ from uuid import uuid4
 from jsonschema_rs import validator_for
 
 from guardrails.core.arguments import foreign_arguments
-from guardrails.core.arguments.json_schema import SchemaArguments, refuse
-from guardrails.core.arguments.problems import Checked
+from guardrails.core.arguments.json_schema import SchemaArguments, ServerArguments, refuse
 from guardrails.core.envelope import Envelope, block_of
 from guardrails.core.result.content import block_of as on_wire
-from guardrails.core.result.content import read_mcp
+from guardrails.core.result.content import read_mcp, wrapped_value
 from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.text.control import visible
@@ -110,8 +109,10 @@ class Guarding:
         chain = self.sessions.policy.chain
         inert = [name for name in ("max_turns", "max_tokens") if chain.budget and name in chain.budget.own]
         if inert:
-            of_models = "MCP tells of no model response; what tools use alone counts for budget.%s"
-            warn_once(f"inert in MCP: {inert}", of_models, ", budget.".join(inert))
+            of_models = (
+                f"MCP tells of no model response; what tools use alone counts for budget.{', budget.'.join(inert)}"
+            )
+            warn_once(of_models, of_models)
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._runs: dict[str, tuple[Session, float]] = {}
         """Sessions by their runs, each with the time of its latest call, in seconds."""
@@ -153,11 +154,9 @@ class Guarding:
         time for one that is held: somebody may have allowed it.
         """
         if name not in self.tools or self.tools[name][0].held:
-            listed: list[Listed] = []
             # Hints are not worth a call: whether the tool is there, its server says.
             with suppress(Exception):
-                listed = [*await listing()]
-            self.hear(listed)
+                self.hear(await listing())
             self.tools.setdefault(name, (Tool(name=name), None))
         return self.tools[name]
 
@@ -295,29 +294,6 @@ def tool_of(listed: Listed, held: str = "", **more: Any) -> Tool:
     return Tool(name=name, parameters=spec, held=held, **from_annotations(mapping(listed.get("annotations"))), **more)
 
 
-class ServerArguments(SchemaArguments):
-    """
-    Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
-
-    Text in the place of a number, a list or a date is left to the server, and so is null: many read such text.
-    """
-
-    def check(self, arguments: object) -> Checked:
-        given, problems = super().check(arguments)
-        if problems and isinstance(given, dict):
-            with suppress(ValueError):
-                if not any(map(_is_wrong, self._validator.iter_errors(given))):
-                    return given, ()
-        return given, problems
-
-
-def _is_wrong(error: Any) -> bool:
-    name = type(error.kind).__name__
-    if name in ("AnyOf", "OneOfNotValid"):
-        return all(any(map(_is_wrong, way)) for way in error.kind.context)
-    return name != "Format" and not (name == "Type" and isinstance(error.instance, str | None))
-
-
 def as_shown(listed: Listed) -> Listed:
     """
     Returns a *listed* tool as a client is told it: in words that a person sees, and with room for a note in its `outputSchema`, if that
@@ -424,14 +400,6 @@ def is_text(block: Any) -> bool:
     given = mapping(block)
     kind, resource = given.get("type"), mapping(given.get("resource"))
     return kind == "text" or (kind == "resource" and "blob" not in resource)
-
-
-def wrapped_value(structured: Any) -> Any:
-    """
-    Returns the value that SDKs wrapped in *structured* content because it is no object; the schema that says so is the
-    server's.
-    """
-    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
 
 
 def _fits(structured: Any, schema: Any) -> bool:

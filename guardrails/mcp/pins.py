@@ -94,8 +94,7 @@ class Pins:
         before, pins = json.dumps(self._known), self._known.setdefault(server, {})
         for name, tool in by_name(offered).items():
             digest = _digest(tool)
-            first = pins.get(name, [digest])[0]
-            pins[name] = [first] if first == digest else [first, digest]
+            pins[name] = [*dict.fromkeys((pins.get(name, [digest])[0], digest))]
         return json.dumps(self._known) != before
 
     def allow(self, server: str, tools: Collection[str] = ()) -> list[str]:

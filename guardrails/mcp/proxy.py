@@ -16,7 +16,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import lru_cache, partial
-from math import inf
 from typing import Any, Final
 from uuid import uuid4
 
@@ -70,8 +69,6 @@ CANCELLED: Final = "notifications/cancelled"
 DRAIN_S: Final = 60.0
 """How long a client that has closed its input is kept answering what it has asked for."""
 SETTLE_S: Final = 0.1
-LIST_S: Final = 10.0
-"""How long a list of tools is waited for that no client has asked for."""
 REQUEST_S: Final = 30.0
 """Seconds that a request may take to come, its head and its body."""
 MAX_CONNECTIONS: Final = 100
@@ -82,7 +79,6 @@ METHODS: Final = ("GET", "POST", "DELETE")
 ONCE: Final = ("authorization", "content-length", "host", "mcp-session-id", "origin")
 """Headers that say whose a request is, where it ends, and who sent it: there is one of each."""
 Params = Mapping[str, Any]
-Streams = tuple[Any, Any]
 
 
 class Shared:
@@ -114,8 +110,8 @@ class Guards(Guarding):
     def __init__(self, shared: Shared, user: str | None, tenant: str | None) -> None:
         self.shared, policy, options = shared, shared.policy, shared.options
         scopes = {name: own for name, own in (("user", user), ("tenant", tenant)) if own and name in policy.scopes}
-        telemetry = shared.telemetry
-        super().__init__(policy, store=shared.store, records=options.records, telemetry=telemetry, scopes=scopes)
+        store, telemetry = shared.store, shared.telemetry
+        super().__init__(policy, store=store, records=options.records, telemetry=telemetry, scopes=scopes)
         self.only = None if options.session is None else Run(options.session, named=True)
         """The run of all calls, if there is only one."""
 
@@ -158,7 +154,7 @@ class Pump:
     that *run* says by its `_meta`. Ids of requests stay what they are.
     """
 
-    def __init__(self, guards: Guards, run: Callable[[Params], Run], client: Streams, server: Streams) -> None:
+    def __init__(self, guards: Guards, run: Callable[[Params], Run], client: Any, server: Any) -> None:
         self._guards, self._run = guards, run
         self._client, self._server = JSONRPCDispatcher(*client), JSONRPCDispatcher(*server)
         self._open: dict[Any, tuple[str, DispatchContext[Any]]] = {}
@@ -233,7 +229,7 @@ class Pump:
         async def listing() -> Any:
             # Whoever has more than one page of tools is known once the client lists them.
             stateless = {name: one for name, one in meta.items() if name.startswith(STATELESS)}
-            async with asyncio.timeout(LIST_S):
+            async with asyncio.timeout(10):
                 return (await self._ask("tools/list", {"_meta": stateless}, f"guardrails-{id_}"))["tools"]
 
         with nullcontext() if telemetry is None else telemetry.within(meta):
@@ -331,11 +327,10 @@ async def _at_stdio(options: argparse.Namespace, guards: Guards) -> int:
 
     # Nothing can interrupt who reads: the thread ends with the process.
     in_thread(read)
-    far = remote_server(options.url, dict(options.header)) if options.url else None
-    client: Any = stdio_server(stdin=input_lines())  # type: ignore[arg-type]
-    async with far or near_server(options.command, os.environ) as server, client as (from_client, to_client):
+    far = remote_server(options.url, dict(options.header)) if options.url else near_server(options.command, os.environ)
+    async with far as server, stdio_server(stdin=input_lines()) as (from_client, to_client):  # type: ignore[arg-type]
         # An answer that is written is never taken back: what is on its way to the client has room.
-        answers, outgoing = anyio.create_memory_object_stream[Any](inf)
+        answers, outgoing = anyio.create_memory_object_stream[Any](float("inf"))
         pump = Pump(guards, run_of, (from_client, answers), server)
         async with anyio.create_task_group() as group:
             group.start_soon(forward)

@@ -3,7 +3,6 @@ MCP servers: which there are, how they are reached, and their tools in a registr
 """
 
 import asyncio
-import errno
 import hashlib
 import inspect
 import json
@@ -141,7 +140,7 @@ def near_server(words: Sequence[str], environment: Mapping[str, str], folder: st
     """
     named = words[0] if Path(words[0]).name == words[0] else str(Path(folder or ".", words[0]))
     if shutil.which(named, path=environment.get("PATH")) is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
+        raise FileNotFoundError(2, "No such file or directory", words[0])
     command, *arguments = (*WHOLE_GROUP, *words) if os.name == "posix" else words
     return stdio_client(StdioServerParameters(command=command, args=arguments, env=dict(environment), cwd=folder))
 
@@ -166,9 +165,8 @@ async def remote_server(url: str, headers: Mapping[str, str]) -> AsyncIterator[A
     The streams of the server at *url*, which is shown *headers*, the last of each name. An answer may take any time: how long is for the policy to say.
     """
     shown = {"user-agent": f"guardrails-mcp/{__version__}", **{name.lower(): one for name, one in headers.items()}}
-    timeout = httpx2.Timeout(30, read=None)
     async with (
-        httpx2.AsyncClient(headers=shown, timeout=timeout, transport=_Transport()) as client,
+        httpx2.AsyncClient(headers=shown, timeout=httpx2.Timeout(30, read=None), transport=_Transport()) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
     ):
         yield streams
@@ -216,8 +214,8 @@ class McpTools:
         await asyncio.gather(*(one.client() for one in self._connections))
         for connection in self._connections:
             server = connection.server
-            place = server_of(server.words, server.url, server.name)
-            held = self._pins.look(place, connection.listed) if server.pins else {}
+            at = server_of(server.words, server.url, server.name)
+            held = self._pins.look(at, connection.listed) if server.pins else {}
             for name, (own, tool) in tools_of(server, connection.listed, held).items():
                 if name in self.registry:
                     log.warning("`%s` is registered already, so that of MCP server `%s` is left out", name, server.name)
@@ -264,8 +262,7 @@ class Connection:
 
         Raises ConnectionError if no answer can come, MCPError if the server refuses.
         """
-        client = await self.client()
-        if client is None:
+        if (client := await self.client()) is None:
             raise ConnectionError(f"MCP server `{self.server.name}` cannot be reached: {self.problem}")
         try:
             result = await client.call_tool(own, dict(arguments or {}))

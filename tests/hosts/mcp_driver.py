@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from mcp_types import CallToolResult, TextContent
 
-from guardrails.mcp.calls import ENVELOPE, NOTES, RUN, wrapped_value
+from guardrails.core.result.content import wrapped_value
+from guardrails.mcp.calls import ENVELOPE, NOTES, RUN
 
 from .behaviours import PAGE
 from .driver import Asked, Call, Ran, Script, Way, cancelled

@@ -148,17 +148,6 @@ def test_a_refusal_is_one_line_and_the_envelope_beside_what_is_no_text() -> None
     assert made == {"content": [made["content"][0], IMAGE], "isError": True, "_meta": {ENVELOPE: json.loads(below)}}
 
 
-@table(("more", "fits"), [
-    ({}, True), ({"additionalProperties": False}, True), ({"required": ["a"]}, True), ({"required": ["b"]}, False),
-])  # fmt: skip
-def test_null_is_left_to_the_server_unless_more_is_wrong(more: dict[str, Any], fits: bool) -> None:
-    spec = module.ServerArguments({"type": "object", "properties": {"a": NUMBER, "b": NUMBER}, **more})
-    given: dict[str, Any] = {"a": None}
-    fitted, problems = spec.check(given)
-    assert fitted == given
-    assert sorted(problem.field for problem in problems) == ([] if fits else ["a", "b"])
-
-
 def test_a_limit_of_what_mcp_does_not_tell_is_named_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     Guarding(Policy([Budget(max_calls=5)]))
     assert not caplog.text

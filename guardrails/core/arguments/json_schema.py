@@ -10,6 +10,7 @@ import copy
 import json
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from guardrails.core.values.errors import PolicyError
@@ -126,6 +127,29 @@ class SchemaArguments:
             known = {"FalseSchema": "is not allowed", "Format": f"must be a valid `{kind.get('format')}`"}
             words = known.get(name, error.message.removeprefix("\0 ").replace("\0", "the value"))
             yield Problem(field, words, "type" if name == "Format" else "value")
+
+
+class ServerArguments(SchemaArguments):
+    """
+    Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
+
+    Text in the place of a number, a list or a date is left to the server, and so is null: many read such text.
+    """
+
+    def check(self, arguments: object) -> Checked:
+        given, problems = super().check(arguments)
+        if problems and isinstance(given, dict):
+            with suppress(ValueError):
+                if not any(map(_is_wrong, self._validator.iter_errors(given))):
+                    return given, ()
+        return given, problems
+
+
+def _is_wrong(error: Any) -> bool:
+    name = type(error.kind).__name__
+    if name in ("AnyOf", "OneOfNotValid"):
+        return all(any(map(_is_wrong, way)) for way in error.kind.context)
+    return name != "Format" and not (name == "Type" and isinstance(error.instance, str | None))
 
 
 def _modern(node: Any, *, tuples: bool) -> Any:

@@ -112,11 +112,18 @@ def mcp_of(value: Any) -> Carried | None:
     texts = [text for block in blocks if at(block, "type") == "text" and isinstance(text := at(block, "text"), str)]
     content: Any = texts[0] if len(texts) == 1 else texts
     if structured is not None:
-        # How SDKs wrap what is no object; the schema that says so is the server's.
-        content = structured["result"] if isinstance(structured, dict) and [*structured] == ["result"] else structured
+        content = wrapped_value(structured)
     elif not texts or len(texts) < len(blocks):
         content = [block_of(block) for block in blocks] or None
     return Carried(content, True in flags, "\n".join(texts) if texts else None)
+
+
+def wrapped_value(structured: Any) -> Any:
+    """
+    Returns the value that SDKs wrapped in *structured* content because it is no object; the schema that says so is the
+    server's.
+    """
+    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
 
 
 def read_mcp(result: Any) -> Any:

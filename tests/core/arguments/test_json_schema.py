@@ -16,10 +16,9 @@ from pydantic import BaseModel
 
 from guardrails import Policy, Tool
 from guardrails.core.arguments import arguments_of, foreign_arguments
-from guardrails.core.arguments.json_schema import for_model
+from guardrails.core.arguments.json_schema import ServerArguments, for_model
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
-from guardrails.mcp.calls import ServerArguments
 from tests.tables import table
 
 
@@ -152,3 +151,14 @@ def test_a_strangers_schema_that_is_none_is_one_warning_and_no_check(caplog: pyt
     assert arguments.schema() == {"type": "object", "properties": {"a": {}}}
     assert arguments.check({"a": 1})[1] == ()
     assert foreign_arguments("none", None) is foreign_arguments("odd", {"type": "array"}) is None
+
+
+@table(("more", "fits"), [
+    ({}, True), ({"additionalProperties": False}, True), ({"required": ["a"]}, True), ({"required": ["b"]}, False),
+])  # fmt: skip
+def test_null_is_left_to_the_server_unless_more_is_wrong(more: dict[str, Any], fits: bool) -> None:
+    spec = ServerArguments({"type": "object", "properties": {key: {"type": "number"} for key in "ab"}, **more})
+    given: dict[str, Any] = {"a": None}
+    fitted, problems = spec.check(given)
+    assert fitted == given
+    assert sorted(problem.field for problem in problems) == ([] if fits else ["a", "b"])
