@@ -37,7 +37,6 @@ from guardrails.core.values.types import MICRO, NO_TIME, End, ToolCall
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from guardrails.policy.policy import Policy
     from guardrails.sinks import Sink
     from guardrails.sinks.base import Entry
     from guardrails.stores import Store
@@ -72,7 +71,8 @@ class Ledger:
     """
 
     id: str
-    policy: "Policy"
+    policy: Any
+    """The `Policy` by which it goes, of a room above this one; what is in force may be another at the next call."""
     store: "Store"
     clock: Callable[[], float]
     sink: "Sink | None" = None

@@ -28,7 +28,6 @@ from .steps import Execute, Step, drive, steps
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
-    from guardrails.policy.policy import Policy
     from guardrails.session.final_answer import Strategy, ToolChoice
 
 P = ParamSpec("P")
@@ -118,7 +117,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     ledger: Ledger
     calls: Calls
 
-    def __init__(self, policy: "Policy", name: str, **options: Any) -> None:
+    def __init__(self, policy: Any, name: str, **options: Any) -> None:
         own = {each: options.pop(each, None) for each in ("approver", "on_decision", "on_warning", "sleep")}
         self.ledger = Ledger(checked_id(name), policy, **options)
         self.calls = Calls(self.ledger, **own)
