@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from guardrails.offline.figures import visible
+from guardrails.offline.figures import one_line
 
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def printable(text: str) -> str:
     """
     *text* without control characters, line feeds and tabs kept: what tools and models wrote must not steer a terminal.
     """
-    return re.sub(r"[^\n\t]+", lambda part: visible(part[0]), text)
+    return re.sub(r"[^\n\t]+", lambda part: one_line(part[0]), text)
 
 
 def echo(text: str, *, err: bool = False) -> None:

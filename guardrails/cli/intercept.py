@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from guardrails.offline.figures import visible
+from guardrails.offline.figures import one_line
 
 
 WINDOWS: Final = {"minute": "1m", "hour": "1h", "day": "day"}
@@ -47,7 +47,7 @@ def converted(text: str) -> tuple[str, dict[str, str]]:
                 settings["rules"] += [{"tools": tool, **one} for one in _rules(rule)]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 unmapped[f"tools.{tool}.rules.{number}"] = str(error).strip("'")
-    comments = [visible(f"# Not mapped: {place}: {why}") + "\n" for place, why in unmapped.items()]
+    comments = [one_line(f"# Not mapped: {place}: {why}") + "\n" for place, why in unmapped.items()]
     return "".join(comments) + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110), unmapped
 
 

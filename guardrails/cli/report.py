@@ -13,7 +13,7 @@ import typer
 
 import guardrails
 
-from guardrails.offline.figures import plural, share, usd, visible
+from guardrails.offline.figures import one_line, plural, share, usd
 
 from . import console
 from .console import Files, Html, Json, Quiet, echo, inputs_of, must_have, say, write_page
@@ -102,7 +102,7 @@ def _show(quality: Any) -> None:
 
     tools = ranked(quality.tallies.values())
     say(f"{_seen(quality)}, {plural(len(tools), 'tool')}")
-    rows = [(visible(tally.tool), *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
+    rows = [(one_line(tally.tool), *(of(tally) for _, of in COLUMNS)) for tally in tools[:SHOWN]]
     console.table([("tool", *(name for name, _ in COLUMNS)), *rows], figures=True)
     console.observed(*(sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked")))
     cost = sum(tally.cost for tally in tools)

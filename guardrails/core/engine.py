@@ -136,7 +136,8 @@ class Moment(Place):
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        return None if self.engine.life is None else marks(self.state, self.scopes)
+        shares = self.scopes or self.state.family is not None
+        return marks(self.state, self.scopes) if shares and self.engine.life is not None else None
 
     def go_by(self, plan: Plan) -> None:
         """
@@ -154,13 +155,12 @@ class Moment(Place):
             made.observed, made.errors = tuple(verdicts.observed), tuple(verdicts.errors)
         if self.expired:
             made.expired = self.expired
-        if self.scopes or self.state.family is not None:
-            made.marks = self.marks()
+        made.marks = self.marks()
         return made
 
     def give_up(self, pending: Pending) -> tuple[int, Pending, dict[str, Any]]:
         """
-        Give up one admission, in the scopes too. Returns the number of the event, the admission, and its place in the scopes.
+        Give up one admission. Returns the number of the event, the admission, and its place in the scopes.
         """
         state = self.state
         ran = expire(state, pending)
@@ -168,17 +168,20 @@ class Moment(Place):
             note_uncertain(state, pending)
         state.n += 1
         for place in self.places:
-            if place.name and ran:
-                place.state.n += 1
-                settle_in(place.state, (pending.cost, pending.tokens), Outcome())
-            elif place.name:
-                move_in(place.state, pending, "refuse")
-            plan = place.chain.plan(pending.tool)
-            tell_of(place, plan, pending, "expire", waited=not ran)
-            if not ran:
-                tell_of(place, plan, pending, "withdraw")
-        marks = self.marks() if self.scopes else None
-        return state.n, pending, {"scopes": marks["scopes"]} if marks else {}
+            tell_of(place, place.chain.plan(pending.tool), pending, "expire", waited=not ran)
+        self.let_go(pending, "expire" if ran else "refuse")
+        scopes = (self.marks() or {}).get("scopes")
+        return state.n, pending, {"scopes": scopes} if scopes else {}
+
+    def let_go(self, pending: Pending, event: str) -> None:
+        """
+        Let *event* of an admission happen in the scopes too; guards take back what they counted of a call that never ran.
+        """
+        for place in self.places:
+            if place.name:
+                move_in(place.state, pending, event)
+            if event in ("refuse", "withdraw"):
+                tell_of(place, place.chain.plan(pending.tool), pending, "withdraw")
 
 
 # Before a call runs
@@ -517,8 +520,7 @@ def complete(
     envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    if at.scopes or state.family is not None:
-        made.marks = at.marks()
+    made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]
     if facts.hints is not decision.nudges:

@@ -89,9 +89,10 @@ class Erasing:
                 self._erase(value, where, gone)
                 continue
             gone.append((where, value))
-            node[name] = None
             if isinstance(node, dict):
                 del node[name]
+            else:
+                node[name] = None
 
     def _clear(self, shown: Record, record: Record, gone: Erased) -> None:
         """

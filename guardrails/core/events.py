@@ -15,7 +15,7 @@ from guardrails.core.guards import LIMITING
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import ITERATIONS, NO_LIMITS, TABLE
 from guardrails.core.refusals import broken, finish
-from guardrails.core.scopes import Place, first_cause, move_in
+from guardrails.core.scopes import Place, first_cause
 from guardrails.core.state import (
     ADMISSION_MS,
     ASKED,
@@ -200,18 +200,7 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
     else:
         drop(state, pending, "refuse")
     tell_of(at, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
-    _let_go(at, pending, "approve" if yes else "refuse")
-
-
-def _let_go(at: Moment, pending: Pending, event: str) -> None:
-    """
-    Let what happened to an admission happen in the scopes too; guards take back what they counted of a call that never ran.
-    """
-    for place in at.places:
-        if place.name:
-            move_in(place.state, pending, event)
-        if event in ("refuse", "withdraw"):
-            tell_of(place, place.chain.plan(pending.tool), pending, "withdraw")
+    at.let_go(pending, "approve" if yes else "refuse")
 
 
 def _suspend(at: Moment, values: Values, now_ms: int) -> None:
@@ -220,7 +209,7 @@ def _suspend(at: Moment, values: Values, now_ms: int) -> None:
     """
     now, pending, call = touch(at.state, now_ms), _of(at.state, values), values.get("call")
     if pending is not None and suspend(pending, now, "" if not isinstance(call, ToolCall) else digest_of(call)):
-        _let_go(at, pending, "suspend")
+        at.let_go(pending, "suspend")
     else:
         _note(at, values, now_ms)
 
@@ -237,7 +226,7 @@ def _release(at: Moment, values: Values, now_ms: int) -> None:
         _release_in(at, values)
         _end(at, Facts(now, turn=state.present.number, least=chain.least))
     elif (pending := _of(state, values)) is not None and withdraw(state, pending):
-        _let_go(at, pending, "withdraw")
+        at.let_go(pending, "withdraw")
         _reopen(at)
     else:
         _note(at, values, now_ms)
@@ -358,9 +347,9 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> Happened | dict[str, in
     if present is None or more:
         left = _left(at, now)
         for name, amount in values["amounts"].items():
-            # Time is not handed out: whoever wants more of it than is left has all that is left.
-            handed = more or name != "max_elapsed"
-            if (available := left[name]) is not None and amount > available and handed:
+            # Time is not shared out: whoever wants more of it than is left has all that is left.
+            fixed = more or name != "max_elapsed"
+            if (available := left[name]) is not None and amount > available and fixed:
                 asked = f"{LIMITS[name].setting} {LIMITS[name].shown(amount)}{' more' if more else ''}"
                 raise SessionError(f"`{child}` asks for {asked}, {LIMITS[name].shown(available)} is left")
         present = _raised(present, values["amounts"]) if present is not None else _share(at, child, values, left, now)
@@ -391,7 +380,7 @@ def _share(own: Place, child: str, values: Values, left: dict[str, int | None], 
 
 
 def _left(own: Place, now: int) -> dict[str, int | None]:
-    left = {limit.name: amount for limit, amount in (own.chain.budget or NO_LIMITS).rest(own.state, now)}
+    left = {limit.name: amount for limit, _, amount in (own.chain.budget or NO_LIMITS).rest(own.state, now)}
     return {name: left.get(name) for name in LIMITS}
 
 

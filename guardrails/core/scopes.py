@@ -242,6 +242,8 @@ def move_in(scope: SessionState, call: Pending, event: str) -> None:
         # A scope that was forgotten counts nothing of it.
         scope.calls = max(0, scope.calls - 1)
         hold(scope, -call.cost, -call.tokens)
+    elif event == "expire":
+        settle_in(scope, (call.cost, call.tokens), Outcome())
 
 
 def settle_in(scope: SessionState, estimate: tuple[int, int], outcome: Outcome) -> None:

@@ -55,9 +55,9 @@ def duration(ms: float | None) -> str:
     return f"{seconds:.3g} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
 
 
-def visible(text: str) -> str:
+def one_line(text: str) -> str:
     """
-    Returns *text* with control, format and direction characters and lone surrogates as escapes, in the way of Python.
+    Returns *text* on one line, with control, format and direction characters and lone surrogates as escapes, in the way of Python.
     """
     if text.isprintable():
         return text

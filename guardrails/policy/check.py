@@ -110,6 +110,14 @@ def policy_type(kinds: Kinds) -> MapType:
     return MapType("Policy", types, doc=doc, make=partial(_arguments, guards), of=Head, only=only)
 
 
+@cache
+def _rules_type(kinds: Kinds) -> Any:
+    # What a file calls tools, as code writes it.
+    parts = {"declared": MapType("Declared", _declared()), "guards": MapType("Ruled", _guards(kinds, "Tool"))}
+    rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
+    return list[MapType("Rule", rule, make=Rule, of=Rule)]  # type: ignore[misc]
+
+
 def _declared() -> dict[str, Any]:
     types = map_type(Tool).types | {"annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
     return {name: kind for name, kind in types.items() if name not in ("name", "description")}
@@ -249,10 +257,7 @@ def checked_settings(
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
     made: dict[str, Any] = _fitted(policy_type(types), written, mistakes)
-    parts = {"declared": MapType("Declared", _declared()), "guards": MapType("Ruled", _guards(types, "Tool"))}
-    rule = {"match": _MATCH, **parts, "mode": Mode | None, "on_error": OnError | None}
-    kind: Any = list[MapType("Rule", rule, make=Rule, of=Rule)]  # type: ignore[misc]
-    made |= {"rules": _fitted(kind, [*rules], mistakes, "rules"), "kinds": known}
+    made |= {"rules": _fitted(_rules_type(types), [*rules], mistakes, "rules"), "kinds": known}
     # A tool may be a function, which is one by its name, docstring and signature.
     of_functions = (Tool.of(each) if callable(each) and hasattr(each, "__name__") else each for each in tools)
     named = _named(of_functions, Tool, "tools: ", mistakes)

@@ -102,10 +102,13 @@ class MemoryStore:
     def _state(self, key: str) -> SessionState:
         state = self._live.get(key)
         if state is None:
-            # No session of most programs is ever idle for so long.
-            from guardrails.core.packing import unpack
+            state = SessionState()
+            if key in self._idle:
+                # No session of most programs is ever idle for so long.
+                from guardrails.core.packing import unpack
 
-            state = self._live[key] = unpack(self._idle[key]) if key in self._idle else SessionState()
+                state = unpack(self._idle[key])
+            self._live[key] = state
             self._idle.pop(key, None)
         else:
             self._live.move_to_end(key)

@@ -119,8 +119,8 @@ class PersistentStore(Listed):
         See `Listed.read`.
         """
         # Of the states whose key begins with it, its own comes first.
-        found = next(self.entries(key), None)
-        return found if found is not None and found.key == key else None
+        first = next(self.entries(key), None)
+        return first if first is not None and first.key == key else None
 
     # Turns and tries
 

@@ -245,8 +245,8 @@ class RedisStore(PersistentStore):
         self._keep(keys, states)
         return result
 
-    def _states(self, keys: Sequence[str], answers: Sequence[Any]) -> "list[_Kept]":
-        return [_Kept(key, _fields(one), self.place) for key, one in zip(keys, answers[1:], strict=True)]
+    def _states(self, keys: Sequence[str], answers: Sequence[Any]) -> "list[_Row]":
+        return [_Row(key, _fields(one), self.place) for key, one in zip(keys, answers[1:], strict=True)]
 
     def _command(self, *parts: Any) -> Any:
         return self._ask(lambda slot: self._client.execute_command(*parts, NEVER_DECODE=True))
@@ -267,7 +267,7 @@ class RedisStore(PersistentStore):
             packed = fields.get(b"s")
             with suppress(StateUnreadable):
                 if packed is not None and key.startswith(SCOPES):
-                    packed = pack(_Kept(key, fields, self.place).state)
+                    packed = pack(_Row(key, fields, self.place).state)
             if packed is not None:
                 yield Stored(key, packed, int(fields.get(b"at", 0)))
 
@@ -312,7 +312,7 @@ class RedisStore(PersistentStore):
             self._client.close()
 
 
-class _Kept:
+class _Row:
     """
     A state as the server has it by these *fields*; of a scope, amounts and what it is beside them.
     """
@@ -382,7 +382,7 @@ def _amounts(fields: Mapping[bytes, bytes]) -> dict[str, int]:
     return {name.decode(): int(value) for name, value in fields.items() if name not in (b"v", b"s", b"at")}
 
 
-def _commit(states: Sequence[_Kept], *, fresh: bool) -> list[bytes]:
+def _commit(states: Sequence[_Row], *, fresh: bool) -> list[bytes]:
     """
     Returns what the server is asked to do; nothing if it would change nothing, and the states are *fresh*: as it has them now.
     """

@@ -190,9 +190,9 @@ class Limits:
             return before
         return [0 if limit is TIME else limit.used(state, now_ms) for limit in TABLE]
 
-    def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
+    def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int, int]]:
         """
-        Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
+        Returns (limit, the most, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
         fifth, and of calls and turns ten or more.
         """
         made = []
@@ -204,14 +204,14 @@ class Limits:
                 # Time passes for all of a family at once.
                 left -= state.reserved_by_children(limit.name)
             if not near or left * 5 <= most or left < limit.few:
-                made.append((limit, left))
+                made.append((limit, most, left))
         return made
 
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
         """
         Returns what is left of the limit *name*, None without one.
         """
-        return next((left for limit, left in self.rest(state, now_ms) if limit.name == name), None)
+        return next((left for limit, _, left in self.rest(state, now_ms) if limit.name == name), None)
 
     def no_child(self, state: SessionState, depth: int) -> Denial | None:
         """
@@ -229,7 +229,7 @@ class Limits:
         Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
         """
         shown: dict[str, object] = {"calls_used": state.calls}
-        for limit, left in self.rest(state, now_ms, near=near):
+        for limit, _, left in self.rest(state, now_ms, near=near):
             shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
 
@@ -533,12 +533,11 @@ class Budget(Guard):
         It remembers [the call that crossed the share, what it said, the limits that were named].
         """
         bound, now = self._bound, facts.now_ms
-        rows = zip(bound.amounts(state, now), bound.rest(state, now), strict=True)
-        near = [(*row, left) for row, (_, left) in rows if 0 < left <= row[1] - row[1] * (self.warn_at or 1)]
+        near = [one for one in bound.rest(state, now) if 0 < one[2] <= one[1] - one[1] * (self.warn_at or 1)]
         named, warned = [limit.name for limit, *_ in near], (mine or {}).get(WARNED)
         if set(named).issubset(warned[2] if warned else ()):
             return {**mine, WARNED: ["", "", named]} if warned else mine
-        amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most)}" for limit, most, _, left in near]
+        amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most)}" for limit, most, left in near]
         text = f"Left: {' and '.join(amounts)}{bound.period or ''}. Do what matters most first."
         return {**(mine or {}), WARNED: [_key(facts.holder, facts.seq), text, named]}
 
@@ -588,9 +587,9 @@ class Budget(Guard):
         bound, held_cost, held_tokens = self._bound, *map(sum, zip(held(state), held(state, guesses=True), strict=True))
         # What is left may be too little for a turn before it is nothing.
         names = {"calls": ("calls",), "cost": ("cost", "held_cost"), "tokens": ("tokens", "held_tokens")}
-        beside = {"cost": held_cost + bound.reserve + _average(mine)[0], "tokens": held_tokens}
+        ahead = {"cost": held_cost + bound.reserve + _average(mine)[0], "tokens": held_tokens}
         rows = ((limit.counts, most - used) for limit, most, used in bound.amounts(state, now_ms))
-        return [Edge(names[own], getattr(state, own) + left - beside.get(own, 0)) for own, left in rows if own in names]
+        return [Edge(names[own], getattr(state, own) + left - ahead.get(own, 0)) for own, left in rows if own in names]
 
     def _unpayable(self, state: SessionState, most: int, left: int, mine: Any, facts: Facts) -> Denial | None:
         """
@@ -628,7 +627,7 @@ class Budget(Guard):
         itself such a request may always be made.
         """
         guesses = {} if what == "call" else dict(zip(HELD, held(state, guesses=True), strict=True))
-        for limit, rest in self._bound.rest(state, now_ms):
+        for limit, _, rest in self._bound.rest(state, now_ms):
             need, guess = needs.get(limit.counts, 0), guesses.get(limit.counts, 0)
             left = max(0, rest - guess)
             if need <= left or (guessed and not guess and not limit.held(state)):

@@ -156,16 +156,16 @@ def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
     if failure is not None:
-        from guardrails.core.result.exceptions import turn
+        from guardrails.core.result.exceptions import set_failure
 
-        turn(read, failure, value if isinstance(value, str) else carried.text)
+        set_failure(read, failure, value if isinstance(value, str) else carried.text)
     return read
 
 
 def _raised(problem: BaseException, source: Source, arguments: Any, terms: Terms) -> Reading:
-    from guardrails.core.result.exceptions import failure_of, turn
+    from guardrails.core.result.exceptions import failure_of, set_failure
 
     read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, terms.now_ms)
     read.raised = True
-    turn(read, failure, failure.error_message)
+    set_failure(read, failure, failure.error_message)
     return read

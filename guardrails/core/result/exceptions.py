@@ -150,7 +150,7 @@ def _of_class(cls: type, exc: BaseException, text: str, arguments: Mapping[str, 
     return kind if other in (None, "auth", "permission", "code_error", "exec_nonzero") else other
 
 
-def turn(read: Any, failure: Outcome, text: str | None) -> None:
+def set_failure(read: Any, failure: Outcome, text: str | None) -> None:
     """
     Make the reading *read* that of a *failure*; *text* is that of the result, if it has one.
     """

@@ -13,7 +13,7 @@ from typing import Any, Final
 from guardrails.core.tool import Tool
 from guardrails.core.values.names import LOOKS, TOKEN, own_name
 from guardrails.core.values.types import MICRO
-from guardrails.offline.figures import plural, visible
+from guardrails.offline.figures import one_line, plural
 from guardrails.policy.policy import Policy
 
 from .quality import Quality
@@ -38,7 +38,7 @@ def starter(
     The text of the file. The figures of recorded calls are *quality*, if there are some. It extends *policy*. The
     commands that check and judge the file are *steps*.
     """
-    check, judge = map(visible, steps)
+    check, judge = map(one_line, steps)
     seen, calls, longest = "", LEAST_CALLS, "the longest honest ones have several hundred"
     if quality is not None:
         parts = plural(quality.calls, "call"), plural(quality.sessions, "session"), plural(len(quality.tallies), "tool")
@@ -56,14 +56,14 @@ def _tools(quality: Quality, suggestions: Sequence[Suggestion], policy: Policy) 
     for tally in sorted(known, key=lambda tally: (-tally.calls, tally.tool)):
         tool, failed = policy.chain.plan(tally.tool).tool, f", {tally.failed:,} failed" if tally.failed else ""
         taken = f"; `{policy.name}` takes it for read-only by its name" if tool.read_only else ""
-        yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{taken}"
+        yield f"  # {one_line(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{taken}"
         proposed = dict(_guesses(tally, tool))
         if (one := supported.get(tally.tool)) is not None:
             proposed |= {key: (value, one.evidence[key]) for key, value in one.settings.items()}
         if proposed:
             yield f"  # - match: {written(glob.escape(tally.tool))}"
         for key, (value, evidence) in proposed.items():
-            yield f"  #   # {visible(evidence)}"
+            yield f"  #   # {one_line(evidence)}"
             yield f"  #   {key}: {written(value)}"
 
 

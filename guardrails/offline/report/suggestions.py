@@ -18,7 +18,7 @@ import yaml
 from guardrails.core.chain import Plan
 from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.retries.model import Count, wilson
-from guardrails.offline.figures import plural, visible
+from guardrails.offline.figures import one_line, plural
 from guardrails.offline.replay.evidence import WINDOW
 
 from .tally import Tally, tried
@@ -137,12 +137,12 @@ def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: s
     that judges the file on the same records.
     """
     head = Path(__file__).with_name("overrides.txt").read_text(encoding="utf-8")
-    lines = [head.format(seen=visible(seen), replay=visible(replay), base=written(base)).rstrip("\n")]
+    lines = [head.format(seen=one_line(seen), replay=one_line(replay), base=written(base)).rstrip("\n")]
     lines.append("tools:" if suggestions else "# Nothing is suggested: too few calls, or the policy says it already.")
     for one in suggestions:
         lines.append(f"  - match: {written(glob.escape(one.tool))}")
         for key, value in one.settings.items():
-            lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
+            lines += [f"    # {one_line(one.evidence[key])}", f"    {key}: {written(value)}"]
     return "\n".join(lines) + "\n"
 
 
