@@ -77,7 +77,8 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     A table in Markdown.
     """
-    return "".join(f"| {' | '.join(row)} |\n" for row in [heads, ["---"] * len(heads), *rows])
+    head, *body = (f"| {' | '.join(row)} |\n" for row in [heads, *rows])
+    return f"{head}|{'---|' * len(heads)}\n{''.join(body)}"
 
 
 def ending(told: Told, story: str, kind: str) -> str:

@@ -142,33 +142,38 @@ def agentguard47(limits: Limits, *, fuzzy: bool = True) -> Peer:
     return _peer(act, AgentGuardError)
 
 
-def agent_budget_guard(limits: Limits) -> Peer:
+def tenacity(limits: Limits) -> Peer:
     """
-    One step a call. `preflight` is asked before it whether its price still fits, and the price is recorded once it has run.
+    Three attempts at each call that fails. It refuses nothing.
     """
-    from agentguard import Guard
+    from tenacity import Retrying, retry_if_result, stop_after_attempt
 
-    more: dict[str, Any] = {} if limits.clock is None else {"clock": limits.clock}
-    more |= {"max_usd": limits.usd, "max_steps": limits.calls, "loop_detection": limits.repeats}
-    return _stepped(Guard(pricing=_priced(limits.price), use_config=False, **more), limits.price)
-
-
-def _priced(price: float) -> dict[str, tuple[float, float]]:
-    return {"tool": (1_000_000 * price, 0.0)}
+    if limits.calls is not None or limits.usd is not None:
+        raise Unfit
+    failed = retry_if_result(lambda result: isinstance(result, Exception))
+    attempts = Retrying(stop=stop_after_attempt(3), retry=failed, retry_error_callback=lambda _: None)
+    return _peer(lambda tool, arguments, run: attempts(run) and None)
 
 
-def _stepped(guard: Any, price: float, tag: str | None = None) -> Peer:
-    from agentguard import GuardTripped
+def langchain(limits: Limits) -> Peer:
+    """
+    Its middleware `ToolCallLimitMiddleware`, called as the graph of an agent calls it. It knows no money.
+    """
+    from langchain.agents.middleware import ToolCallLimitMiddleware
+    from langchain_core.messages import AIMessage
 
-    def act(tool: str, arguments: dict[str, Any], run: Run) -> None:
-        if price:
-            guard.preflight("tool", input_tokens=1, max_output_tokens=0)
-        with guard.step(tag=tag) as step, step.tool(tool, arguments):
-            run()
-            if price:
-                step.record("tool", input_tokens=1, output_tokens=0)
+    if limits.usd is not None:
+        raise Unfit
+    limit = ToolCallLimitMiddleware(run_limit=limits.calls or 10**9, exit_behavior="continue")
+    state: Any = {"run_tool_call_count": {}, "thread_tool_call_count": {}}
 
-    return _peer(act, GuardTripped)
+    def act(tool: str, arguments: dict[str, Any], run: Run) -> Said | None:
+        state["messages"] = [AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": "one"}])]
+        changes: Any = limit.after_model(state, None)
+        state.update(changes)
+        return "refused" if "messages" in changes else run() and None
+
+    return _peer(act)
 
 
 _names = itertools.count()
@@ -307,17 +312,6 @@ def children_of_agentguard47(usd: float, each: float, price: float) -> tuple[Pee
     return of("a"), of("b")
 
 
-def children_of_agent_budget_guard(usd: float, each: float, price: float) -> tuple[Peer, ...]:
-    """
-    Two tags of one guard, each with a budget of its own.
-    """
-    from agentguard import Guard
-
-    scoped = {"tag:a": each, "tag:b": each}
-    guard = Guard(max_usd=usd, scoped_budgets=scoped, loop_detection=False, pricing=_priced(price), use_config=False)
-    return _stepped(guard, price, "a"), _stepped(guard, price, "b")
-
-
 def _outcome(run: Run) -> Any:
     try:
         return run()
@@ -329,16 +323,16 @@ DRIVERS: Final[Mapping[str, Callable[[Limits], Peer]]] = {
     "toolcall-guardrails": guardrails,
     "agentguard47": agentguard47,
     "aura-guard": aura_guard,
-    "agent-budget-guard-py": agent_budget_guard,
     "agentbudget": agentbudget,
     "runbound": runbound,
     "unwedge": unwedge,
+    "langchain": langchain,
+    "tenacity": tenacity,
 }
 """By the name of the distribution."""
 CHILDREN: Final[Mapping[str, Callable[[float, float, float], tuple[Peer, ...]]]] = {
     "toolcall-guardrails": children_of_guardrails,
     "agentguard47": children_of_agentguard47,
-    "agent-budget-guard-py": children_of_agent_budget_guard,
     "agentbudget": children_of_agentbudget,
 }
 """Those that have limits of a part within those of the whole, by whatever name."""
@@ -347,7 +341,7 @@ ALSO: Final[Mapping[str, Mapping[str, Callable[[Limits], Peer]]]] = {
     "runbound": {'`on_spike="limit"`': partial(runbound, graded=True)},
 }
 """Other ways to put a package together, which are told the stories too."""
-ONE_THREAD: Final = ("aura-guard",)
+ONE_THREAD: Final = ("aura-guard", "langchain")
 """A run belongs to one thread, as their documentation says: calls at once on several are no work for them."""
 OUR_TEXT: Final = ("unwedge",)
 """They are given a command's text, which the driver writes: forms of arguments say nothing of them."""

@@ -265,7 +265,6 @@ def _cost(driver: Driver, *, repeats: bool) -> dict[str, float]:
         "ran": ran,
         "us": statistics.median(took[:ran]) / 1e3,
         "bare_us": statistics.median(bare[:number]) / 1e3,
-        "first_us": statistics.median(took[few : 2 * few]) / 1e3,
         "last_us": statistics.median(took[ran - few : ran]) / 1e3,
         "bytes_a_call": kept,
     }
