@@ -216,7 +216,7 @@ def decide(at: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: bool, st
     else:
         claims_now = claims
     if verdicts is None or not verdicts.denials:
-        facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if claims_now else 0)
+        facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + GRACE_MS * claims_now
         verdicts = _count(at, call, facts, verdicts)
     if verdicts is not None and verdicts.denials:
         return _refuse(at, call, plan, verdicts, claims=claims)
@@ -469,7 +469,7 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
     state, chain = own.state, own.chain
     turn = state.present
     facts.turn_over = True
-    tell(state, chain.on, "turn", {"calls": 0}, facts)
+    tell(state, chain.on, "turn", {}, facts)
     turn.implied += 1
     turn.refused, turn.since_ms = [], state.now_ms
     for hook in chain.turn_spenders:

@@ -48,7 +48,7 @@ class Scene:
         file.write_text(yaml.safe_dump({"version": 1, **scene["policy"]}))
         tools = [Tool(name=name, **declared) for name, declared in scene.get("tools", {}).items()]
         self.policy = Policy.load(file, tools=tools, reload=None)
-        self.clock, self.sink, self.store = clock, MemorySink(), MemoryStore()
+        self.clock, self.sink, self.store = clock, MemorySink(), MemoryStore(live=0)
         self.sessions, self.decisions, self.numbers = dict[str, Any](), dict[str | None, Any](), count()
         self.heard: Any = None
         """The latest envelope."""
@@ -64,6 +64,8 @@ class Scene:
         said, _, end = line.partition(" = ")
         name, _, rest = said.rpartition(": ")
         verb, *text = rest.split()
+        # All other states are packed by it.
+        self.store.update(["another"], len)
         try:
             made = VERBS[verb](self, self.session(name or "s"), Words.of(text, end))
         except SessionError as error:

@@ -2,7 +2,6 @@
 When a session ends, amounts that make sense, what no model moves, and responses that are told again. (More in `tests/session/scenes.yaml`.)
 """
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -41,14 +40,6 @@ def test_b1_the_results_of_the_last_turn_say_the_limit(most: int, turns: Any, li
 
 
 # Amounts
-
-
-@table("cost", [0.1, "0.1", Decimal("0.1")])
-def test_a_cost_is_an_amount_in_usd(cost: Any, clock: Any) -> None:
-    session = make(clock, Budget(max_cost_usd=1))
-    session.charge(model="m", cost_usd=cost)
-    session.extend(max_cost_usd=cost)
-    assert session.ledger.progress["cost_left_usd"] == 1.0
 
 
 @table(("how", "odd", "said"), [

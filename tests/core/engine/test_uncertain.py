@@ -59,6 +59,16 @@ def test_what_is_an_end_and_what_is_made_again(declared: Tool, execute: Any, cod
     assert pay(session).code == (code if mode == "enforce" else None)
 
 
+@table(("late", "said"), [("paid", "came late: it worked"), (ZeroDivisionError(), None)])
+def test_a_late_end_is_told_once_if_it_worked_and_then_it_is_another_call(late: Any, said: Any, clock: Any) -> None:
+    session = make(clock, tools=[PAY])
+    decision = session.decide("pay", ARGUMENTS, id="call_1", claim=True)
+    session.complete(decision, TimeoutError("no answer"))
+    session.calls.settle(decision, session.ledger.plan("pay"), late, unread=True)
+    answers = [pay(session, id=None) for _ in range(1 + (said is not None))]
+    assert [one.code for one in answers] == [UNKNOWN, None][-len(answers) :] and (said or "") in str(answers[0].message)
+
+
 def test_the_admission_of_a_process_that_was_lost_is_unknown_once_it_expires(tmp_path: Path, clock: Any) -> None:
     with SqliteStore(tmp_path / "states.db") as store:
         assert POLICY.session("s", store=store, clock=clock).decide("pay", ARGUMENTS, id="call_1", claim=True).allowed
