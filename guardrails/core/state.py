@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import WITHOUT_EFFECT
-from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
+from guardrails.core.values.types import Denial, ErrorType, Outcome, ToolCall
 
 
 if TYPE_CHECKING:
@@ -416,8 +416,6 @@ def read_clock(latest_ms: int, behind_ms: int, now_ms: int) -> tuple[int, int]:
     Both *latest_ms* and *behind_ms* are of the latest event. The time goes on from a clock that was set: standing still until it has
     caught up would make honest calls look like a rush, and a leap that is believed would end the session for good.
     """
-    if now_ms == NO_TIME:
-        return latest_ms, behind_ms
     if behind_ms > MEND_MS and now_ms >= latest_ms:
         behind_ms = 0
     ahead = now_ms + behind_ms - latest_ms

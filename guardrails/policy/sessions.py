@@ -73,7 +73,8 @@ class Sessions:
             for one in over:
                 del self._runs[one]
         for one in over:
-            _forget(self.policy.session(one, **self._options))
+            gone = self.policy.session(one, **self._options)
+            gone.ledger.aside(partial(tried, gone, gone.ledger.forget, None))
         return session
 
     @property
@@ -105,16 +106,6 @@ class Sessions:
             session.close()
             if session.id in self._runs:
                 self.end(session)
-
-
-def _forget(session: "Session") -> None:
-    """
-    Forget *session* without holding up an event loop, whatever its store says.
-    """
-    from guardrails.session.ledger import later
-
-    forget = partial(tried, session, session.ledger.forget, None)
-    later(session.ledger.store, forget) if session.ledger.blocks else forget()
 
 
 def tried(session: "Session", step: Callable[[], T], otherwise: T) -> T:

@@ -246,13 +246,9 @@ class Calls:
     def settle(self, decision: Decision, plan: Plan, result: object, *, unread: bool = False) -> Envelope:
         """
         Returns the envelope of a call that came to *result*, a value or an exception, and is over; *unread*: it was answered
-        already. What ends the program while it is read is raised on, and the call is settled by it.
+        already.
         """
-        try:
-            reading = self.read(decision, plan, result)
-        except BaseException as error:
-            self.close(decision, plan, self.read(decision, plan, error))
-            raise
+        reading = self.read(decision, plan, result)
         reading.unread = unread
         return self.close(decision, plan, reading)
 
@@ -266,7 +262,7 @@ class Calls:
         try:
             outcome = Envelope.spoken(result) if plan.tool.returns_envelope else result
             if not isinstance(outcome, Outcome):
-                terms = Terms(now if now >= 0 else None, plan.max_bytes, self.passes)
+                terms = Terms(now, plan.max_bytes, self.passes)
                 outcome = reading_of(outcome, plan.source, call.arguments, terms)
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.

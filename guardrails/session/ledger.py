@@ -4,13 +4,13 @@ The account of one session: its state behind a store, read by the clock, changed
 
 import os
 import threading
-import weakref
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import InitVar, field, replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
+from itertools import count
 from math import ceil
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -31,7 +31,7 @@ from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
-from guardrails.core.values.types import MICRO, NO_TIME, End, ToolCall
+from guardrails.core.values.types import MICRO, End, ToolCall
 
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ Layer = Callable[[Chain], Chain]
 """What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
 Look = Callable[[Sequence[Place]], T]
 """A question about a session and its scopes, at a time of its clock."""
-LATEST_S: Final = 253_402_300_800
-"""Seconds since 1970 from which on a clock is not believed: the year 10,000."""
 OVER: Final = "The session is over."
 SHARE: Final = 0.125
 """What an adapter gives a sub-agent: of 1,000 calls the first has 125, and the tenth that runs beside it 38."""
@@ -263,17 +261,9 @@ class Ledger:
 
     def time(self) -> int:
         """
-        Returns the time of the clock, in milliseconds; `NO_TIME` if that fails or gives none: the session's time stands still then, and all
-        other limits hold.
+        Returns the time of the clock, in milliseconds.
         """
-        try:
-            seconds = self.clock()
-            if not 0 <= seconds < LATEST_S:
-                raise ValueError(f"the clock says `{seconds!r:.40}`, which is no number of seconds since 1970")
-            return round(seconds * 1000)
-        except Exception as error:  # a call that ran is not lost for its time
-            log.error("clock failed: %s", error, extra={"session": self.id})
-            return NO_TIME
+        return round(self.clock() * 1000)
 
     def read(self, look: Callable[[SessionState, int], T]) -> T:
         """
@@ -378,13 +368,22 @@ class Ledger:
             return function(*args, **kwargs)
         import asyncio
 
-        work = later(self.store, partial(function, *args, **kwargs))
+        work = _worker().submit(copy_context().run, partial(function, *args, **kwargs))
         try:
             return await asyncio.shield(asyncio.wrap_future(work))
         except BaseException:
             # Also if it is done: its value may be on its way to the loop, and nobody gets it.
             work.add_done_callback(self._give_back)
             raise
+
+    def aside(self, work: Callable[[], object]) -> None:
+        """
+        Do *work*, and hold up no event loop for it.
+        """
+        if self.blocks:
+            _worker().submit(copy_context().run, work)
+        else:
+            work()
 
     def _give_back(self, work: "Future[Any]") -> None:
         """
@@ -406,30 +405,25 @@ def layered(chain: Chain, layers: Iterable[Layer]) -> Chain:
     return reduce(lambda made, layer: layer(made), layers, chain)
 
 
-def later(store: object, work: Callable[[], T]) -> "Future[T]":
+@cache
+def _worker() -> "ThreadPoolExecutor":
     """
-    Do *work* in the thread of *store*, and wait for nothing. Returns the future of its result.
-
-    Each store has one thread, as it takes one step at a time. No step then waits for threads that tools keep.
+    The one thread in which stores are asked, in turn: no tool keeps it.
     """
-    try:
-        worker = _workers.get(store)
-    except TypeError:  # a store that has no hash, or cannot be referred to, shares the thread of its type
-        store = type(store)
-        worker = _workers.get(store)
-    if worker is None:
-        from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
-        worker = _workers.setdefault(store, ThreadPoolExecutor(1, "guardrails-store"))
-    return worker.submit(copy_context().run, work)
+    return ThreadPoolExecutor(1, "guardrails-store")
 
 
-_workers: "weakref.WeakKeyDictionary[Any, ThreadPoolExecutor]" = weakref.WeakKeyDictionary()
-_ids: list[str] = []
+@cache
+def _numbers() -> "Iterator[int]":
+    return count(int.from_bytes(os.urandom(8)))
+
+
 if hasattr(os, "register_at_fork"):
     # No thread of the parent is there in a new process, which draws other ids.
-    os.register_at_fork(after_in_child=_workers.clear)
-    os.register_at_fork(after_in_child=_ids.clear)
+    os.register_at_fork(after_in_child=_worker.cache_clear)
+    os.register_at_fork(after_in_child=_numbers.cache_clear)
 
 
 # The family
@@ -577,11 +571,4 @@ def new_id() -> str:
     Returns an id that no other process draws: of a call without one, or of a life of a session, whose name may live again and counts from 1
     then.
     """
-    try:
-        return _ids.pop()
-    except IndexError:
-        # To ask the system takes 2 us, for one or for many.
-        drawn = os.urandom(8 * 64).hex()
-        made, *others = (drawn[at : at + 16] for at in range(0, len(drawn), 16))
-        _ids.extend(others)
-        return made
+    return f"{next(_numbers()):016x}"

@@ -89,8 +89,8 @@ class Results:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._half = max_bytes // 2
         self._size = 0
-        self._new: dict[tuple[str, int | None], tuple[bytes, bytes]] = {}
-        self._old: dict[tuple[str, int | None], tuple[bytes, bytes]] = {}
+        self._new: dict[tuple[str, int | None], Earlier] = {}
+        self._old: dict[tuple[str, int | None], Earlier] = {}
 
     def keep(self, session: str, sig: int, arguments: bytes, payload: bytes) -> None:
         """
@@ -101,11 +101,10 @@ class Results:
         if size > self._half:
             self._old, self._new, size = self._new, {}, size - self._size
         self._size = size
-        self._new[session, sig] = arguments, payload
+        self._new[session, sig] = Earlier(arguments, payload)
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """
         Returns the result of the latest call of that signature.
         """
-        parts = self._new.get((session, sig)) or self._old.get((session, sig))
-        return None if parts is None else Earlier(*parts)
+        return self._new.get((session, sig)) or self._old.get((session, sig))

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound="Session")
 Json = Literal["json"]
 Whole = Literal["envelope"]
@@ -46,21 +45,17 @@ mypy would take each function whose result has an `Any` for one that fits severa
 NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
-class Reader(Protocol[P, R_co]):
+class Reader(Protocol[P]):
     """
-    A wrapped generator function, which reads it whole. (A `Callable` like the others, mypy would take one of a `Generator` of
-    things with an `Any` for an untyped function.)
+    A wrapped generator function, which reads it whole: its list is typed no further. (A `Callable` like the others, mypy would take
+    one of a `Generator` of things with an `Any` for an untyped function.)
     """
 
-    __name__: str
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
 
 
 Later = Callable[P, Coroutine[Any, Any, T]]
-Stream = Callable[P, AsyncIterator[T]]
-Rows = Callable[P, Iterator[T]]
-LaterReader = Reader[P, Coroutine[Any, Any, list[T]]]
+Rows = Callable[P, AsyncIterator[Any] | Iterator[Any]]
 
 
 class _Nothing:
@@ -169,9 +164,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
     @overload
     def wrap(self, function: Callable[P, T], *, returns: Whole, name: str | None = None) -> Callable[P, Envelope]: ...
     @overload
-    def wrap(self, function: Stream[P, T], *, returns: Own, name: str | None = None) -> LaterReader[P, T]: ...
-    @overload
-    def wrap(self, function: Rows[P, T], *, returns: Own, name: str | None = None) -> Reader[P, list[T]]: ...
+    def wrap(self, function: Rows[P], *, returns: Own, name: str | None = None) -> Reader[P]: ...
     @overload
     def wrap(self, function: Callable[P, T], *, returns: Own, name: str | None = None) -> Callable[P, T]: ...
     def wrap(self, function: Callable[..., Any], *, returns: Returns = "json", name: str | None = None) -> Any:

@@ -26,7 +26,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, wants_info
 from guardrails.core.values.types import Success
 
-from .ledger import Ledger, later
+from .ledger import Ledger
 
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ JITTER: Final = 0.2
 """Of a wait, at most so much longer by chance, or all that failed together would come back together."""
 TURN_MS: Final = 5_000
 """The least wait before the second retry; doubles with each further one. A model would have thought meanwhile."""
-MOST_ATTEMPTS: Final = 16
-"""Attempts at one call, under any policy: then the model is to hear of it."""
 CALLER: "Final[contextvars.ContextVar[Session | None]]" = contextvars.ContextVar("guardrails_session", default=None)
 """The session of the call that this thread or task runs."""
 _until: "contextvars.ContextVar[float | None]" = contextvars.ContextVar("guardrails_until", default=None)
@@ -320,11 +318,7 @@ class Run(NamedTuple):
         """
         Settle the call, which was answered already, without holding up an event loop.
         """
-        ledger, settle = self.calls.ledger, partial(self.calls.settle, self.decision, self.plan, result, unread=True)
-        if ledger.blocks:
-            later(ledger.store, settle)
-        else:
-            settle()
+        self.calls.ledger.aside(partial(self.calls.settle, self.decision, self.plan, result, unread=True))
 
     async def _reading(self, result: Any) -> Reading:
         calls, decision, plan, _, _ = self
@@ -402,23 +396,19 @@ def steps(
         envelope = (yield Store(ledger, step)) if away else step()
         if attempt > 1:
             envelope.tries = attempt
-        wait_s = None if plan.auto_ms is None else _wait_s(calls, envelope, plan.auto_ms, attempt, awaits=awaits)
+        wait_s = None if plan.auto_ms is None else _wait_s(envelope, plan.auto_ms, attempt)
         if wait_s is None:
             return envelope
         call_id, failure, attempt = decision.call.id, envelope, attempt + 1
         yield Wait(calls.sleep or time.sleep, wait_s)
 
 
-def _wait_s(calls: "Calls", envelope: Envelope, most_ms: int, attempt: int, *, awaits: bool) -> float | None:
+def _wait_s(envelope: Envelope, most_ms: int, attempt: int) -> float | None:
     """
     Returns after how many seconds a call that failed is made again. Returns None if it is not, or the model is to decide.
     """
     explores = envelope.judged is not None and envelope.judged.explored
-    if not envelope.retryable or explores or attempt >= MOST_ATTEMPTS:
-        return None
-    asyncio = sys.modules.get("asyncio")
-    if not awaits and calls.sleep is None and asyncio is not None and asyncio._get_running_loop() is not None:  # noqa: SLF001
-        # A wait would hold up the loop that runs.
+    if not envelope.retryable or explores:
         return None
     wait_ms = max(envelope.retry_after_ms or 0, TURN_MS << (attempt - 2) if attempt > 1 else 0)
     from random import random  # half a millisecond of a start

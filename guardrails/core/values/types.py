@@ -39,8 +39,6 @@ MAX_AMOUNT: Final = 2**53
 """Micro-dollars (nine billion USD), and tokens, that can be stored anywhere."""
 LONGEST_AMOUNT: Final = 1_000
 """Characters of an amount as text."""
-NO_TIME: Final = -1
-"""The time of a clock that fails, in milliseconds: the session's time stands still."""
 
 
 @lru_cache(maxsize=1024)
@@ -237,7 +235,7 @@ class End(Outcome):
     """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
     unread: bool = False
     """The call was answered before: no model reads this."""
-    at_ms: int = NO_TIME
+    at_ms: int = 0
     """When it was read, by the clock of its session."""
 
     @classmethod

@@ -289,8 +289,7 @@ def _listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) ->
             break
     else:
         return Priced(None, unknown=f"{version} does not list it" + (f" for `{provider}`" if named else ""))
-    # A price is known with any clock.
-    at = datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms >= 0 else datetime.max.replace(tzinfo=UTC)
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
     name, price = f"{listed.id}/{entry.id}", entry.get_prices(at)
     if (usage.input and price.input_mtok is None) or (usage.output and price.output_mtok is None):
         # It would take these tokens for free because it says nothing of them.

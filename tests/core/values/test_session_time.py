@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, Policy, Rate, Retryable
 from guardrails.core.state import LEAP_MS, STEP_BACK_MS, read_clock
-from guardrails.core.values.types import NO_TIME
 from guardrails.sinks import MemorySink
 from tests.core.guards.calls import gives, ok
 from tests.replaying import replay
@@ -81,7 +80,7 @@ def test_one_absurd_reading_ends_no_session(wrong: float, event: str, on_error: 
     assert all(call.same for call in replay(policy.chain, sink.records))
 
 
-READINGS = st.one_of(st.integers(0, 1 << 53), st.just(NO_TIME), st.integers(1_800_000_000_000, 1_800_000_100_000))
+READINGS = st.one_of(st.integers(0, 1 << 53), st.integers(1_800_000_000_000, 1_800_000_100_000))
 
 
 @given(st.lists(READINGS, max_size=30))
