@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, NoReturn, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result.content import at, http_error, number_of, short
@@ -406,31 +406,15 @@ def tool_call(
     return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical)
 
 
-def asked(tool: str, arguments: Any) -> NoReturn:
-    """
-    Stands for the executor of a call that is only asked about.
-    """
-    raise NotImplementedError(f"`{tool}` is only asked about")
-
-
-def claiming(tool: str, arguments: Any) -> None:
-    """
-    Stands for the executor of a call that is run elsewhere.
-    """
-
-
-def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
+def checked(tool: Any, call_id: Any) -> tuple[str, str | None]:
     """
     Returns the names of a call as plain text: a member of a string enumeration is its value. The name of a tool is
     bounded.
 
-    Raises TypeError if a name is no text or *execute* cannot be called, SessionError for an empty id.
+    Raises TypeError if a name is no text, SessionError for an empty id.
     """
     if not isinstance(tool, str):
         raise TypeError(f"`tool` is the name of a tool, not `{type(tool).__name__}`")
-    if not callable(execute):
-        shown = type(execute).__name__
-        raise TypeError(f"`execute` is a function of (tool, arguments) that makes the call, not `{shown}`")
     if call_id is not None and not isinstance(call_id, str):
         raise TypeError(f"`id` is the model's id of the call, text or None, not `{type(call_id).__name__}`")
     if call_id == "":

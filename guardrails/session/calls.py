@@ -25,7 +25,7 @@ from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading, Terms, reading_of
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
-from guardrails.core.tool import Tool, asked, checked, tool_call
+from guardrails.core.tool import Tool, checked, tool_call
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, wants_info, warn_once
@@ -34,7 +34,7 @@ from guardrails.core.values.types import MICRO, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
 
 from .ledger import Ledger, grow, new_id
-from .steps import Execute, Steps, Store, Wait, drive, is_cancellation
+from .steps import Steps, Store, Wait, drive, is_cancellation
 
 
 if TYPE_CHECKING:
@@ -179,10 +179,9 @@ class Calls:
 
     # Before it runs
 
-    def decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
+    def decide(self, tool: str, arguments: Any, call_id: str | None, *, claims: bool) -> tuple[Decision, Plan]:
         """
-        Returns the decision on a call, and what was known of its tool. The caller is *execute*, which claims the call
-        unless it is `asked`.
+        Returns the decision on a call, and what was known of its tool. The caller *claims* the call, or only asks.
         """
         ledger = self.ledger
         policy = ledger.policy
@@ -190,9 +189,9 @@ class Calls:
             ledger.refresh()
         engine = ledger.engine
         plan = engine.chain.plans.get(tool) if type(tool) is str else None
-        if plan is None or call_id is not None or not callable(execute):
+        if plan is None or call_id is not None:
             # Under a name that has a plan, a tool was called before.
-            tool, call_id = checked(tool, call_id, execute)
+            tool, call_id = checked(tool, call_id)
             plan = ledger.plan(tool)
         spec, labels = plan.arguments or self.specs.get(tool), plan.tool.labels
         call = tool_call(tool, arguments, call_id or new_id(), spec, labels)
@@ -200,7 +199,7 @@ class Calls:
             call.places = places_of(plan.locates, call, plan.tool)
         now = ledger.time()
         try:
-            step = partial(engine.apply, decide, (call, plan, now, execute is not asked, policy.stop), now)
+            step = partial(engine.apply, decide, (call, plan, now, claims, policy.stop), now)
             decision = ledger.store.update(ledger.all_keys, step)
         except Exception as error:  # a store that fails is a guard that fails
             decision = ledger.unknown(call, plan, now, error)
@@ -210,7 +209,7 @@ class Calls:
         if decision.errors:
             self._log_errors(decision)
         if decision.envelope is not None and self._grows(decision, decision.envelope):
-            return self.decide(tool, arguments, call.id, execute)
+            return self.decide(tool, arguments, call.id, claims=claims)
         return decision, plan
 
     def _grows(self, decision: Decision, envelope: Envelope) -> bool:

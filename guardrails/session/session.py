@@ -14,7 +14,7 @@ from guardrails.core.decision import Decision
 from guardrails.core.envelope import Envelope
 from guardrails.core.guards.budget import ITERATIONS, Amounts, amount, internal
 from guardrails.core.scopes import Place, progress
-from guardrails.core.tool import Tool, asked, claiming
+from guardrails.core.tool import Tool
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
@@ -196,7 +196,7 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
-        decision, _ = self.calls.decide(tool, arguments, id, claiming if claim else asked)
+        decision, _ = self.calls.decide(tool, arguments, id, claims=claim)
         self.calls.tell("on_decision", decision)
         return decision
 

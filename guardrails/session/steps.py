@@ -352,11 +352,13 @@ def steps(
     A step is yielded only where there is something to wait for, as for a tool that somebody *awaits*.
     """
     calls, ledger = session.calls, session.ledger
+    if not callable(execute):
+        raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
     away, asked, attempt = awaits and ledger.blocks, False, 1
     failure: Envelope | None = None
     step: Callable[[], Any]
     while True:
-        step = partial(calls.decide, tool, arguments, call_id, execute)
+        step = partial(calls.decide, tool, arguments, call_id, claims=True)
         decision, plan = (yield Store(ledger, step)) if away else step()
         if calls.on_decision is not None:
             calls.tell("on_decision", decision)

@@ -167,7 +167,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any,
     records = MemorySink()
     session = policy.session("s", records=records, clock=clock)
     # What a killed process leaves: decided and claimed, never completed.
-    session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
+    session.calls.decide("search", '{"q": 1}', "a", claims=True)
     assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
     messages = kept.start(messages=called("a"))
     assert messages.repair(session) == [Repaired("a", "search", True)]
@@ -181,7 +181,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any,
 
 def test_a_call_that_is_not_to_be_made_twice_is_uncertain_after_a_kill(clock: Any, kept: Conversations) -> None:
     session = Policy(tools=[Tool(name="search", idempotent=False)]).session("s", clock=clock)
-    session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
+    session.calls.decide("search", '{"q": 1}', "a", claims=True)
     assert kept.start(messages=called("a")).repair(session) == [Repaired("a", "search", True)]
     assert session.call("search", '{"q": 1}', lambda *_: "ran twice", id="b").code == "call.uncertain"
 
@@ -192,7 +192,7 @@ def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they
     grandchild = child.child("agent-1", max_calls=5)
     for one in (child, grandchild):
         assert one.call("search", {}, lambda *_: 1).ok
-    grandchild.calls.decide("search", {"open": True}, "x", lambda *_: None)
+    grandchild.calls.decide("search", {"open": True}, "x", claims=True)
     assert session.ledger.progress == {"calls_used": 0, "calls_left": 10}
     # None of them is closed: the process is gone.
     for _ in range(2):

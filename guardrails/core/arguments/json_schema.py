@@ -58,7 +58,7 @@ class SchemaArguments:
         except Exception as error:  # a schema that is no JSON fails in many ways
             raise PolicyError([f"the schema of the arguments is not valid{_where(error)}"]) from None
         kinds = self._definition.get("type", "object")
-        if kinds != "object" and "object" not in kinds:
+        if "object" not in kinds:
             raise PolicyError([f"the schema of the arguments must be of an object, not of {quoted([kinds])}"])
         self._is_valid = self._validator.is_valid
 

@@ -77,17 +77,13 @@ def wilson(count: Count) -> tuple[float, float]:
 
 def times(share: float) -> str:
     """
-    Returns *share* as a person says it: `4 times in 5`, `1 time in 10`, `less than 1 time in 20`.
+    Returns *share* to the next twentieth, as a person says it: `4 times in 5`, `1 time in 10`, `less than 1 time in 20`.
     """
-    if share < 1 / 20:
-        return "less than 1 time in 20"
-    if share > 19 / 20:
-        return "more than 19 times in 20"
-    within = min(1 / 40, share / 10, (1 - share) / 10)
-    tries = next((n for n in (2, 3, 4, 5, 7, 10) if abs(round(share * n) / n - share) <= within), 20)
-    worked = round(share * tries)
-    common = math.gcd(worked, tries)
-    return f"{worked // common} {'time' if worked == common else 'times'} in {tries // common}"
+    worked = round(share * 20)
+    if worked in (0, 20):
+        return "more than 19 times in 20" if worked else "less than 1 time in 20"
+    common = math.gcd(worked, 20)
+    return f"{worked // common} {'time' if worked == common else 'times'} in {20 // common}"
 
 
 VERSION: Final = 4
@@ -102,8 +98,6 @@ DECLARED_STRENGTH: Final = 20.0
 """Retries of the tool and error after which a declaration weighs half as much."""
 KNOWN: Final = 8_192
 """Log odds and advice that are kept; tools with made-up names must not fill the memory."""
-_LEARNED: Final = ("intercept", "weights", "tools", "evidence", "corrections")
-_KEYS: Final = {*_LEARNED, "format", "version", "profiles", "training", "sha256"}
 
 
 class Crossed(Protocol):
@@ -245,20 +239,16 @@ def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
         raise ModelError(f"no {kind.partition('.')[2].replace('-', ' ')}: `format` is not `{kind}`")
     version = body.get("version")
     if version != VERSION:
-        step = "upgrade this library, or " if type(version) is int and version > VERSION else ""
-        step += "train it again: `guardrails train RECORDS -o FILE`"
+        step = "train it again: `guardrails train RECORDS -o FILE`, or upgrade this library"
         raise ModelError(f"a model file of version `{version!r:.20}`, this library reads {VERSION}: {step}")
-    if body.keys() != _KEYS:
-        odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ _KEYS))
-        raise ModelError(f"a model file has exactly the keys of its format; see {odd}")
-    if body["sha256"] != _sum_of(body):
+    if body.get("sha256") != _sum_of(body):
         raise ModelError("the hash does not fit: the file was changed or damaged")
     try:
         evidence = {tool: {error: _number(n) for error, n in own.items()} for tool, own in body["evidence"].items()}
         counts = {tool: {error: _count(*n) for error, n in own.items()} for tool, own in body["corrections"].items()}
         weights, tools = _weights(body["weights"]), {tool: _weights(own) for tool, own in body["tools"].items()}
         return RetryModel(_weight(body["intercept"]), weights, tools, evidence, counts, body["sha256"], body)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise ModelError(f"the model cannot be read: {error}") from None
 
 

@@ -6,22 +6,22 @@ whose keys strangers write: bounded in bytes, not in entries alone.
 import re
 
 from collections.abc import Callable, Hashable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, TypeVar, cast
 
 
-_METHODS = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
+class Lazy:
+    """
+    The object that *make* returns, made once something of it is asked for.
+    """
 
-
-class _Pattern:
-    def __init__(self, text: str) -> None:
-        self.pattern = text
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
 
     def __getattr__(self, name: str) -> Any:
-        compiled = re.compile(self.pattern)
-        # From now on these are found in the object itself.
-        self.__dict__.update({each: getattr(compiled, each) for each in _METHODS})
-        return getattr(compiled, name)
+        # From now on it is found in this object itself.
+        self.__dict__[name] = member = getattr(self._make(), name)
+        return member
 
 
 @cache
@@ -29,7 +29,7 @@ def pattern(text: str) -> re.Pattern[str]:
     """
     Returns the regular expression of *text*. It raises `re.error` at its first use.
     """
-    return cast("re.Pattern[str]", _Pattern(text))
+    return cast("re.Pattern[str]", Lazy(partial(re.compile, text)))
 
 
 KEY_CHARS: Final = 512

@@ -5,7 +5,9 @@ decide a call.
 
 import sys
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
+
+from .caches import Lazy
 
 
 if TYPE_CHECKING:
@@ -15,15 +17,13 @@ _messages: set[str] = set()
 _MOST: Final = 1_024
 
 
-class _Log:
-    def __getattr__(self, name: str) -> Any:
-        from logging import getLogger
+def _logger() -> "Logger":
+    from logging import getLogger
 
-        self.__dict__[name] = getattr(getLogger("guardrails"), name)
-        return self.__dict__[name]
+    return getLogger("guardrails")
 
 
-log: Final = cast("Logger", _Log())
+log: Final = cast("Logger", Lazy(_logger))
 
 
 def wants_info() -> bool:

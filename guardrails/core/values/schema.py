@@ -280,9 +280,7 @@ def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     try:
         return TypeAdapter(kind).validate_json(to_json(value), strict=True)
     except ValidationError as error:
-        first: Any = error.errors()[0]
-        text = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise ValueError(text.replace("Input should be", "must be")) from None
+        raise ValueError(error.errors()[0]["msg"].replace("Input should be", "must be")) from None
     except (PydanticUserError, NameError) as error:
         raise ValueError(f"the type of this setting cannot be checked: {str(error).partition('. ')[0]}") from None
 

@@ -8,7 +8,6 @@ Nothing here does anything. Times are integers in milliseconds since 1970, money
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from decimal import ROUND_HALF_EVEN, Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, get_args
 
 from guardrails.core.values.dataclass import dataclass
@@ -37,11 +36,8 @@ Mode = Literal["enforce", "observe", "off"]
 MICRO: Final = 1_000_000
 MAX_AMOUNT: Final = 2**53
 """Micro-dollars (nine billion USD), and tokens, that can be stored anywhere."""
-LONGEST_AMOUNT: Final = 1_000
-"""Characters of an amount as text."""
 
 
-@lru_cache(maxsize=1024)
 def micro_dollars(usd: float | str | Decimal) -> int:
     """
     Returns *usd* as integer micro-dollars, halves to even, at most `MAX_AMOUNT`; the decimal the reader sees is what counts (0.1 is
@@ -49,10 +45,7 @@ def micro_dollars(usd: float | str | Decimal) -> int:
 
     Raises ValueError if *usd* is no finite number.
     """
-    # What raises is not kept, nor is a text that is longer than any amount.
     try:
-        if len(str(usd)) > LONGEST_AMOUNT:
-            raise ValueError
         exact = Decimal(str(usd)) * MICRO
         if exact.is_finite():
             exact = max(Decimal(-MAX_AMOUNT), min(exact, Decimal(MAX_AMOUNT)))

@@ -155,7 +155,7 @@ def spent(costs_usd: Iterable[float | None]) -> int:
     """
     Returns the sum of costs in micro-dollars.
     """
-    return sum(micro_dollars(usd) for usd in costs_usd if 0 < (usd or 0) < MAX_COST_USD)
+    return sum(micro_dollars(usd) for usd in costs_usd if usd and 0 < usd < MAX_COST_USD)
 
 
 def quantile(ms: Sequence[int], q: float) -> int | None:

@@ -172,7 +172,7 @@ def test_a_retry_that_seldom_works_is_advised_once_with_its_chance(tmp_path: Pat
     one = session(clock, model=always(tmp_path, -1.82))
     first = one.call("get", {}, gives(SLOW))
     assert (first.retryable, first.max_retries_remaining) == (True, 1)
-    assert "that works 1 time in 7. If it fails again, go another way." in first.to_dict()["next_action_hint"]
+    assert "that works 3 times in 20. If it fails again, go another way." in first.to_dict()["next_action_hint"]
     clock.advance(100)
     assert said(one.call("get", {}, gives(SLOW)), "retryable", "next_action") == (False, "give_up")
 
