@@ -101,6 +101,8 @@ def test_a_newer_policy_is_refused_with_its_version_and_what_to_do(folder: Path)
 
 def test_a_model_of_another_version_is_refused_with_its_version_and_what_to_do() -> None:
     body = json.loads((HERE / "0.2.0/retry_model.json").read_bytes())
-    for version, to_do in ((2, "train it again: `guardrails train"), (9, "upgrade this library, or train it again")):
-        with pytest.raises(ModelError, match=f"version `{version}`, this library reads 4: {to_do}"):
+    for version in (2, 9):
+        with pytest.raises(
+            ModelError, match=f"version `{version}`, this library reads 4: train it again: .*, or upgrade"
+        ):
             parse(json.dumps({**body, "version": version}).encode())
