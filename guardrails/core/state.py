@@ -556,33 +556,19 @@ def unsign(state: SessionState, entries: Iterable[Entry]) -> None:
 
 def withdraw(state: SessionState, pending: Pending) -> bool:
     """
-    The same of one that its host says will never run: it is of no turn, and no evidence.
+    The same of one that its host says will never run: it is of no turn, and no evidence. A turn that is over still counts.
     """
     if not drop(state, pending, "withdraw"):
         return False
-    entry = pending.entry
-    _leave_turn(state, pending)
-    entry.turn = entry.sketch = 0
-    if entry.seq >= state.window[0].seq:
-        unsign(state, (entry,))
-    return True
-
-
-def _leave_turn(state: SessionState, pending: Pending) -> None:
-    """
-    Take a call that never ran out of its turn. A turn without any other call in the window is not counted.
-    """
-    entry, window = pending.entry, state.window
-    turn = state.present
+    entry, turn = pending.entry, state.present
     if pending.turn == turn.number:
         turn.decided -= 1
         turn.admitted -= 1
         state.turns -= turn.admitted == 0
-    elif entry.seq >= window[0].seq:
-        marks = (entry.turn,) if pending.turn else range(1, turn.implied + 1)
-        others = any(one is not entry and one.turn in marks for one in window)
-        whole = window[0].seq == 1 or window[0].turn not in marks
-        state.turns -= whole and not others and all(one.turn != pending.turn for one in state.pending.values())
+    entry.turn = entry.sketch = 0
+    if entry.seq >= state.window[0].seq:
+        unsign(state, (entry,))
+    return True
 
 
 def overdue(state: SessionState, now_ms: int) -> list[Pending]:
