@@ -399,7 +399,7 @@ def steps(
         if attempt > 1:
             envelope.tries = attempt
         wait_s = None if plan.auto_ms is None else _wait_s(envelope, plan.auto_ms, attempt)
-        if wait_s is None:
+        if wait_s is None or (not awaits and calls.sleep is None and holds_up_a_loop()):
             return envelope
         call_id, failure, attempt = decision.call.id, envelope, attempt + 1
         yield Wait(calls.sleep or time.sleep, wait_s)
@@ -416,6 +416,14 @@ def _wait_s(envelope: Envelope, most_ms: int, attempt: int) -> float | None:
     from random import random  # half a millisecond of a start
 
     return None if wait_ms > most_ms else wait_ms / 1000 * (1 + JITTER * random()) + 0.002  # noqa: S311
+
+
+def holds_up_a_loop() -> bool:
+    """
+    Returns whether all tasks of an event loop would wait for whoever waits here.
+    """
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001
 
 
 async def drive(way: Steps[T]) -> T:
