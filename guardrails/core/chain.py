@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, field, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import orjson
 
@@ -42,8 +42,22 @@ Hooks = Mapping[str, tuple[Hook, ...]]
 """By event."""
 ACTS: Final = ("check", "shape", "spent")
 KEEPS: Final = ("admit", "settle")
+LOOKS: Final = (("read_only", True), ("repeats", "evidence"))
 _OWN: Final = Guard.__module__.rpartition(".")[0]
 _PLAIN: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+
+T = TypeVar("T")
+Words = TypeVar("Words", Denial, Nudge)
+
+
+def changed(one: T, **others: Any) -> T:
+    """
+    Returns a copy of *one* with *others* of its attributes.
+    """
+    made = copy(one)
+    vars(made).update(others)
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,24 +87,20 @@ class Hooked:
     """
 
     def __init__(self, guards: Sequence[Guard], mode: Mode) -> None:
-        self.there = tuple(guards)
-        present = [(g, mode == g.mode == "enforce") for g in guards]
-        pairs = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
-        self.acting = [g for g, enforced in present if enforced]
-        shapes = [(g, True) for g in self.acting]
+        self.there, whole = tuple(guards), with_companions(guards)
+        self.acting = [g for g in guards if mode == g.mode == "enforce"]
         self.checking = [g for g in guards if g.hears("check")]
-        self.checks = _hooks(present, "check")
-        alone = [(g, e) for g, e in pairs if "admit" not in g.in_families]
-        self.admits, self.family_admits = _hooks(alone, "admit"), _hooks(pairs, "admit")
-        alone = [(g, e) for g, e in pairs if "settle" not in g.in_families]
-        self.settles, self.family_settles = _hooks(alone, "settle"), _hooks(pairs, "settle")
-        self.shapes = _hooks(shapes, "shape")
-        self.success_shapes = _hooks([(g, e) for g, e in shapes if not g.only_failures], "shape")
-        self.on = _events(g for g, _ in pairs)
+        self.checks = _hooks(guards, "check", mode)
+        self.family_admits, self.family_settles = (_hooks(whole, hook, mode) for hook in KEEPS)
+        alone = ([g for g in whole if hook not in g.in_families] for hook in KEEPS)
+        self.admits, self.settles = map(_hooks, alone, KEEPS, (mode, mode))
+        self.shapes = _hooks(self.acting, "shape", mode)
+        self.success_shapes = _hooks([g for g in self.acting if not g.only_failures], "shape", mode)
+        self.on = _events(whole, mode)
         self.max_bytes = min((g.result_bytes for g in self.acting if g.result_bytes is not None), default=NEVER)
         self.enforced = tuple(dict.fromkeys(g.name for g in self.acting if any(overrides(g, act) for act in ACTS)))
         """Names of the guards that do something."""
-        self.locates = tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths"))
+        self.locates = tuple((g.name, g.paths) for g in guards if overrides(g, "paths"))
         """Guards that name the paths whose real places are looked up before the decision."""
 
 
@@ -139,9 +149,7 @@ class Plan(Hooked):
         """
         Returns the same with *others* of its attributes.
         """
-        made = copy(self)
-        vars(made).update(others, recorded=None)
-        return made
+        return changed(self, **others, recorded=None)
 
 
 @dataclass(eq=False, repr=False)
@@ -179,27 +187,25 @@ class Chain:
         ruled = self.ruled()
         self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *ruled))])
         self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
-        enforced = [g for g in self.guards if self.mode == g.mode == "enforce"]
+        enforced = with_companions([g for g in self.guards if self.mode == g.mode == "enforce"])
         self.budget: Limits | None = next((g.limits for g in enforced if g.limits is not None), None)
         self.reserves = self.limits is not None and self.limits.reserves
         lasts_ms = None if self.budget is None else self.budget.own.get("max_elapsed")
         self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
         """From which age on a session is told that its time is soon up."""
-        ending = [(g, True) for g in with_companions(enforced)]
-        self.spenders = _hooks(ending, "spent")
-        self.call_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls], "spent")
-        self.end_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls and g.hears("settle")], "spent")
+        by_calls = [g for g in enforced if g.ends_by_calls]
+        self.spenders = _hooks(enforced, "spent", self.mode)
+        self.call_spenders = _hooks(by_calls, "spent", self.mode)
+        self.end_spenders = _hooks([g for g in by_calls if g.hears("settle")], "spent", self.mode)
         """Those that may find an end in how a call ended, though it cost nothing and time is far."""
-        self.turn_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_turns], "spent")
-        counting = with_companions([g for g in self.guards if g.mode != "off" and self.mode != "off"])
+        self.turn_spenders = _hooks([g for g in enforced if g.ends_by_turns], "spent", self.mode)
+        counting = with_companions([g for g in self.guards if "off" not in (g.mode, self.mode)])
         if all(g.limits is None for g in counting):
             # Responses without a price are counted all the same.
             counting.append(LIMITING())
+        others = {g.key: g for g in (*(cls() for cls in IMPLIED), *ruled) if g.mode != "off"}
         there = {g.key for g in counting}
-        others = [g for g in ruled if g.mode != "off" and g.key not in there]
-        there |= {g.key for g in others} | {g.name for g in self.guards}
-        others += [cls() for cls in IMPLIED if cls.name not in there and cls.events and self.mode != "off"]
-        self.on = _events([*counting, *others])
+        self.on = _events([*counting, *(g for key, g in others.items() if key not in there)], self.mode)
         self.family = tuple(dict.fromkeys(g.key for g in (*counting, *with_companions(ruled)) if g.family))
         """Keys of what a whole family remembers together."""
 
@@ -227,17 +233,7 @@ class Chain:
         """
         Returns the same in which there are no tools but those *known*.
         """
-        made = copy(self)
-        made.known, made.plans, made.least_cost = known, {}, None
-        return made
-
-    def with_least(self, least: int | None) -> "Chain":
-        """
-        Returns the same in which the cheapest tool costs *least* micro-dollars.
-        """
-        made = copy(self)
-        made.least_cost = least
-        return made
+        return changed(self, known=known, plans={}, least_cost=None)
 
     @property
     def least(self) -> int:
@@ -283,13 +279,7 @@ class Chain:
         tool = own.override(declared) if declared else own
         if self.by_name and tool.read_only is None:
             tool = replace(tool, read_only=look_by_name(name))
-        guards: list[Guard] = []
-        for guard in self.guards:
-            ruled = settings.pop(guard.name, None)
-            guards += (guard,) if ruled is None else guard.ruled(guard, ruled)
-        for cls in self.kinds:
-            if cls.name in settings:
-                guards += cls.ruled(None, settings[cls.name])
+        guards = self._guards(settings)
         for kind in IMPLIED:
             made = None if any(isinstance(g, kind) for g in guards) else kind.implied(tool)
             if made is not None:
@@ -299,62 +289,49 @@ class Chain:
     def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}
-        mode: Mode | None = None
-        on_error: str | None = None
-        for rule in self.rules:
-            if not matcher(tuple(rule.match))(name):
-                continue
+        rules = [rule for rule in self.rules if matcher(tuple(rule.match))(name)]
+        for rule in reversed(rules):
             # A tool that says that it acts is not made a look by a glob that happens to match.
             acts = tool.read_only is False and name not in rule.match
-            for key, value in rule.declared.items():
-                if not (acts and (key, value) in (("read_only", True), ("repeats", "evidence"))):
-                    declared.setdefault(key, value)
+            declared |= {key: one for key, one in rule.declared.items() if not (acts and (key, one) in LOOKS)}
             for guard, own in rule.guards.items():
-                present = settings.get(guard, {})
-                added = {key: laid(present[key], value) if key in present else value for key, value in own.items()}
-                settings[guard] = {**present, **added}
-            mode = mode or rule.mode
-            on_error = on_error or rule.on_error
-        return declared, settings, mode, on_error or self.on_error
+                below = settings.get(guard, {})
+                settings[guard] = below | {key: laid(value, below.get(key)) for key, value in own.items()}
+        modes, errors = ([getattr(rule, name) for rule in rules] for name in ("mode", "on_error"))
+        return declared, settings, next(filter(None, modes), None), next(filter(None, errors), self.on_error)
+
+    def _guards(self, settings: Mapping[str, Mapping[str, Any]]) -> list[Guard]:
+        """
+        Returns the guards of a tool for which rules have *settings*.
+        """
+        guards, there = list[Guard](), {guard.name for guard in self.guards}
+        for guard in self.guards:
+            guards += guard.ruled(guard, settings[guard.name]) if guard.name in settings else (guard,)
+        for cls in self.kinds:
+            guards += cls.ruled(None, settings[cls.name]) if cls.name in settings.keys() - there else ()
+        return guards
 
     def ruled(self) -> list[Guard]:
         """
         Returns the guards that only rules of tools make.
         """
-        own = {guard.name: guard for guard in self.guards}
-        kinds = {cls.name: cls for cls in (*self.kinds, *(type(guard) for guard in self.guards))}
-        return [
-            guard
-            for rule in self.rules
-            for name, settings in rule.guards.items()
-            if name in kinds
-            for guard in kinds[name].ruled(own.get(name), settings)
-            if guard is not own.get(name)
-        ]
+        made = (guard for rule in self.rules if rule.guards for guard in self._guards(rule.guards))
+        return [guard for guard in made if guard not in self.guards]
 
-    def worded(self, denial: Denial) -> Denial:
+    def worded(self, verdict: Words) -> Words:
         """
-        Returns *denial* in the policy's own words, where it has some.
+        Returns *verdict* in the policy's own words, where it has some.
         """
-        own = self.messages.get(denial.code)
+        own = self.messages.get(verdict.code)
         if own is None:
-            return denial
-        words: dict[str, Any] = {key: filled(text, denial.values, getattr(denial, key)) for key, text in own.items()}
-        return replace(denial, **words)
-
-    def worded_hint(self, nudge: Nudge) -> str:
-        """
-        Returns the hint of *nudge* in the policy's own words, where it has some.
-        """
-        own = self.messages.get(nudge.code, {}).get("hint")
-        return nudge.hint if own is None else filled(own, nudge.values, nudge.hint)
+            return verdict
+        texts: dict[str, Any] = {key: text for key, text in own.items() if hasattr(verdict, key)}
+        texts = {key: filled(text, verdict.values, getattr(verdict, key)) for key, text in texts.items()}
+        return replace(verdict, **texts)
 
     def __str__(self) -> str:
         width = len(str(len(self.guards)))
         return "\n".join(f"{i:>{width}}. {guard}" for i, guard in enumerate(self.guards, 1)) or "(no guards)"
-
-    def __repr__(self) -> str:
-        return f"Chain({', '.join(map(str, self.guards))})"
 
 
 def with_companions(guards: Iterable[Guard]) -> list[Guard]:
@@ -368,16 +345,17 @@ def with_companions(guards: Iterable[Guard]) -> list[Guard]:
     return made
 
 
-def _hooks(guards: Iterable[tuple[Guard, bool]], method: str) -> tuple[Hook, ...]:
-    made = ((g, enforced, getattr(g, method)) for g, enforced in guards if g.hears(method))
-    return tuple((g.name, g.key, enforced, _plain(g, hook) if method in KEEPS else hook) for g, enforced, hook in made)
+def _hooks(guards: Iterable[Guard], method: str, mode: Mode) -> tuple[Hook, ...]:
+    there = (g for g in guards if g.hears(method))
+    return tuple((g.name, g.key, mode == g.mode == "enforce", _plain(g, method)) for g in there)
 
 
-def _plain(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
+def _plain(guard: Guard, method: str) -> Callable[..., Any]:
     """
-    Returns *hook*, which raises TypeError if a guard of one's own would remember what cannot be packed.
+    Returns the hook *method*, which raises TypeError if a guard of one's own would remember what cannot be packed.
     """
-    if type(guard).__module__.startswith(_OWN):
+    hook: Callable[..., Any] = getattr(guard, method)
+    if method in ACTS or type(guard).__module__.startswith(_OWN):
         return hook
 
     @wraps(hook)
@@ -389,11 +367,6 @@ def _plain(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
     return plain
 
 
-def _events(guards: Iterable[Guard]) -> dict[str, tuple[Hook, ...]]:
-    made: dict[str, list[Hook]] = {}
-    for guard in guards:
-        for name in guard.events:
-            made.setdefault(name, []).append(
-                (guard.name, guard.key, guard.mode == "enforce", _plain(guard, guard.event))
-            )
-    return {name: tuple(hooks) for name, hooks in made.items()}
+def _events(guards: Sequence[Guard], mode: Mode) -> dict[str, tuple[Hook, ...]]:
+    names = dict.fromkeys(name for guard in guards for name in guard.events)
+    return {name: _hooks([guard for guard in guards if name in guard.events], "event", mode) for name in names}

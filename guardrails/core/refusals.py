@@ -82,7 +82,7 @@ class Verdicts:
         elif not isinstance(verdict, Nudge):
             raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
         elif enforced:
-            self.nudges.append((place.code(verdict.code), place.chain.worded_hint(verdict)))
+            self.nudges.append((place.code(verdict.code), place.chain.worded(verdict).hint))
         else:
             self.observed.append(replace(verdict, code=place.code(verdict.code)))
 

@@ -148,7 +148,7 @@ def test_a_chain_is_a_list_in_the_librarys_order_with_own_guards_before_the_last
     assert str(policy) == (
         "trip\n1. Validation()\n2. Budget(max_calls=20)\n3. Duplicates()\n4. Seal(word='x')\n5. Truncate()"
     )
-    assert (len(policy.chain.guards), str(Policy().chain), repr(Policy().chain)) == (5, "(no guards)", "Chain()")
+    assert (len(policy.chain.guards), str(Policy().chain)) == (5, "(no guards)")
 
 
 def test_every_mistake_of_guards_rules_tools_and_settings_is_told_at_once() -> None:

@@ -61,9 +61,9 @@ def held(state: SessionState, *, guesses: bool = False) -> Amount:
     """
     mine = state.own.get(BUDGET)
     if not mine or "holds" not in mine:
-        return NOTHING
-    holds = [one for one in mine["holds"].values() if one[3] is not guesses]
-    return sum(one[1] for one in holds), sum(one[2] for one in holds)
+        return 0, 0
+    holds = [one[1:3] for one in mine["holds"].values() if one[3] is not guesses]
+    return sum(cost for cost, _ in holds), sum(tokens for _, tokens in holds)
 
 
 class Limit(NamedTuple):
@@ -148,7 +148,7 @@ class Limits:
         self.budget = budget
         self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
         self.own = {limit.name: amount for limit, amount in self.caps}
-        self.period = None if budget.per is None else Period(budget.per, budget.zone)
+        self.period = Period(budget.per, budget.zone)
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         most = (self.own.get(limit.name, NEVER) - (self.reserve if limit is COST else 0) for limit in TABLE)
         self.ends = tuple(most)
@@ -164,7 +164,7 @@ class Limits:
         person said yes.
         """
         rows = [(limit, own, limit.used(state, now_ms)) for limit, own in self.caps]
-        if self.period is None and not state.limits and GRANT not in state.own:
+        if self.budget.per is None and not state.limits and GRANT not in state.own:
             return rows
         past, yes, raised = self.before(state, now_ms), self.grant(state, now_ms).get("granted", 0), state.limits
         each = ((limit, raised.get(limit.name, own) + own * yes, used) for limit, own, used in rows)
@@ -174,21 +174,18 @@ class Limits:
         """
         Returns what is beyond a used-up limit of the present period; that of an earlier one was for that alone.
         """
-        mine: dict[str, Any] = state.own.get(GRANT) or {}
-        since = None if self.period is None else self.period.since(now_ms)
+        mine, since = state.own.get(GRANT, {}), self.period.since(now_ms)
         return mine if mine.get("since") == since else {"since": since}
 
     def before(self, state: SessionState, now_ms: int) -> Sequence[int]:
         """
         Returns what was used of the five before the present period.
         """
-        if self.period is None:
+        if self.budget.per is None:
             return (0, 0, 0, 0, 0)
-        before: Sequence[int]
         start, *before = (state.own.get(BUDGET) or {}).get(BEFORE, (-1,))
-        if start == self.period.since(now_ms):
-            return before
-        return [0 if limit is TIME else limit.used(state, now_ms) for limit in TABLE]
+        now = state.calls, state.turns, state.cost, state.tokens, 0
+        return before if start == self.period.since(now_ms) else now
 
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int, int]]:
         """
@@ -196,7 +193,7 @@ class Limits:
         fifth, and of calls and turns ten or more.
         """
         made = []
-        for limit, most, used in self.amounts(state, now_ms) if self.caps else ():
+        for limit, most, used in self.amounts(state, now_ms):
             left = most - used
             if self.reserves:
                 left -= limit.held(state) + (self.reserve if limit is COST else 0)
@@ -290,12 +287,12 @@ class Grant(Guard):
     """
     What is beyond a used-up limit of *budget*: the calls that its `at_limit` allows, or the question to a person and the answer.
 
-    It remembers `used`, calls beyond it; `asked`, the number of the call that waits for a person; `ended`, that a person said no;
+    It remembers `used`, calls beyond it; `asked`, the number of the call that a person decides; `ended`, that a person said no;
     `granted`, how often one said yes; `responses` since; of a budget with a period its beginning, `since`.
     """
 
     name: ClassVar[str] = GRANT
-    events: ClassVar[tuple[str, ...]] = ("refusal", "charge", "unpark", "withdraw", "extend")
+    events: ClassVar[tuple[str, ...]] = ("refusal", "charge", "unpark", "extend")
 
     budget: Any = None
 
@@ -308,18 +305,16 @@ class Grant(Guard):
         if event.name in ("refusal", "charge"):
             return self._more(state, mine, facts, "used" if event.name == "refusal" else "responses")
         if event.name == "extend":
-            return {"granted": yes, "since": made.get("since")} if yes else None
+            return {"granted": yes, "since": made["since"]} if yes else None
         if made.get("asked") != values["seq"]:
             return mine
-        if event.name == "unpark" and values["approved"]:
-            return {"granted": yes + 1, "since": made.get("since")}
-        return made | {"asked": 0, "ended": int(event.name == "unpark")}
+        return {"granted": yes + 1, "since": made["since"]} if values["approved"] else made | {"ended": 1}
 
     def _more(self, state: SessionState, mine: Any, facts: Facts, name: str, **more: int) -> Any:
         if self.budget.cause(state, state.own.get(BUDGET), facts) is None:
             return mine
         made = self.budget.limits.grant(state, facts.now_ms)
-        return made | ({} if made.get("asked") else more) | {name: made.get(name, 0) + 1}
+        return made | ({} if made.get("asked") in state.pending else more) | {name: made.get(name, 0) + 1}
 
 
 @guard
@@ -351,10 +346,9 @@ class ToolBudget(Guard):
         return self._more(call.tool, mine, self._takes(facts))
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        cost = 0 if outcome.cost is None else outcome.cost - facts.cost
-        tokens = 0 if outcome.tokens is None else outcome.tokens - facts.tokens
-        more = {COST.setting: cost, TOKENS.setting: tokens, TIME.setting: facts.duration_ms}
-        return mine if facts.late else self._more(call.tool, mine, more.get(self.limit, 0))
+        actual = {COST.setting: outcome.cost, TOKENS.setting: outcome.tokens, TIME.setting: facts.duration_ms}
+        used = None if facts.late else actual.get(self.limit)
+        return mine if used is None else self._more(call.tool, mine, used - self._takes(facts))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return self._more(event.values["tool"], mine, -self._takes(facts))
@@ -458,7 +452,7 @@ class Budget(Guard):
         begins = state.present.admitted == 0
         cause = self.cause(state, mine, facts, begins=begins)
         if cause is not None:
-            return cause if self.at_limit is None else self._beyond(call, state, facts, cause)
+            return self._beyond(call, state, facts, cause)
         if state.reserved or state.pending or facts.cost or facts.tokens:
             needs = {"calls": 1, "turns": int(begins), "cost": facts.cost, "tokens": facts.tokens}
             return self._unfit(state, "call", needs, facts.now_ms)
@@ -487,7 +481,7 @@ class Budget(Guard):
         mine = self._bound.grant(state, facts.now_ms)
         if isinstance(self.at_limit, Mapping):
             return max(0, int(self.at_limit["calls"]) - int(mine.get("used", 0)))
-        return not (mine.get("asked") or mine.get("ended") or mine.get("responses", 0) > 1)
+        return not (mine.get("asked") in state.pending or mine.get("ended") or mine.get("responses", 0) > 1)
 
     def _only(self, left: int) -> str:
         names = ", ".join(f"`{name}`" for name in (self.at_limit or {})["allow"])  # type: ignore[index]
@@ -504,7 +498,7 @@ class Budget(Guard):
         bound, now, own = self._bound, facts.now_ms, state.own
         calls, turns, cost, tokens, time = bound.ends
         near = state.calls >= calls or state.turns >= turns or state.cost >= cost or state.tokens >= tokens
-        moved = bound.period or state.limits or GRANT in own or PURSE in own
+        moved = self.per or state.limits or GRANT in own or PURSE in own
         if not (near or moved or facts.request or facts.ahead or facts.least or now - state.started_ms >= time):
             return None
         for limit, most, used in bound.amounts(state, now):
@@ -530,41 +524,44 @@ class Budget(Guard):
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         """
-        It remembers [the call that crossed the share, what it said, the limits that were named].
+        It remembers, by the name of each limit that is near, the call that crossed the share.
         """
-        bound, now = self._bound, facts.now_ms
-        near = [one for one in bound.rest(state, now) if 0 < one[2] <= one[1] - one[1] * (self.warn_at or 1)]
-        named, warned = [limit.name for limit, *_ in near], (mine or {}).get(WARNED)
-        if set(named).issubset(warned[2] if warned else ()):
-            return {**mine, WARNED: ["", "", named]} if warned else mine
-        amounts = [f"{limit.shown(left, named=True)} of {limit.shown(most)}" for limit, most, left in near]
-        text = f"Left: {' and '.join(amounts)}{bound.period or ''}. Do what matters most first."
-        return {**(mine or {}), WARNED: [_key(facts.holder, facts.seq), text, named]}
+        before, key = (mine or {}).get(WARNED, {}), _key(facts.holder, facts.seq)
+        crossed = {limit.name: before.get(limit.name, key) for limit, *_ in self._near(state, facts)}
+        return mine if crossed == before else {**(mine or {}), WARNED: crossed}
 
     def shape(
         self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> "Envelope":
-        place, text, _ = (mine or {}).get(WARNED, ("", "", []))
-        if text and place == _key(facts.holder, facts.seq):
+        if _key(facts.holder, facts.seq) in (mine or {}).get(WARNED, {}).values():
+            amounts = (
+                f"{limit.shown(left, named=True)} of {limit.shown(most)}"
+                for limit, most, left in self._near(state, facts)
+            )
+            text = f"Left: {' and '.join(amounts)}{self._bound.period}. Do what matters most first."
             facts.hints = (*facts.hints, (WARNING, text))
         left = self._left_beyond(state, facts) if isinstance(self.at_limit, Mapping) else 0
         if left and self.cause(state, mine, facts) is not None:
             facts.hints = (*facts.hints, (WARNING, self._only(left)))
         return envelope
 
+    def _near(self, state: SessionState, facts: Facts) -> list[tuple[Limit, int, int]]:
+        rows = self._bound.rest(state, facts.now_ms)
+        return [one for one in rows if 0 < one[2] <= one[1] - one[1] * (self.warn_at or 1)]
+
     def _in_period(self, state: SessionState, mine: Any, facts: Facts, cost: int = 0, tokens: int = 0) -> Any:
         """
         Returns *mine* with what was used before the present period, without a *cost* and *tokens* that were just counted.
         """
-        period = self._bound.period
-        if period is None or mine.get(BEFORE, (-1,))[0] == (start := period.since(facts.now_ms)):
+        start = self._bound.period.since(facts.now_ms)
+        if self.per is None or mine.get(BEFORE, (-1,))[0] == start:
             return mine
         used = state.calls, state.turns, state.cost - cost, state.tokens - tokens, 0
-        return {name: one for name, one in mine.items() if name != WARNED} | {BEFORE: [start, *used]}
+        return mine | {BEFORE: [start, *used], WARNED: {}}
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         values, charged = event.values, event.name == "charge"
-        used = (values["cost"] or 0, values["tokens"]) if charged else NOTHING
+        used = (values["cost"] or 0, values["tokens"]) if charged else (0, 0)
         made = dict(self._in_period(state, mine or {}, facts, *used))
         holds = dict(made.pop("holds", ()))
         if event.name == "request":
@@ -608,8 +605,7 @@ class Budget(Guard):
         return self._lasting(COST, end(f"budget.{COST.setting}", message, limit=limit, used=used, left=usd(left)))
 
     def _ended(self, limit: Limit, most: int, used: int) -> Denial:
-        period = self._bound.period if limit is not TIME and self._bound.period else ""
-        shown = f"{limit.shown(most)}{period}"
+        shown = limit.shown(most) if limit is TIME else f"{limit.shown(most)}{self._bound.period}"
         return self._lasting(limit, ended(f"budget.{limit.setting}", limit.what, shown, limit.shown(used)))
 
     def _lasting(self, limit: Limit, denial: Denial) -> Denial:
@@ -652,7 +648,7 @@ def _average(mine: Any) -> Amount:
     Returns what responses have used on average.
     """
     count, cost, tokens = [mine.get(name, 0) for name in RESPONSES] if mine else (0, 0, 0)
-    return (-(-cost // count), -(-tokens // count)) if count else NOTHING
+    return (-(-cost // count), -(-tokens // count)) if count else (0, 0)
 
 
 def _key(holder: str, name: object) -> str:

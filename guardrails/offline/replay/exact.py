@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.chain import Chain, Plan
+from guardrails.core.chain import Chain, Plan, changed
 from guardrails.core.decision import Decision
 from guardrails.core.engine import Engine, complete, decide
 from guardrails.core.envelope import Envelope
@@ -343,7 +343,7 @@ class Replay:
         return record["event"] != "unpark" or record["sig"] in root.uncertain or record["seq"] in asked
 
     def _happen(self, life: Life, record: Record, name: str, values: Record) -> None:
-        engine, states, clocks = self._at(life, record, life.rules.chain.with_least(record.get("least", 0)))
+        engine, states, clocks = self._at(life, record, changed(life.rules.chain, least_cost=record.get("least", 0)))
         engine.apply(happen, (name, values, record["ts_ms"]), record["ts_ms"], states, clocks)
 
     def _at(self, life: Life, record: Record, chain: Chain) -> tuple[Engine, list[SessionState], list[int]]:
