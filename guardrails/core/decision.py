@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple, Self
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.refusals import waiting
-from guardrails.core.retries.serving import Judged
 from guardrails.core.state import Pending
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
@@ -164,7 +163,7 @@ class Completion:
     retries: int | None = field(default=None, init=False)
     no_retry: str | None = field(default=None, init=False)
     """Code of why a failure is not to be repeated though it may pass."""
-    judged: Judged | None = field(default=None, init=False)
+    judged: str | None = field(default=None, init=False)
     marks: dict[str, Any] | None = field(default=None, init=False)
 
     def advise(self, envelope: Envelope, no_retry: str | None) -> None:

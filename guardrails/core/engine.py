@@ -288,7 +288,7 @@ def _open(at: Moment, call: ToolCall, plan: Plan, facts: Facts, verdicts: Verdic
         call, pending.n, now, facts.turn, at.engine.id, state.run, claims, state.seq, plan.cost, plan.tokens
     )
     if failed is not None:
-        made.retry_source = "explore" if failed.explored else "policy" if failed.retries_left else "agent"
+        made.retry_source = "policy" if failed.retries_left else "agent"
     if verdicts is not None:
         made.nudges = pending.hints = tuple(verdicts.nudges)
         if verdicts.questions:
@@ -615,7 +615,6 @@ def _note_advice(entry: Entry, envelope: Envelope, now: int, *, withheld: bool) 
     if envelope.retryable:
         entry.retries_left = envelope.max_retries_remaining or 0
         entry.retry_at_ms = now + (envelope.retry_after_ms or 0)
-        entry.explored = envelope.judged is not None and envelope.judged.explored
     else:
         entry.lasting = envelope.retryable is False and not withheld
 

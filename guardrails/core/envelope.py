@@ -17,7 +17,6 @@ import orjson
 from guardrails.core.result.completeness import NARROWER
 from guardrails.core.result.content import LINE
 from guardrails.core.result.kinds import kind_of
-from guardrails.core.retries.serving import Judged
 from guardrails.core.text.control import cleaned, sanitise
 from guardrails.core.text.plain_json import LIMIT
 from guardrails.core.text.truncation import Rendered
@@ -97,8 +96,8 @@ class Envelope:
     """The hint is said beside a result that stays as it is, too."""
     cut: int | None = field(default=None, init=False)
     """The bytes of the whole as JSON, or about as many, of a result that was cut; None: it is as the tool gave it."""
-    judged: Judged | None = field(default=None, init=False)
-    """The question to a model about the failure, and its answer; for the record, not for the reader."""
+    judged: str | None = field(default=None, init=False)
+    """The model that was asked about the failure; for the record, not for the reader."""
     rendering: tuple[Any, Rendered] | None = field(default=None, init=False)
     """A value, and the text of it."""
 

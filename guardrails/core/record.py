@@ -83,9 +83,8 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     Returns the line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something
     to say.
 
-    If the same call failed before, `retry_source` says who caused the retry: `agent` (of its own accord), `policy` (since it was
-    advised), or `explore` (advised to learn); else it is null. `sketch` is there if like calls were looked for. `stop` is the reason
-    for which every call was refused.
+    If the same call failed before, `retry_source` says who caused the retry: `agent` (of its own accord) or `policy` (since it was
+    advised); else it is null. `sketch` is there if like calls were looked for. `stop` is the reason for which every call was refused.
     """
     call, denials = decision.call, decision.denials
     if plan.recorded is None:
@@ -125,7 +124,7 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
 
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
-    call, rendered, judged, own = decision.call, end.rendered, completion.judged, end.own
+    call, rendered, own = decision.call, end.rendered, end.own
     exact, masked = end.hash, None
     if end.error_type is not None:
         text = evidence_of(end, rendered)
@@ -146,7 +145,7 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
         "cost_usd": cost / MICRO,
         "tokens": decision.tokens if end.tokens is None else end.tokens,
         "claims": None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
-        "model_version": None if judged is None else judged.model,
+        "model_version": completion.judged,
         "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],
     }
     if rendered is not None:

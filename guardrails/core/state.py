@@ -106,8 +106,6 @@ class Entry:
     """How many more identical calls its envelope advised."""
     retry_at_ms: int = 0
     """From when on."""
-    explored: bool = False
-    """It did so only to learn from what comes of it."""
     overlaps: int = 0
     """Calls that were admitted while it ran; `MANY` stands for that many or more."""
     steady: int = 0

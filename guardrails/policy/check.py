@@ -278,9 +278,12 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     order, form = sorted(settings["guards"], key=place_of), settings.get("envelope")
     scopes = {scope: [*own] for scope, own in settings["scopes"].items()}
     for rules in [guard for guard in order if isinstance(guard, Rules)]:
-        order[order.index(rules)] = rules.within(SESSION)
-        for scope in rules.scopes:
-            scopes.setdefault(scope, []).append(rules.within(scope))
+        for scope in dict.fromkeys([SESSION, *(one.scope for one in rules.rules)]):
+            counted = rules.but({"rules": tuple(one for one in rules.rules if one.scope == scope)})
+            if scope == SESSION:
+                order[order.index(rules)] = counted
+            else:
+                scopes.setdefault(scope, []).append(counted)
     chain = Chain(order, form=form, left_out=left_out, messages=words, **given)
     # Only those rules hold in a scope that set the mode in which a tool is guarded.
     ruled = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]

@@ -409,8 +409,7 @@ def _wait_s(envelope: Envelope, most_ms: int, attempt: int) -> float | None:
     """
     Returns after how many seconds a call that failed is made again. Returns None if it is not, or the model is to decide.
     """
-    explores = envelope.judged is not None and envelope.judged.explored
-    if not envelope.retryable or explores:
+    if not envelope.retryable:
         return None
     wait_ms = max(envelope.retry_after_ms or 0, TURN_MS << (attempt - 2) if attempt > 1 else 0)
     from random import random  # half a millisecond of a start

@@ -97,10 +97,7 @@ class Facts:
         self.cost = cost
         self.tokens = tokens
         self.turn = turn
-        for name, value in more.items():
-            if not hasattr(Facts, name):
-                raise TypeError(f"there is no fact `{name}`")
-            setattr(self, name, value)
+        vars(self).update(more)
 
 
 class Event(NamedTuple):
@@ -246,19 +243,19 @@ class Guard(_Slot):
 
     def __init__(self, *unnamed: Any, **settings: Any) -> None:
         kind, given, none = type(self).__name__, respelt(settings, self.aliases), dataclasses.MISSING
-        fields = dataclasses.fields(self)
+        fields = {field.name: field for field in dataclasses.fields(self)}
         if unnamed:
-            names = (field.name for field in fields if field.name != "mode")
+            names = (name for name in fields if name != "mode")
             written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(names, unnamed, strict=False))
             raise TypeError(f"`{kind}` takes keyword arguments only: {kind}({written})")
-        for field in fields:
+        for name, field in fields.items():
             default = field.default if field.default_factory is none else field.default_factory()
-            value = laid(given.pop(field.name, default), default)
+            value = laid(given.pop(name, default), default)
             if value is none:
-                raise TypeError(f"`{kind}` needs a value for `{field.name}`")
-            object.__setattr__(self, field.name, value)
+                raise TypeError(f"`{kind}` needs a value for `{name}`")
+            object.__setattr__(self, name, value)
         for name in given:
-            raise TypeError(f"`{kind}` has no setting `{name}`{suggestion(name, [field.name for field in fields])}")
+            raise TypeError(f"`{kind}` has no setting `{name}`{suggestion(name, [*fields])}")
         self.__post_init__()
 
     def __post_init__(self) -> None:

@@ -66,8 +66,6 @@ class RetryBudget(Guard):
         envelope.unrepeatable()
         envelope.code = "retry_budget.empty"
         envelope.hint(f"{EMPTY} {INSTEAD}".format(call.tool, call.tool))
-        if envelope.judged is not None:
-            envelope.judged = envelope.judged._replace(explored=False)
         return envelope
 
     def _lacks(self, tool: str, mine: Any, facts: Facts) -> int:

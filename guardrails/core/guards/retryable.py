@@ -5,14 +5,12 @@ Say of a failure whether, when and how often the same call is worth repeating.
 from itertools import islice, takewhile
 from typing import Annotated, Any, ClassVar, Final
 
-from xxhash import xxh3_64_intdigest
-
 from guardrails.core.envelope import Envelope
-from guardrails.core.retries.serving import RETRIES, Advice, Judged, Stakes
+from guardrails.core.retries.serving import RETRIES, Advice, Stakes
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.values.caches import pattern
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
-from guardrails.core.values.schema import Ge, Gt, Le, MinLen
+from guardrails.core.values.schema import Ge, Gt, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
@@ -118,9 +116,6 @@ class Retryable(Guard):
     `repeats: evidence` or `idempotent`. The model reads the end of the last attempt."""
     auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
     """Seconds; a longer wait is for the model to decide about."""
-    explore: Annotated[float, Ge(0), Le(0.1)] = 0.0
-    """Share of the failures of read-only and idempotent tools that are called retryable although it does not pay. `train` learns
-    from their retries, if there are records."""
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False
@@ -209,10 +204,8 @@ class Retryable(Guard):
         failure = failure_of(trail, state.now_ms - state.started_ms)
         stakes = Stakes(self.retry_cost, max_wait_ms=round(self.max_wait * 1000))
         advice = advise(model, stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
-        safe = left > 0 and kind not in NEVER_AGAIN and bool(tool.read_only or tool.idempotent)
-        explored = safe and not advice.retryable and _drawn(state) < self.explore
-        envelope.judged, envelope.retry_success_probability = Judged(model.name, explored), round(advice.p, 3)
-        return advice._replace(retryable=True, retries=1) if explored else advice
+        envelope.judged, envelope.retry_success_probability = model.name, round(advice.p, 3)
+        return advice
 
 
 def _is_unsafe(outcome: Outcome, tool: Tool, prior: bool | None) -> bool:
@@ -230,14 +223,6 @@ def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int
     """
     own = (one.error_type == kind for one in reversed(state.window) if one.tool == tool and one.status != "running")
     return sum(takewhile(bool, islice(own, most)))
-
-
-def _drawn(state: SessionState) -> float:
-    """
-    Returns a number from 0 to 1 that nobody can foresee and every replay finds again; 1 if there are no records to
-    learn from.
-    """
-    return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
 
 
 def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:

@@ -42,8 +42,6 @@ SESSION: Final = "session"
 ACTIONS: Final = ("deny", "ask", "nudge", "limit", "after", "after_not")
 MANY: Final = 1_000
 """What a session remembers for one rule: values that are the same, and open calls."""
-VALUE_SHOWN: Final = 64
-"""Of a longer value a hash is kept."""
 TOOLS: Final = 4_096
 """Tools whose laws are kept; names come from the model."""
 MAY_HAVE_WORKED: Final = AMBIGUOUS | {"server_error", "unavailable"}
@@ -129,6 +127,13 @@ class RuleSettings:
         """
         return self.limit.scope if self.limit else SESSION
 
+    @property
+    def timed(self) -> bool:
+        """
+        Whether it goes by time.
+        """
+        return bool(self.within or (self.limit and self.limit.per))
+
     def is_about(self, tool: str) -> bool:
         return matcher(_tuple(self.tools))(tool) is not None
 
@@ -183,7 +188,7 @@ class Law:
 
     def value(self, call: ToolCall) -> str | None:
         """
-        Returns the value of the argument that is to be the same, as JSON; None: there is none, which is the same as no other.
+        Returns a hash of the value that is to be the same, as JSON; None: there is none, which is the same as no other.
         """
         if self.rule.same is None:
             return ""
@@ -192,22 +197,19 @@ class Law:
             value = value.get(name) if isinstance(value, Mapping) else None
         if value is None:
             return None
-        text = canonical(value) or b""
-        if len(text) <= VALUE_SHOWN:
-            return text.decode()
         from hashlib import blake2b  # and with it OpenSSL: 5 ms
 
-        return blake2b(text, digest_size=16).hexdigest()
+        return blake2b(canonical(value) or b"", digest_size=16).hexdigest()
 
     def begun(self, trace: Trace, now_ms: int, place: str, amount: int, value: str) -> Trace:
         """
         Returns *trace* with a call that was admitted, as *place*.
         """
-        over, open_ = trace
-        made = over, {**open_, place: [now_ms, amount, value]}
+        over, open_ = trace[0], {**trace[1], place: [now_ms, amount, value]}
+        if len(open_) <= MANY:
+            return over, open_
         # Of too many open calls the oldest counts as one whose end nobody knows.
-        counts = self.action != "after"
-        return made if len(open_) < MANY else self.ended(made, now_ms, next(iter(open_)), counts=counts)
+        return self.ended((over, open_), now_ms, next(iter(open_)), counts=self.action != "after")
 
     def ended(self, trace: Trace, now_ms: int, place: str, *, counts: bool) -> Trace:
         """
@@ -310,31 +312,11 @@ class Rules(Guard):
         object.__setattr__(self, "_bound", None)
 
     @property
-    def scopes(self) -> tuple[str, ...]:
-        """
-        The scopes that it counts in, beside the session.
-        """
-        return tuple(dict.fromkeys(one.scope for one in self.rules if one.scope != SESSION))
-
-    @property
     def timed(self) -> bool | None:
         """
         Whether it goes by time.
         """
-        return len(self.untimed().rules) < len(self.rules) or None
-
-    def untimed(self) -> "Rules":
-        """
-        Returns the same with the rules that do not go by time alone.
-        """
-        chosen = [one for one in self.rules if not one.within and not (one.limit and one.limit.per)]
-        return self.but({"rules": tuple(chosen)})
-
-    def within(self, scope: str) -> "Rules":
-        """
-        Returns the same with the rules that count in *scope* alone.
-        """
-        return self.but({"rules": tuple(one for one in self.rules if one.scope == scope)})
+        return any(one.timed for one in self.rules) or None
 
     def misfits(self, tools: Mapping[str, Tool]) -> Iterator[str]:
         """
@@ -373,7 +355,7 @@ class Rules(Guard):
         traces, (_, judging, _, doubles) = mine or {}, self._of(facts.tool)
         for law in judging:
             # Each question costs a call that no rule objects to, so what a rule does not have is not asked.
-            if law.when and not law.about(call, doubles):
+            if not law.about(call, doubles):
                 continue
             verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, doubles)
             if isinstance(verdict, Denial) and verdict.parks is None:
@@ -388,7 +370,7 @@ class Rules(Guard):
         for law in watching:
             # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
             value = law.value(call) if law.rule.same else ""
-            if value is not None and (not law.rule.limit or not law.when or law.about(call, doubles)):
+            if value is not None and (not law.rule.limit or law.about(call, doubles)):
                 amount = law.amount(call, doubles) if law.rule.limit else 0
                 trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, value)
                 made = {**made, law.key: trace}

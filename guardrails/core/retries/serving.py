@@ -31,16 +31,6 @@ class Models:
 NO_MODELS: Final = Models()
 
 
-class Judged(NamedTuple):
-    """
-    The question to a model about a failure, and its answer: for the record.
-    """
-
-    model: str
-    explored: bool = False
-    """It would not have paid, and is advised all the same, to learn from what comes of it."""
-
-
 class Advised(NamedTuple):
     """
     A verdict that was recorded: what a replay goes by, since models change.

@@ -77,7 +77,7 @@ def without(chain: Chain, gone: Collection[tuple[str, str]]) -> Chain:
         return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
 
     guards = [
-        guard.untimed()
+        guard.but({"rules": tuple(one for one in guard.rules if not one.timed)})
         if isinstance(guard, Rules) and ("rules", "timed") in gone
         else replace(guard, **dict[str, Any]({each: None for name, each in gone if each and name == guard.name}))
         for guard in chain.guards
