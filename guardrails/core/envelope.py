@@ -18,7 +18,6 @@ from guardrails.core.result.completeness import NARROWER
 from guardrails.core.result.content import LINE
 from guardrails.core.result.kinds import kind_of
 from guardrails.core.text.control import cleaned, sanitise
-from guardrails.core.text.plain_json import LIMIT
 from guardrails.core.text.truncation import Rendered
 from guardrails.core.text.truncation import render as render_value
 from guardrails.core.values.dataclass import dataclass
@@ -94,8 +93,8 @@ class Envelope:
     """The words of a tool that made it."""
     nudged: bool = field(default=False, init=False)
     """The hint is said beside a result that stays as it is, too."""
-    cut: int | None = field(default=None, init=False)
-    """The bytes of the whole as JSON, or about as many, of a result that was cut; None: it is as the tool gave it."""
+    cut: bool = field(default=False, init=False)
+    """The result was cut here; else it is as the tool gave it."""
     judged: str | None = field(default=None, init=False)
     """The model that was asked about the failure; for the record, not for the reader."""
     rendering: tuple[Any, Rendered] | None = field(default=None, init=False)
@@ -128,7 +127,7 @@ class Envelope:
             return replace(result, value=cls.spoken(result.value))
         if type(result) is not dict or type(status := result.get("status")) is not str or status not in _SPOKEN:
             return result
-        words = {name: content for name, content in result.items() if _is_word(name, content)}
+        words = {name: content for name, content in result.items() if _BY.get(name) in (object, type(content))}
         data = {name: content for name, content in result.items() if name != "status" and name not in words}
         alone = data.keys() == {"result"} or data.keys() == {"results"}
         if (kind := words.get("error_type")) is not None and kind not in ERROR_TYPES:
@@ -264,13 +263,12 @@ class Envelope:
         parts = ("It was not made again.", refusal.message, refusal.next_action_hint)
         self.next_action_hint = " ".join(filter(None, parts))
 
-    def cut_to(self, original_bytes: int | None) -> None:
+    def cut_off(self, *, here: bool) -> None:
         """
-        Say that the result is not complete. The value itself tells how much of it there is, unless it was cut before it came: then the
-        size of the whole, *original_bytes*, is None.
+        Say that the result is not complete. If it was cut *here*, the value itself tells how much of it there is.
         """
-        self.is_complete, self.cut = False, original_bytes
-        self.nudge(NARROWER if original_bytes is not None else f"Only its beginning came. {NARROWER}")
+        self.is_complete, self.cut = False, here
+        self.nudge(NARROWER if here else f"Only its beginning came. {NARROWER}")
 
     def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, form: Form | None) -> None:
         """
@@ -280,12 +278,6 @@ class Envelope:
         self.left_out, self.form = left_out, form
         tool = self.own.get("progress")
         self.progress = progress if tool is None else tool if progress is None else {**progress, "tool": tool}
-
-    def give_back(self, payload: bytes) -> None:
-        """
-        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes.
-        """
-        self.previous_payload = payload if len(payload) <= LIMIT else render_value(orjson.loads(payload), LIMIT).payload
 
     def hint(self, text: str) -> None:
         """
@@ -371,23 +363,13 @@ _NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEYS
 _NONE: Final = repeat(None)
 # That a limit is reached is written where there is a message of it.
 _read: Final = attrgetter(*("limit_message" if name == "limit_reached" else name for name in _KEYS))
-_FORMS: Final[dict[str, type]] = {name: form["by"] for name, form in _FIELDS.items() if form.get("by")}
+_BY: Final[dict[Any, type]] = {name: form["by"] for name, form in _FIELDS.items() if form.get("by")}
 _SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
 _settable: Final = attrgetter(*_SETTABLE)
 FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name in pair))
 """The fields that an envelope can hold, in the order in which they are written."""
 OPTIONAL: Final = frozenset(name for name, form in _FIELDS.items() if form.get("optional"))
 """The fields that a policy's `fields` may leave out."""
-
-
-def _is_word(name: Any, content: Any) -> bool:
-    """
-    Returns whether *content* has the form of the field *name*, by which a tool may speak. No number is negative.
-    """
-    form = _FORMS.get(name) if type(name) is str else None
-    if isinstance(content, list):
-        return form is object or (form is list and all(type(one) is dict for one in content))
-    return form is object or (form is type(content) and not (isinstance(content, int) and content < 0))
 
 
 class CallDenied(GuardrailsError):
@@ -438,13 +420,12 @@ def merged(envelope: "Envelope") -> str | None:
     Returns the tool's own text with what *envelope* has to say spliced in. Returns None if it must be nested: a refusal, a failure that
     is no object, an object that says of itself what only we say, or that has a field of ours.
     """
-    ok, value = envelope.ok, envelope.value
-    if not ok and (envelope.status != "error" or not isinstance(value, dict | str)):
+    if envelope.status not in STATUSES[:2]:
         return None
     text, strict = _own(envelope)
     # Behind marks that nobody sees, spaces of any kind and a byte order mark, it begins like an object.
     opened = next((one for one in text if one.isprintable() and not one.isspace()), "") == "{"
-    if (opened and (not strict or imitates(text))) or not (ok or (opened and strict)):
+    if (opened and (not strict or imitates(text))) or not (opened or envelope.ok):
         return None
     notes = _noted({name: one for name, one in envelope.notes().items() if name != "status"})
     if not notes:
@@ -508,12 +489,7 @@ def _written(shown: dict[str, Any], size: int = 0) -> bytes:
 
 
 def _cut(content: Any, share: int) -> Any:
-    if isinstance(content, orjson.Fragment):
-        return content
-    with suppress(TypeError, ValueError):
-        if len(orjson.dumps(content)) <= share:
-            return content
-    return orjson.Fragment(render_value(content, share).payload)
+    return content if isinstance(content, orjson.Fragment) else orjson.Fragment(render_value(content, share).payload)
 
 
 CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")

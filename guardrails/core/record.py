@@ -128,7 +128,7 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
     exact, masked = end.hash, None
     if end.error_type is not None:
         text = evidence_of(end, rendered)
-        exact, masked = result_hash(text, None if rendered is None else rendered.original_bytes), end.hash
+        exact, masked = result_hash(text), end.hash
     cost = decision.cost if end.cost is None else end.cost
     record: dict[str, Any] = {
         **_head("settle", session_id),

@@ -170,7 +170,7 @@ class Client:
             made = [{"type": "text", "text": envelope.to_json("nested")}]
             whole = {"content": made} if isinstance(event.response, dict) else made
             return specific(event.name, updatedToolOutput=whole)
-        if envelope.cut is None or envelope.rendered is None:
+        if not envelope.cut or envelope.rendered is None:
             return context(event, envelope)
         return context(event, envelope, updatedToolOutput=cut(event.response, envelope.rendered.size))
 

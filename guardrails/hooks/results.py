@@ -76,7 +76,7 @@ def shortened(given: Any, envelope: Envelope) -> str | None:
     """
     Returns the text that is read in place of the result *given*, with all notes of *envelope*: for clients that take only a text. None: nothing was cut.
     """
-    if envelope.cut is None or envelope.rendered is None:
+    if not envelope.cut or envelope.rendered is None:
         return None
     if not isinstance(given, str):
         return envelope.to_json()

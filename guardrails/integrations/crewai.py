@@ -339,7 +339,7 @@ def _called(tool: Any, plain: Callable[..., Any], args: tuple[Any, ...], kwargs:
         envelope = run.wait(session.acall, known.name, arguments, later)
     else:
         envelope = session.call(known.name, arguments, execute)
-    if envelope.ok and tool.result_as_answer and envelope.cut is None:
+    if envelope.ok and tool.result_as_answer and not envelope.cut:
         # It is the user who reads it.
         return envelope.value
     # The host ends a run by an exception at the fifth result that equals those before (`utilities/agent_utils.py:1922`).

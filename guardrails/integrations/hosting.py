@@ -441,7 +441,7 @@ def content(
     """
     if not envelope.ok or all(map(is_text, blocks)):
         return None
-    if envelope.cut is not None:
+    if envelope.cut:
         return [text(envelope.to_json()), *(block for block in blocks if not is_text(block))]
     notes = notes_of(envelope)
     return [*blocks] if notes is None else [*blocks, text(notes)]

@@ -260,7 +260,7 @@ class _Call:
         message = self._message
         if self._native is None or (message is None and not envelope.ok):
             return _result(self.name, self.id, envelope)
-        direct = envelope.ok and envelope.cut is None and getattr(self._tool, "return_direct", False)
+        direct = envelope.ok and not envelope.cut and getattr(self._tool, "return_direct", False)
         # What is returned directly it is the user who reads.
         if message is not None and not direct:
             message.content = kit.content(_blocks(message), envelope) or envelope.to_json()

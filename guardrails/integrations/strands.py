@@ -238,7 +238,7 @@ async def _called(run: _Run, context: middleware.ExecuteToolContext, proceed: _P
     result = {} if native is None else native.tool_result
     blocks = result.get("content", [])
     # The result of a delegated call is the user's to read.
-    if not (envelope.ok and envelope.cut is None and getattr(tool, "delegate", False)):
+    if not (envelope.ok and not envelope.cut and getattr(tool, "delegate", False)):
         texts = kit.content(
             blocks, envelope, lambda text: {"text": text}, lambda block: "text" in block or "json" in block
         )

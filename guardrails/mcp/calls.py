@@ -364,11 +364,11 @@ def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: 
     If a guard put another value in place of the content, and the value does not fit *schema*, it is a failure.
     """
     notes, shaped = envelope.notes(), envelope.value is not value and envelope.value != value
-    whole = shaped or envelope.cut is not None or envelope.form == "nested"
+    whole = shaped or envelope.cut or envelope.form == "nested"
     if not whole and not notes:
         return result
     content, structured = [*_blocks(result)], result.get("structuredContent")
-    if structured is not None and (shaped or envelope.cut is not None):
+    if structured is not None and (shaped or envelope.cut):
         wrapped = {"result": envelope.value} if wrapped_value(structured) is not structured else envelope.value
         other = wrapped if shaped else cut(structured, envelope.render().size)
         if _fits(other, schema):

@@ -221,7 +221,7 @@ class Calls:
         if envelope.status == "duplicate_call_blocked" and not first.running:
             earlier = ledger.policy.results.find(ledger.id, decision.call.sig)
             if earlier is not None:
-                envelope.give_back(earlier.payload)
+                envelope.previous_payload = earlier.payload
         if wants_info():
             from guardrails.core.text.redaction import redact
 

@@ -36,5 +36,5 @@ class Truncate(Guard):
             rendered = envelope.render(self.max_bytes)
         if rendered.complete and outcome.complete:
             return envelope
-        envelope.cut_to(None if rendered.complete else rendered.original_bytes)
+        envelope.cut_off(here=not rendered.complete)
         return envelope

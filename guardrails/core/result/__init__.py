@@ -95,7 +95,7 @@ class Reading(End):
         if shown is None or failed:
             self.hash = masked_result_hash(evidence_of(self, shown))
         else:
-            self.hash = result_hash(shown.payload, shown.original_bytes)
+            self.hash = result_hash(shown.payload)
         return shown
 
 

@@ -19,7 +19,11 @@ def repaired(text: str) -> str:
     """
     Returns *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.
     """
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def sanitise(text: str) -> str:
@@ -30,7 +34,7 @@ def sanitise(text: str) -> str:
     """
     if text.isprintable() or not (text.isascii() or re.search(_NOT_TEXT, text)):
         return text
-    return (text if text.isascii() else repaired(text)).translate(_CONTROL)
+    return repaired(text).translate(_CONTROL)
 
 
 def visible(text: str) -> str:

@@ -4,7 +4,7 @@ Any value as plain JSON, in a bounded number of bytes. Raises nothing, whatever 
 Enums are their values, bytes are as `decoded` gives them. Dataclasses, pydantic models, mappings,
 rows and tables with named columns are objects; sets (sorted where that can be), sequences, views and numpy's arrays are lists; times, UUIDs,
 decimals and paths are text. NaN and infinities are null; integers are exact up to 4,200 digits, and hexadecimal text above. Names become
-text, with `_` appended if two would be one. Half a surrogate pair is U+FFFD. An iterator that fails is described. What lies deeper than `MAX_DEPTH`, or in itself, is said so.
+text, and of two that would be one the last stays. Half a surrogate pair is U+FFFD. An iterator that fails is described. What lies deeper than `MAX_DEPTH`, or in itself, is said so.
 """
 
 import json
@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
-from itertools import islice
+from itertools import islice, takewhile
 from math import isfinite
 from typing import Any, Final
 
@@ -27,8 +27,6 @@ from .control import repaired
 
 LIMIT: Final = 65_536
 """Bytes of one result (MISSION D3), to which results are cut and at which a collection ends."""
-MAX_ITEMS: Final = 10_000
-"""An iterator ends here, however small its items are."""
 MAX_DEPTH: Final = 200
 """Containers within each other: below orjson's 254 and Python's 1,000 frames, four of which a level takes here."""
 MAX_ROOM: Final = 1 << 62
@@ -90,17 +88,15 @@ def plain(value: Any, room: int = MAX_ROOM) -> Any:
 
 class Copy:
     """
-    The making of a plain copy within *room* bytes of JSON. A result is the library's to *consume*: iterators are read, what has no form is
-    described, and a dataclass has its private fields.
+    The making of a plain copy, of collections within *room* bytes of JSON. A result is the library's to *consume*: iterators are read, what
+    has no form is described, and a dataclass has its private fields.
     """
 
-    __slots__ = ("above", "consumes", "room", "text", "whole")
+    __slots__ = ("above", "consumes", "room")
 
     def __init__(self, room: int, *, consumes: bool = False) -> None:
-        self.room, self.consumes, self.whole = room, consumes, True
+        self.room, self.consumes = room, consumes
         self.above: set[int] = set()
-        self.text = ""
-        """The latest text, whole."""
 
     def of(self, value: Any) -> Any:
         kind = type(value)
@@ -115,109 +111,87 @@ class Copy:
         if issubclass(kind, float):
             return float.__float__(value) if isfinite(value) else None
         if id(value) in self.above:
-            return "[circular reference]"
+            return self._ended("circular reference")
         if len(self.above) >= MAX_DEPTH:
-            self.whole = False
-            return "[nested too deeply]"
+            return self._ended("nested too deeply")
         self.above.add(id(value))
         try:
-            if issubclass(kind, dict):
-                return self._object(value)
-            if not issubclass(kind, list | tuple):
-                return self.of(self._form(value))
-            members = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
-            return [self.of(member) for member in self._fitting(members)]
+            return self._copied(value, kind)
         except RecursionError:
-            self.whole = False
-            return "[nested too deeply]"
+            return self._ended("nested too deeply")
+        except Exception:  # any code of the value may fail, and its result must not be lost
+            return self.of(self._described(value))
         finally:
             self.above.discard(id(value))
 
-    def _text(self, text: str) -> str:
-        self.text = text
-        if len(text) > self.room:
-            self.whole = False
-        text = str.__getitem__(text, slice(max(self.room, 0) + 1))
-        self.room -= len(text) + 2
-        return text if text.isascii() or dumps(text) is not None else repaired(text)
+    def _copied(self, value: Any, kind: type) -> Any:
+        if issubclass(kind, dict):
+            # At once: a thread may change it meanwhile.
+            return {self._name(key): self.of(member) for key, member in self._fitting(list(dict.items(value)))}
+        if issubclass(kind, list | tuple):
+            form: Any = list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)
+        else:
+            form = self._form(value, kind)
+        return [self.of(member) for member in self._fitting(form)] if isinstance(form, Iterator) else self.of(form)
 
-    def _object(self, value: dict[Any, Any]) -> dict[str, Any]:
-        copy: dict[str, Any] = {}
-        # At once: a thread may change it meanwhile.
-        for key, member in self._fitting(list(dict.items(value))):
-            name = self._name(key)
-            while name in copy:
-                name += "_"
-            copy[name] = self.of(member)
-        return copy
+    def _text(self, text: str) -> str:
+        self.room -= len(text) + 2
+        return repaired(str.__str__(text))
+
+    def _ended(self, reason: str) -> str:
+        return f"[{reason}]"
 
     def _fitting(self, members: Iterable[Any]) -> Iterator[Any]:
-        for member in members:
-            if self.room < 0:
-                self.whole = False
-                return
-            yield member
+        return takewhile(lambda _: self.room >= 0, members)
 
     def _name(self, key: Any) -> str:
         name = self._text(key) if issubclass(type(key), str) else self.of(key)
         return name if type(name) is str else written(name).decode()
 
-    def _form(self, value: Any) -> Any:
-        kind, room = type(value), max(self.room, 0) + 1
-        for form in (_scalar, self._fields, _members):
-            try:
-                copy = form(value, kind, room)
-                if copy is not value:
-                    return copy
-            except Exception:  # noqa: S112 - any code of the value may fail, and its result must not be lost
-                continue
-        return self._described(value, room)
-
-    def _described(self, value: Any, room: int) -> Any:
-        if not self.consumes:
-            return f"<{type(value).__qualname__}>"
-        try:
-            if issubclass(type(value), Iterator):
-                items, whole = collect(value, room)
-                return items if whole else [*items, {"_truncated": True, "omitted": None}]
-            return repr(value) if isinstance(value, BaseException) else str(value)
-        except Exception:
-            return object.__repr__(value)
-
-    def _fields(self, value: Any, kind: Any, room: int) -> Any:
+    def _form(self, value: Any, kind: Any) -> Any:
+        """
+        Returns the scalar, the object or the list that *value* stands for, or an iterator over its members.
+        """
+        room = max(self.room, 0) + 1
+        if issubclass(kind, Enum):
+            return value.value
+        if issubclass(kind, Bytes):
+            return decoded(value, room)[0]
+        if issubclass(kind, Decimal) or hasattr(kind, "__fspath__"):
+            return str(value)
+        if (text := dumps(value)) is not None:
+            return json.loads(text)
         if callable(getattr(kind, "model_dump", None)):
             # A member of a pydantic model may be none that JSON has: members are written one by one then.
             with suppress(Exception):
                 return value.model_dump(mode="json")
             return value.model_dump()
-        if not is_dataclass(kind):
-            return value
-        names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
-        return {name: getattr(value, name) for name in names}
+        if is_dataclass(kind):
+            names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
+            return {name: getattr(value, name) for name in names}
+        if hasattr(kind, "tolist"):
+            return iter(value) if value.ndim > 1 else (value[:room] if value.ndim else value).tolist()
+        if hasattr(kind, "keys") and (issubclass(kind, Mapping | Sequence) or hasattr(value, "ndim")):
+            # A database's row, a pandas table: its values alone would not say what they are.
+            return {key: value[key] for key in islice(value.keys(), room)}
+        return self._members(value, kind)
 
+    def _members(self, value: Any, kind: type) -> Any:
+        if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:
+            with suppress(TypeError):
+                return iter(sorted(value))
+            return iter(sorted(value, key=repr))
+        if issubclass(kind, AbstractSet | Sequence | MappingView | (Iterator if self.consumes else Sequence)):
+            return iter(value)
+        return self._described(value)
 
-def _scalar(value: Any, kind: Any, room: int) -> Any:
-    if issubclass(kind, Enum):
-        return value.value
-    if issubclass(kind, Bytes):
-        return decoded(value, room)[0]
-    if issubclass(kind, Decimal) or hasattr(kind, "__fspath__"):
-        return str(value)
-    text = dumps(value)
-    return value if text is None else json.loads(text)
-
-
-def _members(value: Any, kind: Any, room: int) -> Any:
-    if hasattr(kind, "tolist"):
-        return list(islice(iter(value), room)) if value.ndim > 1 else (value[:room] if value.ndim else value).tolist()
-    if hasattr(kind, "keys") and (issubclass(kind, Mapping | Sequence) or hasattr(value, "ndim")):
-        # A database's row, a pandas table: its values alone would not say what they are.
-        return {key: value[key] for key in islice(value.keys(), room)}
-    if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:
-        with suppress(TypeError):
-            return sorted(value)
-        return sorted(value, key=repr)
-    return list(islice(value, room)) if issubclass(kind, AbstractSet | Sequence | MappingView) else value
+    def _described(self, value: Any) -> str:
+        if not self.consumes:
+            return f"<{type(value).__qualname__}>"
+        try:
+            return repr(value) if isinstance(value, BaseException) else str(value)
+        except Exception:
+            return object.__repr__(value)
 
 
 # Values that a tool hands over piecemeal, or as raw bytes
@@ -236,7 +210,7 @@ class Items:
         """
         Take *item*, the last one if it crosses the limit. Returns False if there was no room for it.
         """
-        if self.room <= 0 or len(self.taken) >= MAX_ITEMS:
+        if self.room <= 0:
             return False
         item = decoded(item)[0] if issubclass(type(item), Bytes) else item
         self.taken.append(item)
@@ -248,8 +222,7 @@ def collect(items: Iterator[Any], limit: int = LIMIT) -> tuple[list[Any], bool]:
     """
     Returns the items as a list, and whether that is all of them.
 
-    Ends after *limit* bytes (the item that crosses the limit is the last) or 10,000 items; then the iterator is closed.
-    Raises what the iterator raises.
+    Ends after *limit* bytes (the item that crosses the limit is the last); then the iterator is closed. Raises what the iterator raises.
     """
     made = Items(limit)
     try:

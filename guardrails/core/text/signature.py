@@ -12,7 +12,7 @@ import struct
 import sys
 import unicodedata
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 from orjson import OPT_SORT_KEYS, Fragment, dumps
@@ -32,7 +32,6 @@ _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
 _LOW64: Final = struct.Struct(">8xq").unpack
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
-_FEW: Final = 1 << 14
 _MAX_BYTES: Final = 1 << 18
 """Of a plain copy: a list that holds another twice, which holds another twice, and so on, has exponentially many values."""
 _MASK: Final = "***"
@@ -63,12 +62,10 @@ def canonical(arguments: object) -> bytes | None:
     """
     Returns the canonical form of *arguments*, JSON in UTF-8. Never raises.
 
-    Returns None for what lies in itself, deeper than a plain copy goes or beyond `_MAX_BYTES`, for more than `MAX_APART` characters that are
-    to be normalised, and for what has no form but a description or hides what it holds.
+    Returns None for what lies in itself, deeper than a plain copy goes or beyond `_MAX_BYTES`, and for what has no form but a description or hides what it holds.
     """
     try:
-        values = arguments.values() if type(arguments) is dict else (arguments,)
-        if _SCALARS.issuperset(map(type, values)) or _is_plain(values):
+        if _is_plain(arguments):
             try:
                 encoded = dumps(arguments, None, OPT_SORT_KEYS)
                 # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
@@ -79,7 +76,7 @@ def canonical(arguments: object) -> bytes | None:
                 pass
         copy = _Signed(_MAX_BYTES, consumes=True)
         made = copy.of(arguments)
-        return dumps(made, None, OPT_SORT_KEYS) if copy.whole else None
+        return dumps(made, None, OPT_SORT_KEYS) if copy.room >= 0 else None
     except Exception:  # no value may stop a call, whatever an object's own code raises
         return None
 
@@ -126,25 +123,18 @@ def parse_arguments(text: str) -> tuple[object, str | None]:
         return text, f"arguments have an integer of more than {sys.get_int_max_str_digits()} digits"
 
 
-def _is_plain(values: Iterable[Any]) -> bool:
+def _is_plain(value: Any) -> bool:
     """
-    Returns whether orjson writes arguments of these *values* canonically, but for text in another normal form and for keys that it refuses.
+    Returns whether orjson writes *value* canonically, but for text in another normal form and for keys that it refuses: it holds nothing but
+    str, int, bool, None, list, dict and fractional float.
 
-    That is: at most `_FEW` containers, so that a cycle ends, and each value exactly a str, int, bool, None, list, dict or
-    fractional float. Tuples are not for orjson: it does not count them as depth, and corrupts memory on thousands of them
-    within each other (3.13.0).
+    Tuples are not for orjson: it does not count them as depth, and corrupts memory on thousands of them within each other (3.13.0).
     """
-    containers = [values]
-    for members in containers:
-        for value in members:
-            kind = type(value)
-            if kind is dict or kind is list:
-                containers.append(value.values() if kind is dict else value)
-            elif kind not in _SCALARS and not (kind is float and value % 1.0 > 0.0):
-                return False
-        if len(containers) > _FEW:
-            return False
-    return True
+    kind = type(value)
+    if kind is dict or kind is list:
+        members = value.values() if kind is dict else value
+        return _SCALARS.issuperset(map(type, members)) or all(map(_is_plain, members))
+    return kind in _SCALARS or (kind is float and value % 1.0 > 0.0)
 
 
 class _Signed(Copy):
@@ -152,10 +142,8 @@ class _Signed(Copy):
     A plain copy in which equal values are equal texts. Raises ValueError for a value that cannot be known.
     """
 
-    apart = MAX_APART
-
     def of(self, value: Any) -> Any:
-        if id(value) in self.above:
+        if issubclass(type(value), Iterator):
             raise ValueError
         made = super().of(value)
         if type(made) is float and made.is_integer():
@@ -164,15 +152,15 @@ class _Signed(Copy):
 
     def _text(self, text: str) -> str:
         text = super()._text(text)
-        if not text.isascii() and not unicodedata.is_normalized("NFC", text):
-            self.apart -= len(text)
-            text = unicodedata.normalize("NFC", text) if self.apart >= 0 else _MASK
         if _MASK in text:
             raise ValueError
-        return text
+        return text if text.isascii() or len(text) > MAX_APART else unicodedata.normalize("NFC", text)
 
     def _name(self, key: Any) -> str:
         return super()._name(key) if issubclass(type(key), str) else f"\0{super()._name(key)}"
 
-    def _described(self, value: Any, room: int) -> NoReturn:
+    def _ended(self, reason: str) -> NoReturn:
+        raise ValueError
+
+    def _described(self, value: Any) -> NoReturn:
         raise ValueError

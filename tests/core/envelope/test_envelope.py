@@ -181,14 +181,6 @@ def test_all_but_the_result_is_at_most_8_kib_together(said: dict[str, Any], form
     assert len(worked.to_json().encode()) <= worked.render().size + 8_300
 
 
-def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(clock: Any) -> None:
-    session = make(clock, Duplicates(window=5), Truncate(max_bytes=262_144))
-    session.call("t", {}, gives({"rows": list(range(100_000))}))
-    again = session.call("t", {}, gives("never"))
-    assert len(again.previous_payload or b"") <= 65_536
-    assert again.previous_result["original_bytes"] > 200_000
-
-
 @table("form", FORMS)
 def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value(form: Any, clock: Any) -> None:
     odd, clean = "a\x00b\x1b[31m\x7fc\n", "ab[31mc\n"
