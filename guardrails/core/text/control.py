@@ -49,19 +49,7 @@ def cleaned(text: str) -> str:
     """
     Returns the JSON *text* whose strings hold no NUL, DEL or other ASCII control character but newline, carriage return
     and tab.
-
-    The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
     """
     # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
     may = "\x7f" in text or ("\\" in text and re.search(r"\\[ubf]", text) is not None)
-    return re.sub(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?', _without_control, text) if may else text
-
-
-def _without_control(string: re.Match[str]) -> str:
-    body, colon = string[1], string[2] or ""
-    clean = body.replace("\x7f", r"\u007f") if colon else _ESCAPE.sub(_harmless, body)
-    return f'"{clean}"{colon}'
-
-
-def _harmless(escape: re.Match[str]) -> str:
-    return f"\\{escape[1]}" if escape[1] else ""
+    return _ESCAPE.sub(lambda escape: f"\\{escape[1]}" if escape[1] else "", text) if may else text
