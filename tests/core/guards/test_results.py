@@ -109,7 +109,7 @@ def test_a_cut_is_told_once_with_one_size(value: Any, form: Any, total: int | No
 
 json_values = st.recursive(
     st.none() | st.integers() | st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=200),
-    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=5), inner, max_size=20),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text('ab"é', max_size=5), inner, max_size=20),
     max_leaves=60,
 )
 
