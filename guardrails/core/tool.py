@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, Self
 
 from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments.problems import read_arguments
 from guardrails.core.result.content import at, http_error, number_of, short
 from guardrails.core.result.failures import FAILED, Sign, Source, Words
-from guardrails.core.text.signature import parse_arguments, sign
+from guardrails.core.text.signature import sign
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import TOKEN, bounded_name, own_name
@@ -393,10 +394,8 @@ def tool_call(
     A call whose arguments do not fit is signed as it came; what is wrong is in its `problems`. Its *labels* are not signed.
     """
     problems: tuple[Problem, ...] = ()
-    if type(arguments) is str:
-        arguments, problems = _read_text(arguments, required=spec is not None)
-    elif arguments is None:
-        arguments = {}
+    if type(arguments) is not dict:
+        arguments, problems = read_arguments(arguments, required=spec is not None)
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
     signed = arguments
@@ -420,13 +419,3 @@ def checked(tool: Any, call_id: Any) -> tuple[str, str | None]:
     if call_id == "":
         raise SessionError("`id` must not be empty: leave it out if the model gave none")
     return bounded_name(str.__str__(tool)), None if call_id is None else str.__str__(call_id)
-
-
-def _read_text(text: str, *, required: bool) -> tuple[Any, tuple[Problem, ...]]:
-    value, problem = parse_arguments(text)
-    if problem is None and (required or isinstance(value, dict)):
-        return value, ()
-    if required or text.lstrip().startswith("{"):
-        return text, (Problem("", problem or "the arguments are no object", "json"),)
-    # A free-form tool: its whole input is one text.
-    return text, ()

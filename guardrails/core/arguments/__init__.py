@@ -39,10 +39,8 @@ class Arguments(Protocol):
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        Returns the arguments for the tool and no problems, or *arguments* as they came and their problems; never
+        Returns the arguments for the tool and no problems, or *arguments*, a dict, as they came and their problems; never
         raises.
-
-        None counts as {}; text of no JSON object, lists and the rest are a problem of the field "".
         """
         ...
 

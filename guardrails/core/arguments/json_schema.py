@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
-from .problems import Checked, as_object, capped, clean, dotted, mended, of_union, quoted, type_name, unknown
+from .problems import Checked, capped, clean, dotted, mended, of_union, quoted, type_name, unknown
 
 
 if TYPE_CHECKING:
@@ -72,10 +72,6 @@ class SchemaArguments:
         """
         Returns *arguments*, themselves unless JSON text in them is read, and their problems; never raises.
         """
-        if type(arguments) is not dict:
-            arguments, problems = as_object(arguments)
-            if problems:
-                return arguments, problems
         try:
             if self._is_valid(arguments):
                 return arguments, ()
@@ -90,16 +86,14 @@ class SchemaArguments:
         return problems or (Problem("", "the arguments do not fit the schema", "value"),)
 
     def _errors(self, arguments: Any) -> "Iterable[ValidationError]":
-        from jsonschema_rs import ValidationError
-
         size = _size(arguments, _DEEP)
         if size <= _MANY:
             return self._validator.iter_errors(arguments)
         try:
             if size <= _LARGE:
                 self._validator.validate(arguments)
-        except ValidationError as error:
-            return [error]
+        except ValueError as error:
+            return [cast("ValidationError", error)]
         return []
 
     def _faults(self, error: "ValidationError") -> Iterator[Problem]:

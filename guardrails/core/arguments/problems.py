@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from guardrails.core.text.signature import parse_arguments
 from guardrails.core.values.schema import suggestion
 from guardrails.core.values.types import Problem
 
@@ -29,22 +30,27 @@ _NAMES: Final = ["an object", "an array", "an array", "a string", "a boolean", "
 _TYPE_NAMES: Final = dict(zip(_TYPES, _NAMES, strict=True))
 
 
-def as_object(arguments: object) -> Checked:
+def read_arguments(given: Any, *, required: bool) -> Checked:
     """
-    Returns *arguments*, a mapping or a pydantic model, as a dict, or as they came with the problem. None, as models send
-    for tools without parameters, is {}; JSON text of an object is read.
+    Returns the arguments that a model or a host has *given*: a mapping, a pydantic model, None for none, or JSON text, also
+    of such text. What is no object is a free-form input, or where one is *required* a problem.
     """
+    read: tuple[Any, str | None] = parse_arguments(given) if type(given) is str else (given, None)
+    value, wrong = read
+    if type(value) is dict:
+        return value, ()
+    if wrong is not None and (required or given.lstrip().startswith("{")):
+        return given, (Problem("", wrong, "json"),)
+    if not required:
+        return {} if given is None else given, ()
+    twice = issubclass(type(value), str)
     # What raises while it is looked at is one more thing that is no object.
     with suppress(Exception):
-        if arguments is None or isinstance(arguments, Mapping) or hasattr(type(arguments), "model_fields"):
-            return dict(arguments or {}), ()  # type: ignore[call-overload]
-        if isinstance(arguments, (str, bytes, bytearray)):
-            made = json.loads(arguments)
-            if isinstance(made, dict):
-                return made, ()
-    text = issubclass(type(arguments), (str, bytes, bytearray))
-    wrong = "a JSON object, not text" if text else f"an object, not {type_name(arguments)}"
-    return arguments, (Problem("", f"the arguments must be {wrong}", "json" if text else "type"),)
+        made = json.loads(value) if twice else value
+        if made is None or isinstance(made, Mapping) or hasattr(type(made), "model_fields"):
+            return dict(made or {}), ()
+    wrong = "a JSON object, not text" if twice else f"an object, not {type_name(value)}"
+    return value, (Problem("", f"the arguments must be {wrong}", "json" if twice else "type"),)
 
 
 def mended(check: Callable[[object], Checked], given: Any, problems: tuple[Problem, ...]) -> Checked:

@@ -27,7 +27,7 @@ from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
 from .json_schema import for_model, names_at
-from .problems import Checked, Path, as_object, capped, clean, dotted, mended, of_union, type_name, unknown
+from .problems import Checked, Path, capped, clean, dotted, mended, of_union, type_name, unknown
 
 
 _READ_ERRORS: Final = 60
@@ -81,10 +81,6 @@ class TypedArguments:
         """
         given: Any = arguments
         try:
-            if type(arguments) is not dict:
-                given, problems = as_object(arguments)
-                if problems:
-                    return arguments, problems
             result = self._validate(given)
             result = result if type(result) is dict else self._data(result)
             for key, value in given.items():

@@ -243,33 +243,11 @@ def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
         raise ModelError(f"a model file of version `{version!r:.20}`, this library reads {VERSION}: {step}")
     if body.get("sha256") != _sum_of(body):
         raise ModelError("the hash does not fit: the file was changed or damaged")
-    try:
-        evidence = {tool: {error: _number(n) for error, n in own.items()} for tool, own in body["evidence"].items()}
-        counts = {tool: {error: _count(*n) for error, n in own.items()} for tool, own in body["corrections"].items()}
-        weights, tools = _weights(body["weights"]), {tool: _weights(own) for tool, own in body["tools"].items()}
-        return RetryModel(_weight(body["intercept"]), weights, tools, evidence, counts, body["sha256"], body)
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
-        raise ModelError(f"the model cannot be read: {error}") from None
+    counts = {tool: {error: Count(*n) for error, n in own.items()} for tool, own in body["corrections"].items()}
+    sums = body["intercept"], body["weights"], body["tools"], body["evidence"]
+    return RetryModel(*sums, counts, body["sha256"], body)
 
 
 def _check_size(text: bytes) -> None:
     if len(text) > MAX_BYTES:
         raise ModelError(f"a model file of {len(text):,} bytes (at most {MAX_BYTES:,})")
-
-
-def _weights(named: Mapping[str, Any]) -> dict[str, float]:
-    return {name: _weight(value) for name, value in named.items()}
-
-
-def _weight(value: Any) -> float:
-    return _number(value, -MAX_WEIGHT, MAX_WEIGHT)
-
-
-def _count(n: Any, s: Any) -> Count:
-    return Count(_number(n), _number(s, most=n))
-
-
-def _number(value: Any, least: float = 0.0, most: float = math.inf) -> float:
-    if type(value) not in (int, float) or not least <= value <= most:
-        raise ValueError(f"a number from {least:g} to {most:g} is wanted, not `{value!r:.40}`")
-    return float(value)

@@ -19,7 +19,7 @@ The exceptions of the library.
 The two that carry an envelope are in `core/envelope.py`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -51,13 +51,12 @@ CORRECTABLE: Final = (LASTING - {"tool_missing"}) | {"other", "validation_error"
 Failures that other arguments mend. The next call of the tool is then nearly always the same one corrected: 22 of 26 that
 were looked at in public agents' sessions, 3 of 10 after a command that failed or was cancelled.
 """
-_INSTEAD: "Final[tuple[tuple[NextAction, str], ...]]" = (
-    ("ask_user", "auth permission cancelled"),
-    ("fix_arguments", "validation not_found invalid_path too_large code_error"),
-    ("fix_precondition", "conflict precondition exec_nonzero"),
-    ("give_up", "tool_missing"),
-)
-INSTEAD: Final = {kind: action for action, kinds in _INSTEAD for kind in kinds.split()}
+INSTEAD: "Final[Mapping[str, NextAction]]" = {
+    **dict.fromkeys(("auth", "permission", "cancelled"), "ask_user"),
+    **dict.fromkeys(("validation", "not_found", "invalid_path", "too_large", "code_error"), "fix_arguments"),
+    **dict.fromkeys(("conflict", "precondition", "exec_nonzero"), "fix_precondition"),
+    "tool_missing": "give_up",
+}
 """The next step if repeating the call does not pay; transient kinds, and what is not known: give up."""
 
 

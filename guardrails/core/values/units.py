@@ -173,7 +173,6 @@ class Period:
         self._slides = 0 if per is None or isinstance(per, str) else round(per * 1_000)
         if per is not None and not isinstance(per, str) and self._slides == 0:
             raise ValueError("a period is longer than 0s; without it all time counts")
-        self._present = (0, 0)
 
     def since(self, now_ms: int) -> int:
         """
@@ -183,25 +182,17 @@ class Period:
             return now_ms - self._slides + 1
         if self.per is None:
             return -1
-        start, until = self._present
-        if not start <= now_ms < until:
-            start = self._start(now_ms)
-            # No calendar changes its day within a quarter of an hour.
-            self._present = start, now_ms - now_ms % 900_000 + 900_000
-        return start
+        day = datetime.datetime.fromtimestamp(now_ms / 1_000, self._zone)
+        day = day.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+        if self.per == "week":
+            day -= datetime.timedelta(days=day.weekday())
+        return round((day.replace(day=1) if self.per == "month" else day).timestamp() * 1_000)
 
     def part(self, at_ms: int) -> int:
         """
         Returns the number of the part of the period that *at_ms* is in: amounts of one part may be kept together, as of its latest time.
         """
         return at_ms * _PARTS // self._slides if self._slides else self.since(at_ms)
-
-    def _start(self, now_ms: int) -> int:
-        day = datetime.datetime.fromtimestamp(now_ms / 1_000, self._zone)
-        day = day.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-        if self.per == "week":
-            day -= datetime.timedelta(days=day.weekday())
-        return round((day.replace(day=1) if self.per == "month" else day).timestamp() * 1_000)
 
     def __str__(self) -> str:
         if self.per is None:

@@ -277,10 +277,8 @@ def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> 
 def _listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
     from genai_prices import __version__, data_snapshot
 
-    # Whoever runs its `UpdatePrices` has another list from then on. It remembers what it has looked up.
+    # It remembers what it has looked up.
     snapshot, version = data_snapshot.get_snapshot(), f"genai-prices {__version__}"
-    if snapshot.from_auto_update:
-        version += f" updated {snapshot.timestamp:%Y-%m-%dT%H:%M}"
     named = provider is not None and "://" not in provider
     # To the list, `litellm` is whoever the name of the model begins with.
     for way in ((provider, None),) if named else ((None, provider), (None, None), ("litellm", None)):

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.guards.validation import advice
+from guardrails.core.tool import tool_call
 from tests.tables import table
 
 
@@ -177,7 +178,7 @@ HOSTILE: list[Any] = [
 @table("definition", [*DEFINITIONS, Node])
 @pytest.mark.parametrize("at", range(len(HOSTILE)))
 def test_d4_no_arguments_make_the_check_raise(definition: Any, at: int) -> None:
-    _, problems = arguments_of(definition).check(HOSTILE[at])
+    problems = tool_call("t", HOSTILE[at], "-", arguments_of(definition)).problems
     assert len(problems) <= 20
     assert all(len(problem.message) <= 200 and len(problem.field) <= 1_000 for problem in problems)
     json.dumps(problems, ensure_ascii=False).encode()

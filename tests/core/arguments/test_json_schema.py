@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from guardrails import Policy, Tool
 from guardrails.core.arguments import arguments_of, foreign_arguments
 from guardrails.core.arguments.json_schema import ServerArguments, for_model
+from guardrails.core.tool import tool_call
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 from tests.tables import table
@@ -103,17 +104,17 @@ CHECKS = [arguments_of(EDITS), arguments_of(Edits)]
 @table("arguments", [*CHECKS, ServerArguments(EDITS)])
 @table(("sent", "plain"), HOTELS["texts"])
 def test_json_text_is_read_once_where_the_schema_says_so(sent: Any, plain: Any, arguments: Any) -> None:
-    checked, problems = arguments.check(sent)
-    assert problems == ()
-    assert checked == arguments.check(plain)[0]
+    call = tool_call("t", sent, "-", arguments)
+    assert call.problems == ()
+    assert call.arguments == arguments.check(plain)[0]
 
 
 @table("arguments", CHECKS)
 @table(("sent", "field"), HOTELS["no_texts"])
 def test_text_that_does_not_fit_is_told_and_stays(sent: Any, field: str, arguments: Any) -> None:
-    checked, problems = arguments.check(sent)
-    assert checked is sent
-    assert [(problem.field, "not an object" in problem.message) for problem in problems] == [(field, False)]
+    call = tool_call("t", sent, "-", arguments)
+    assert call.arguments is sent
+    assert [(problem.field, "not an object" in problem.message) for problem in call.problems] == [(field, False)]
 
 
 def test_a_call_that_was_encoded_twice_is_the_same_call() -> None:

@@ -17,6 +17,7 @@ import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, RootModel, field_validator, model_validator
 
 from guardrails.core.arguments import arguments_of
+from guardrails.core.tool import tool_call
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 from tests.core.arguments.test_arguments import Stay
@@ -71,7 +72,7 @@ X = {"city": "x", "limit": 10, "day": date(2025, 1, 1)}
 ])  # fmt: skip
 def test_arguments_that_mean_the_same_become_the_same_and_those_of_the_caller_stay(sent: Any, coerced: Any) -> None:
     arguments, before = arguments_of(Search), dict(sent)
-    made: Any = arguments.check(sent)[0]
+    made: Any = tool_call("t", sent, "-", arguments).arguments
     assert made == coerced
     made["city"] = "y"
     assert dict(sent) == before
