@@ -97,6 +97,8 @@ class Envelope:
     """The result was cut here; else it is as the tool gave it."""
     judged: str | None = field(default=None, init=False)
     """The model that was asked about the failure; for the record, not for the reader."""
+    raised: BaseException | None = field(default=None, init=False)
+    """The exception of the tool that it is of."""
     rendering: tuple[Any, Rendered] | None = field(default=None, init=False)
     """A value, and the text of it."""
 

@@ -265,7 +265,7 @@ class Calls:
                 outcome = reading_of(outcome, plan.source, call.arguments, terms)
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.
-            if reading.raised:
+            if reading.raised is not None:
                 reading.unknown = reading.error_type in UNKNOWN_ENDS
         except self.passes:
             raise
@@ -298,6 +298,8 @@ class Calls:
             if ledger.records is not None:
                 ledger.records.end(decision, reading, completion)
         if failed:
+            # No record holds it, and what it holds.
+            envelope.raised, reading.raised = reading.raised, None
             self._log_failure(call, reading.error_message, reading.error_type)
         if call.canonical is not None and call.sig is not None and (reading.unread or not completion.late):
             payload = failure(reading) if reading.rendered is None else reading.rendered.payload

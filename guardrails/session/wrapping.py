@@ -6,7 +6,6 @@ import functools
 import inspect
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager
 from typing import Any, Final, get_args, get_origin
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
@@ -19,8 +18,6 @@ from .steps import is_async
 
 _READ: Final = (AsyncGenerator, AsyncIterator, Generator, Iterator)
 """What is read whole; its value is a list."""
-Tries = list[Exception | None]
-"""What each attempt at a call raised."""
 
 
 def signed(
@@ -68,56 +65,30 @@ def wrapped(session: Session, function: Callable[..., Any], returns: str, name: 
     ruled = session.calls.declare_function(name, getattr(inner, "__code__", inner), spec)
     scope = session if ruled else scoped(session, {name: spec})
 
-    def called(arguments: Any) -> Any:
+    def run(_: str, arguments: Any) -> Any:
         # The policy's check came first; the function's own still has to turn text into what it annotates.
         own: Any = spec.check(arguments)[0] if ruled else arguments
         positional, keywords = spec.bind(own)
         return function(*positional, **keywords)
 
+    async def run_async(_: str, arguments: Any) -> Any:
+        made = run(name, arguments)
+        return await made if inspect.isawaitable(made) else made
+
     @functools.wraps(function)
     async def guarded_async(*args: Any, **kwargs: Any) -> Any:
-        tries: Tries = []
-
-        async def run(_: str, arguments: Any) -> Any:
-            with _noted(tries):
-                made = called(arguments)
-                return await made if inspect.isawaitable(made) else made
-
-        return _given(await scope.acall(name, spec.named(args, kwargs), run), returns, tries)
+        return _given(await scope.acall(name, spec.named(args, kwargs), run_async), returns)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        tries: Tries = []
-
-        def run(_: str, arguments: Any) -> Any:
-            with _noted(tries):
-                return called(arguments)
-
-        return _given(scope.call(name, spec.named(args, kwargs), run), returns, tries)
+        return _given(scope.call(name, spec.named(args, kwargs), run), returns)
 
     return signed(guarded_async if is_async(function) else guarded, function, spec, name, returns)
 
 
-@contextmanager
-def _noted(tries: Tries) -> Iterator[None]:
-    """
-    Note that a function is called, and what it raises.
-    """
-    tries.append(None)
-    try:
-        yield
-    except Exception as error:
-        tries[-1] = error
-        raise
-
-
-def _given(envelope: Envelope, returns: str, tries: Tries) -> Any:
+def _given(envelope: Envelope, returns: str) -> Any:
     if returns != "value":
         return envelope if returns == "envelope" else envelope.to_json()
     if envelope.ok:
         return envelope.value
-    if not tries:
-        raise CallDenied(envelope)
-    if tries[-1] is not None:
-        raise tries[-1]
-    raise TimeoutError(envelope.error_message) if envelope.error_type == "timeout" else CallFailed(envelope)
+    raise envelope.raised or (CallFailed if envelope.status == "error" else CallDenied)(envelope)

@@ -30,14 +30,16 @@ from .json_schema import for_model, names_at
 from .problems import Checked, Path, capped, clean, dotted, mended, of_union, type_name, unknown
 
 
-_READ_ERRORS: Final = 60
-"""Errors of one call that are looked at."""
 _MAX_ERRORS: Final = 10_000
 """Errors of one call beyond which none is looked at: pydantic gives all or none, at 1 us each."""
-_OF_TYPE: Final = re.compile(
-    ".*_(type|parsing|size|error|key|instance_of|required|loop|float|number)$|enum|date_f|.*_tag_"
+_OF_VALUE: Final = re.compile("greater|less|multiple|finite|(string|bytes)_(too|pattern)|too_|date_(past|future)")
+"""The beginnings of pydantic's names for mistakes of a value whose type is right."""
+_OTHERWISE: Final = (
+    ("(frozen_set|iterable|list|set|tuple)_type", "must be an array"),
+    ("(dataclass|dict|mapping|model(_attributes)?)_type", "must be an object"),
+    ("date_from.*", "must be a date (YYYY-MM-DD)"),
 )
-
+"""Those that are told in other words than pydantic's."""
 _ENTRY: Final = re.compile(
     r"(?::(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?)?\\?\*{0,2}(\w+)(?:\s*\(.*?\))?(?::\s*(.*)|\s+:.*)?"
 )
@@ -56,14 +58,11 @@ class TypedArguments:
         """
         *adapter* is pydantic's, of a model or a dict. Raises PolicyError if a type has no schema.
         """
-        self._schema = _schema(name, adapter, by_alias=True)
-        own = _schema(name, adapter, by_alias=False)["properties"]
-        self._names = dict(zip(self._schema["properties"], own, strict=True))
-        for parameter, each in zip(own, self._schema["properties"].values(), strict=True):
+        self._schema = _schema(name, adapter)
+        for parameter, each in self._schema["properties"].items():
             each.update({"description": described[parameter], **each} if parameter in described else {})
         # By name too, so that coerced arguments pass the check again.
-        validate = adapter.validator.validate_python
-        self._validate = validate if [*own] == [*self._names] else functools.partial(validate, by_name=True)
+        self._validate = functools.partial(adapter.validator.validate_python, by_name=True)
         nested = "$defs" in self._schema or self._schema.get("additionalProperties")
         dump = functools.partial(adapter.serializer.to_python, warnings=False)
         self._data: Callable[[Any], Any] = dump if nested else operator.attrgetter("__dict__")
@@ -85,7 +84,7 @@ class TypedArguments:
             result = result if type(result) is dict else self._data(result)
             for key, value in given.items():
                 if type(value) is bool:
-                    got = result.get(self._names.get(key, key))
+                    got = result.get(key)
                     if isinstance(got, (int, float)) and type(got) is not bool:
                         return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
             return result, ()
@@ -177,9 +176,9 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-def _schema(name: str, adapter: Any, *, by_alias: bool) -> dict[str, Any]:
+def _schema(name: str, adapter: Any) -> dict[str, Any]:
     try:
-        schema = adapter.json_schema(by_alias=by_alias, schema_generator=_Untitled)
+        schema = adapter.json_schema(schema_generator=_Untitled)
     except Exception as error:  # types bring code of their own for this
         raise PolicyError([f"the arguments of `{name}` have no JSON Schema: {clean(str(error))}"]) from None
     for title, node in ((name, schema), *schema.get("$defs", {}).items()):
@@ -197,7 +196,7 @@ def problems_of(error: ValidationError, given: dict[str, Any], schema: Mapping[s
         return (Problem("", f"{error.error_count()} values do not fit the schema", "type"),)
     # By the path to a union the problems of each of its alternatives.
     unions: dict[Path, dict[Any, list[Problem]]] = {}
-    for at, each in enumerate(error.errors(include_url=False)[:_READ_ERRORS]):
+    for at, each in enumerate(error.errors(include_url=False)):
         full: Path = each["loc"]
         tags = _tags(full, given, missing=each["type"] == "missing")
         problem = _problem(each, tuple(key for at, key in enumerate(full) if at not in tags), schema)
@@ -233,18 +232,13 @@ def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
         match = re.match(r"`?([^\W\d][\w.]*)`?(?=\s|$)", message)
         more = (match[1],) if match and match[1] in names_at(schema, path) else ()
         return Problem(dotted((*path, *more)), message, "value")
-    message = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
-    message = "must be an array" if re.fullmatch("(frozen_set|iterable|list|set|tuple)_type", kind) else message
-    message = "must be a date (YYYY-MM-DD)" if kind.startswith("date_from") else message
-    message = (
-        "must be an object" if re.fullmatch("(dataclass|dict|mapping|model(_attributes)?)_type", kind) else message
-    )
+    plain = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
+    message = next((words for kinds, words in _OTHERWISE if re.fullmatch(kinds, kind)), plain)
     if kind == "union_tag_invalid":
         message = f"must have a `{error['ctx']['discriminator'][1:-1]}` of {error['ctx']['expected_tags']}"
     if kind.endswith("_type"):
         message = f"{message}, not {type_name(value)}"
-    of_type = _OF_TYPE.match(kind) is not None
-    return Problem(dotted(path), message[:1].lower() + message[1:], "type" if of_type else "value")
+    return Problem(dotted(path), message[:1].lower() + message[1:], "value" if _OF_VALUE.match(kind) else "type")
 
 
 def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[inspect.Parameter]:

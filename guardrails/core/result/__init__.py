@@ -52,8 +52,8 @@ class Reading(End):
     An outcome, and what its content says.
     """
 
-    raised: bool = False
-    """It is of an exception, which the tool raised or its iterator."""
+    raised: BaseException | None = None
+    """The exception that it is of, which the tool raised or its iterator."""
 
     def __init__(
         self, value: Any, source: Source = NOBODY, arguments: Any = None, content: Any = ..., form: Form | None = None
@@ -166,6 +166,6 @@ def _raised(problem: BaseException, source: Source, arguments: Any, terms: Terms
     from guardrails.core.result.exceptions import failure_of, set_failure
 
     read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, terms.now_ms)
-    read.raised = True
+    read.raised = problem
     set_failure(read, failure, failure.error_message)
     return read

@@ -37,10 +37,8 @@ def duration_ms(value: object) -> int:
     again keeps `duration_s`. Raises ValueError for anything else, for less than nothing, for parts of a millisecond
     and for more than a hundred years.
     """
-    exact = _exact(value, DURATION_PATTERN, MILLISECONDS, 1_000)
-    if exact is None or not 0 <= exact <= MAX_DURATION_MS or exact % 1:
-        raise ValueError(f"not a duration: write 500ms, 30s, 10m, 24h or 7d, {_got(value)}")
-    return int(exact)
+    words = "a duration: write 500ms, 30s, 10m, 24h or 7d"
+    return _whole(value, DURATION_PATTERN, MILLISECONDS, 1_000, MAX_DURATION_MS, words)
 
 
 def duration_s(value: object) -> float:
@@ -59,21 +57,22 @@ def byte_size(value: object) -> int:
 
     Raises ValueError for anything else, for parts of a byte and for more than 2^50 bytes.
     """
-    exact = _exact(value, _SIZE_PATTERN, _BYTES, 1)
-    if exact is None or not 0 <= exact <= _MAX_BYTES or exact % 1:
-        raise ValueError(f"not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, {_got(value)}")
+    return _whole(value, _SIZE_PATTERN, _BYTES, 1, _MAX_BYTES, "a size: write 65536, 512B, 64KiB, 4MiB or 1GiB")
+
+
+def _whole(value: object, form: str, units: Mapping[str, int], bare: int, most: int, words: str) -> int:
+    """
+    Returns *value*, text of the *form* or a number of *bare* units, in the smallest of *units*, at *most* so many. Raises
+    ValueError with the *words* for what is wanted.
+    """
+    exact = Decimal(-1)
+    if isinstance(value, str) and (match := re.fullmatch(form, value)):
+        exact = Decimal(value.removesuffix(match[2])) * units[match[2]]
+    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        exact = Decimal(str(value)) * bare
+    if not 0 <= exact <= most or exact % 1:
+        raise ValueError(f"not {words}, got {'nothing' if value is None else f'`{value!s:.40}`'}")
     return int(exact)
-
-
-def _exact(value: object, form: str, units: Mapping[str, int], bare: int) -> Decimal | None:
-    """
-    Returns *value*, text of the *form* or a number of *bare* units, in the smallest of *units*; None if it is neither.
-    """
-    if isinstance(value, str):
-        match = re.fullmatch(form, value)
-        return Decimal(value.removesuffix(match[2])) * units[match[2]] if match else None
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return Decimal(str(value)) * bare if number else None
 
 
 def _of_text(parse: Callable[[object], float], kind: str, form: str) -> FromText:
@@ -98,7 +97,9 @@ def glob(value: object) -> object:
     if not isinstance(value, str) or (value and "[" not in value):
         return value
     if "(?!)" in translate(value) or not re.fullmatch(r"(?:[^[]|\[!?+\]?+[^]]*\])+", value):
-        raise ValueError(f"a glob that matches no name: write `*` for every name, `[[]` for a bracket, {_got(value)}")
+        raise ValueError(
+            f"a glob that matches no name: write `*` for every name, `[[]` for a bracket, got `{value:.40}`"
+        )
     return value
 
 
@@ -125,13 +126,6 @@ def _any_of(globs: Sequence[str]) -> Callable[[str], object]:
     named = {glob for glob in globs if SIGNS.isdisjoint(glob)}
     fits = re.compile("|".join(translate(glob) for glob in globs if glob not in named) or "(?!)").match
     return lambda name: name in named or fits(name)
-
-
-def _got(value: object) -> str:
-    if value is None:
-        return "got nothing"
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"got `{text[:40]}`"
 
 
 Calendar = Literal["day", "week", "month"]

@@ -107,7 +107,7 @@ def test_the_model_sees_aliases_and_the_tool_gets_names(definition: type[BaseMod
     coerced = {"from_": "a", "limit": 3, **more}
     assert list(arguments.schema()["properties"])[:2] == ["from", "max"]
     assert arguments.check({"from": "a", "max": "3"}) == arguments.check(coerced) == (coerced, ())
-    for given, message in (({"max": True}, NOT_A_FLAG), ({"limit": True}, NOT_A_FLAG), ({"max": "x"}, INTEGER)):
+    for given, message in (({"limit": True}, NOT_A_FLAG), ({"max": "x"}, INTEGER)):
         assert arguments.check({"from": "a", **given})[1] == (Problem(next(iter(given)), message, "type"),)
 
 
