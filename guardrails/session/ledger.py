@@ -269,9 +269,8 @@ class Ledger:
         """
         Returns the findings of *look* in the state of the session alone.
         """
-        return self._answer(
-            self.engine._replace(scopes=()), self.keys, lambda places: look(places[0].state, places[0].now_ms)
-        )
+        alone = self.engine._replace(scopes=())
+        return self._answer(alone, self.keys, lambda places: look(places[0].state, places[0].now_ms))
 
     def look(self, look: Look[T]) -> T:
         """
@@ -447,8 +446,8 @@ def reserve(child: Ledger, amounts: dict[str, int], share: float, *, again: bool
     runs, over = held is not None, None
     if not runs:
         part = {} if share == 1 else {"share": share}
-        made = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
-        held, over = (made.limits, made.refused) if made is not None else (None, None)
+        made: Any = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
+        held, over = made.limits, made.refused
     child.lay(partial(Chain.with_limits, **settings_of(held or {})))
     if not runs:
         child.event("open", {"limits": held or {}, **({} if over is None else {"over": list(over)})})

@@ -333,15 +333,9 @@ class Session(AbstractContextManager["Session"], AbstractAsyncContextManager["Se
         """
         from guardrails.session.final_answer import forces
 
-        ledger = self.ledger
-
-        def look(places: Sequence[Place]) -> tuple[bool, int, int, int]:
-            state = places[0].state
-            return ledger.cause(places) is not None, state.calls, state.turns, state.present.number
-
-        exhausted, calls, turns, turn = ledger.look(look)
-        if exhausted:
+        if self.exhausted is not None:
             return "none"
+        calls, turns, turn = self.ledger.read(lambda state, _: (state.calls, state.turns, state.present.number))
         if strategy is not None:
             return strategy(calls, turns)
         first = turn == 0 if first is None else first

@@ -356,9 +356,8 @@ def steps(
         raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
     away, asked, attempt = awaits and ledger.blocks, False, 1
     failure: Envelope | None = None
-    step: Callable[[], Any]
     while True:
-        step = partial(calls.decide, tool, arguments, call_id, claims=True)
+        step: Callable[[], Any] = partial(calls.decide, tool, arguments, call_id, claims=True)
         decision, plan = (yield Store(ledger, step)) if away else step()
         if calls.on_decision is not None:
             calls.tell("on_decision", decision)

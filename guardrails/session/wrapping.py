@@ -32,8 +32,7 @@ def signed(
     guarded.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
     if result is not signature.empty:
         guarded.__annotations__["return"] = result
-    if guarded.__name__ != name:
-        guarded.__name__ = guarded.__qualname__ = name
+    guarded.__name__ = guarded.__qualname__ = name
     guarded.__doc__ = inspect.getdoc(without_partials(function))
     return guarded
 
