@@ -357,8 +357,8 @@ def steps(
     away, asked, attempt = awaits and ledger.blocks, False, 1
     failure: Envelope | None = None
     while True:
-        step: Callable[[], Any] = partial(calls.decide, tool, arguments, call_id, claims=True)
-        decision, plan = (yield Store(ledger, step)) if away else step()
+        ask = partial(calls.decide, tool, arguments, call_id, claims=True)
+        decision, plan = (yield Store(ledger, ask)) if away else ask()
         if calls.on_decision is not None:
             calls.tell("on_decision", decision)
         envelope = decision.envelope
@@ -393,8 +393,8 @@ def steps(
             # A coroutine that nobody awaits any more is closed by whoever finds it, in a context of theirs.
             if CALLER.get() is session:
                 CALLER.set(before)
-        step = partial(calls.close, decision, plan, outcome)
-        envelope = (yield Store(ledger, step)) if away else step()
+        close = partial(calls.close, decision, plan, outcome)
+        envelope = (yield Store(ledger, close)) if away else close()
         if attempt > 1:
             envelope.tries = attempt
         wait_s = None if plan.auto_ms is None else _wait_s(envelope, plan.auto_ms, attempt)
