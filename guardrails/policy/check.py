@@ -292,10 +292,8 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
         ours = {at.removeprefix(f"{scope}."): one for at, one in words.items() if at.startswith((f"{scope}.", ERROR))}
         shared[scope] = Chain(own, rules=ruled, messages=ours, **modes)
     guards = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each.guards)]
-    mistakes = dict.fromkeys(unusable(guards))
-    if not mistakes:
-        mistakes = dict.fromkeys(one for g in guards if isinstance(g, Rules) for one in g.misfits(settings["tools"]))
-    if mistakes:
+    misfits = (one for guard in guards if isinstance(guard, Rules) for one in guard.misfits(settings["tools"]))
+    if mistakes := dict.fromkeys(unusable(guards)) or dict.fromkeys(misfits):
         raise PolicyError([*mistakes])
     return chain, shared
 

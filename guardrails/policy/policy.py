@@ -165,11 +165,10 @@ class Policy:
         """
         Look whether its files have changed. A mistake in a file is logged, and changes nothing.
         """
-        now_s = monotonic()
         if self.files is not None:
             self.files.look(self)
         # Last: a look that a signal breaks off is made again at once.
-        self.due_s = inf if self.files is None else now_s + self.files.every_s
+        self.due_s = inf if self.files is None else monotonic() + self.files.every_s
 
     @staticmethod
     def schema(guards: "Iterable[type[Guard]]" = ()) -> dict[str, Any]:
@@ -261,8 +260,7 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     owners = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
     if owners.keys() != chains.keys():
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
-        named = f"write whose the session is, `policy.session(name, scopes={{{shown}}})`"
-        fix = named if shown else "leave `scopes=` out, or name them in the policy's `scopes:`"
+        fix = f"write whose the session is, `policy.session(name, scopes={{{shown}}})`"
         raise SessionError(f"the scopes of the policy are {', '.join(chains) or 'none'}: {fix}")
     ids = {name: checked_id(owners[name], f"the id of the scope `{name}`") for name in chains}
     return tuple((name, ids[name], chain) for name, chain in chains.items())

@@ -70,9 +70,8 @@ class Sessions:
             if len(self._open) > MAX_OPEN:
                 self._open.popitem(last=False)
                 over = [run for run, alive in self._runs.items() if alive() is None]
-            for one in over:
-                del self._runs[one]
         for one in over:
+            self._runs.pop(one, None)
             gone = self.policy.session(one, **self._options)
             gone.ledger.aside(partial(tried, gone, gone.ledger.forget, None))
         return session
