@@ -15,8 +15,6 @@ from .serving import Advice, Stakes
 from .trail import WAITS_MS, Failure, Settled, extended, failure_of
 
 
-AHEAD: Final = 8
-"""Further tries that are looked at: by then the levels of a context do not change any more, and what pays goes on so."""
 UNLIKELY: Final = 2.0
 """A try that works less often than so many times its price, waiting left out, is made once: the next would say nothing new."""
 
@@ -52,15 +50,11 @@ def advise(
             known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
             corrected = model.correction(failure.tool, failure.error) if known else None
             return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
-        further = 0
-        if ahead > 1 and not seldom:
-            again = failure.again(best.wait_ms)
-            further = advise(model, stakes, again, declared=declared, cost=cost, left=ahead - 1, tried=True).retries
-        return Advice(True, best.wait_ms, best.p, 1 + further, "retry")
+        return Advice(True, best.wait_ms, best.p, 1 if seldom else left, "retry")
 
-    price, ahead = stakes.retry_cost + cost / (stakes.success_usd * MICRO), min(left, AHEAD)
-    advice: Advice = model.once((failure, stakes, declared, cost, ahead, tried), made)
-    return advice if advice.retries < AHEAD else advice._replace(retries=left)
+    price = stakes.retry_cost + cost / (stakes.success_usd * MICRO)
+    advice: Advice = model.once((failure, stakes, declared, cost, left, tried), made)
+    return advice
 
 
 def _tries(

@@ -67,7 +67,7 @@ class Advice(NamedTuple):
     """After which the same call has the probability *p*, whether that pays or not."""
     p: float
     retries: int
-    """How many more tries would pay if each failed like this one; 0 if *retryable* is False."""
+    """How many more tries there are: one if a try seldom works; 0 if *retryable* is False."""
     next_action: NextAction
     corrected: float | None = None
     """How likely a call with other arguments works, if enough calls of this very tool say so."""

@@ -135,14 +135,6 @@ class Failure(NamedTuple):
             between,
         )
 
-    def again(self, wait_ms: int) -> "Failure":
-        """
-        Returns the failure if the call, repeated after *wait_ms*, fails like this once more.
-        """
-        since = None if self.since_ms is None else self.since_ms + wait_ms
-        levels = min(self.attempt + 1, 3), min(self.run + 1, MAX_RUN), min(self.tool_run + 1, 3)
-        return Failure(self.tool, self.error, *levels, self.age, 1, since, None)
-
 
 def extended(trail: Mapping[str, Any] | None, call: Settled, retry_after_ms: int | None = None) -> dict[str, Any]:
     """

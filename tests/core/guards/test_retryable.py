@@ -182,7 +182,7 @@ def test_a_model_is_that_of_its_tool_and_its_weights_those_of_its_session(tmp_pa
     ruled = make(clock, Retryable(model=NO_MODEL), rules=rules)
     assert [ruled.call(tool, {}, gives(Busy())).retryable for tool in ("get", "pay")] == [True, False]
     one = session(clock, model=always(tmp_path, 2.0, weights={"rate_limit run 1": -6.0}))
-    assert one.call("get", {"q": 1}, gives(Busy())).max_retries_remaining == 1
+    assert one.call("get", {"q": 1}, gives(Busy())).retryable
     clock.advance(100)
     assert [one.call("get", {"q": q}, gives(Busy())).retryable for q in (1, 2)] == [False, True]
 

@@ -160,13 +160,6 @@ def test_a_retry_is_told_by_its_waits(delay: int | None, between: bool, expected
     assert {name: made[name] for name in expected} == expected
 
 
-@given(st.integers(0, 12), st.sampled_from([0, 2_000, 15_000]))
-def test_one_more_failure_is_reckoned_with_as_the_session_would_see_it(failures: int, wait_ms: int) -> None:
-    calls = [call(at=1_000 * n) for n in range(failures + 1)]
-    later = call(at=1_000 * failures + wait_ms)
-    assert seen(*calls).again(wait_ms) == seen(*calls, later)
-
-
 @given(st.lists(st.tuples(st.sampled_from("tu"), st.sampled_from([OK, BAD, OTHER]), st.integers(0, 9)), max_size=60))
 def test_a_trail_is_no_longer_than_what_is_looked_at(steps: list[tuple[str, str | None, int]]) -> None:
     calls = [call(error, 700 * at, tool=tool, sig=sig) for at, (tool, error, sig) in enumerate(steps)]
