@@ -306,7 +306,7 @@ def test_awaited(table: Table, default: Policy, sink: JsonLines) -> None:
     here = calls(default.session("sync", records=sink, clock=clock()))
     with closing(asyncio.new_event_loop()) as loop:
         block = awaited(default.session("async", records=sink, clock=clock()), loop)
-        over, sync = table.row("fresh dict, awaited / not", "1.15 times", block, here, before=sink.flush)
+        over, sync = table.row("awaited / not", "1.15 times", block, here, before=sink.flush)
     table.benchmark.extra_info["figure"] = f"{over:.1f} / {sync:.1f}: {over / sync:.2f} times"
 
 
@@ -315,12 +315,22 @@ def test_minimal_policy_without_records(table: Table) -> None:
     table.row("two guards (budget, duplicates), no records", "18", calls(policy.session("two", clock=clock())))
 
 
-@pytest.mark.parametrize(("aim", "tool"), [("3 more", "other_tool"), ("10 more", TOOL)])
-def test_rules(aim: str, tool: str, table: Table, default: Policy, sink: JsonLines) -> None:
-    rule: Any = {"tools": tool, "limit": {"max": MANY, "per": "1h"}}
-    ruled = Policy([*default.chain.guards, Rules(rules=(rule,))], rules=default.chain.rules)
-    blocks = [calls(policy.session("rules", records=sink, clock=clock())) for policy in (ruled, default)]
-    table.row(f"fresh dict, a rule for `{tool}` / none", aim, *blocks, before=sink.flush)
+MOST: Final = {"max": MANY, "per": "1h"}
+RULED: Final[dict[str, tuple[str, Any]]] = {
+    "a rule for `other_tool`": ("3 more", {"tools": "other_tool", "limit": MOST}),
+    "a limit of calls": ("10 more", {"tools": TOOL, "limit": MOST}),
+    "a sum of `args.page`": ("10 more", {"tools": TOOL, "limit": {**MOST, "sum": "args.page"}}),
+    "`when: args.page < 0`": ("10 more, and CEL", {"tools": TOOL, "when": "args.page < 0", "deny": "no"}),
+}
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_rules(name: str, table: Table, default: Policy, sink: JsonLines) -> None:
+    aim, rule = RULED[name]
+    both: Any = ([Rules(rules=(rule,))], [])
+    made = [Policy([*default.chain.guards, *more], rules=default.chain.rules) for more in both]
+    blocks = [calls(policy.session("rules", records=sink, clock=clock())) for policy in made]
+    table.row(f"{name} / none", aim, *blocks, before=sink.flush)
 
 
 def timed(make: Callable[[str], object]) -> Block:
@@ -360,7 +370,7 @@ def test_many_tools(table: Table, default: Policy, sink: JsonLines) -> None:
         session = default.session(f"tools-{count}", records=sink, clock=clock())
         return grown(calls(session, tools=[f"search_{n}_of_{count}" for n in range(count)]), count)
 
-    table.row("fresh dict, 500 tools in turn / 2,000", "equal", over(500), over(2_000), before=sink.flush)
+    table.row("500 tools in turn / 2,000", "equal", over(500), over(2_000), before=sink.flush)
 
 
 def test_many_sessions(table: Table, default: Policy, sink: JsonLines) -> None:
@@ -369,7 +379,7 @@ def test_many_sessions(table: Table, default: Policy, sink: JsonLines) -> None:
         policy = Policy(default.chain.guards, rules=default.chain.rules)
         return grown(calls([policy.session(f"s-{n}", records=sink, clock=clock()) for n in range(count)]), count)
 
-    table.row("fresh dict, 500 sessions in turn / 2,000", "equal", over(500), over(2_000), before=sink.flush)
+    table.row("500 sessions in turn / 2,000", "equal", over(500), over(2_000), before=sink.flush)
 
 
 def test_long_session(table: Table, default: Policy, sink: JsonLines) -> None:
@@ -377,7 +387,7 @@ def test_long_session(table: Table, default: Policy, sink: JsonLines) -> None:
     for _ in range(400 if table.benchmark.enabled else 4):
         old()
         sink.flush()
-    table.row("fresh dict, of a new session / after 20,000 calls", "equal", young, old, before=sink.flush)
+    table.row("of a new session / after 20,000 calls", "equal", young, old, before=sink.flush)
 
 
 def test_replay(table: Table, default: Policy, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import yaml
 from guardrails.offline.figures import one_line
 
 
+KEYS: Final = {"version", "description", "default", "hide", "tools"}
 WINDOWS: Final = {"minute": "1m", "hour": "1h", "day": "day"}
 COMPARISONS: Final = {"eq": "==", "neq": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 OPERATORS: Final = {
@@ -37,21 +38,23 @@ def converted(text: str) -> tuple[str, dict[str, str]]:
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(given, dict) or given.get("version") != "1" or not isinstance(given.get("tools"), dict):
         raise ValueError('a policy of Intercept has `version: "1"` and a map of `tools`')
-    unmapped = dict.fromkeys(given.keys() - {"version", "description", "default", "tools"}, "it is not known")
+    unmapped = dict.fromkeys(sorted(given.keys() - KEYS), "it is not known")
     settings: dict[str, Any] = {"version": 1, "rules": []}
-    if given.get("default") == "deny":
-        settings["tool_filter"] = {"allow": [name for name in given["tools"] if name != "*"]}
+    names = [name for name in given["tools"] if name != "*"] or ["(none)"]
+    chosen = {"allow": names if given.get("default") == "deny" else [], "deny": given.get("hide") or []}
+    if any(chosen.values()):
+        settings["tool_filter"] = chosen
     for tool, entry in given["tools"].items():
         for number, rule in enumerate((entry or {}).get("rules") or ()):
             try:
-                settings["rules"] += [{"tools": tool, **one} for one in _rules(rule)]
+                settings["rules"] += [{"tools": tool, **one} for one in _rules(tool, rule)]
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 unmapped[f"tools.{tool}.rules.{number}"] = str(error).strip("'")
     comments = [one_line(f"# Not mapped: {place}: {why}") + "\n" for place, why in unmapped.items()]
     return "".join(comments) + yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=110), unmapped
 
 
-def _rules(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _rules(tool: str, rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """
     Returns the rules that one of Intercept stands for: all of its conditions must hold. Raises ValueError for what has no counterpart.
     """
@@ -62,31 +65,36 @@ def _rules(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
         rate = re.fullmatch("([1-9][0-9]*)/(minute|hour|day)", str(rule["rate_limit"]))
         if rate is None:
             raise ValueError(f"rate_limit `{rule['rate_limit']}`")
-        yield {"limit": _limit(int(rate[1]), rate[2], None)}
+        yield {"limit": _limit(int(rate[1]), rate[2], "")}
     else:
-        state, of_arguments, sums = rule.get("state") or {}, [], []
+        state, of_arguments = rule.get("state") or {}, []
+        counter = f"state.{'_global' if tool == '*' else tool}.{state.get('counter')}"
         for condition in rule["conditions"]:
             path, op, value = condition["path"], condition["op"], condition["value"]
             if path.startswith("args."):
                 of_arguments.append(_condition(path, op, value))
-            elif path.endswith(f".{state.get('counter')}") and op in ("lt", "lte"):
-                increment = state.get("increment_from") or (str(state["increment"]) if "increment" in state else None)
-                if op == "lt" and increment is not None:
-                    raise ValueError("`lt` of a sum: write `lte` with the amount that is still allowed")
-                sums.append({"limit": _limit(value - (op == "lt"), state["window"], increment)})
+            elif path == counter and op in ("lt", "lte"):
+                increment = state.get("increment_from") or str(state.get("increment", ""))
+                # Its limits are whole numbers.
+                yield {"limit": _limit(int(value) - (op == "lt"), state["window"], ".".join(_names(increment)))}
             else:
                 raise ValueError(f"a condition on `{path}` with `{op}`")
         if of_arguments:
             yield {"when": f"!({' && '.join(of_arguments)})", "deny": text}
-        yield from sums
 
 
-def _limit(most: float, window: str, increment: str | None) -> dict[str, Any]:
+def _names(path: str) -> list[str]:
+    if not re.fullmatch(r"[\w.]*", path):
+        raise ValueError(f"a name in `{path}`")
+    return path.split(".")
+
+
+def _limit(most: float, window: str, increment: str) -> dict[str, Any]:
     return {"max": most, "per": WINDOWS[window], "scope": "global"} | ({"sum": increment} if increment else {})
 
 
 def _condition(path: str, op: str, value: Any) -> str:
-    names = path.split(".")
+    names = _names(path)
     there = " && ".join(f"has({'.'.join(names[: end + 1])})" for end in range(1, len(names)))
     written = json.dumps(value, ensure_ascii=False)
     if op == "exists":

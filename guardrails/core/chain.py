@@ -260,7 +260,8 @@ class Chain:
     def _make(self, name: str) -> Plan:
         tool, guards, own_mode, on_error = self._declared(name)
         mode = own_mode or self.mode
-        there = [g for g in guards if mode != "off" and g.mode != "off" and g.applies(tool)]
+        own = [g.for_tool(tool) for g in guards if mode != "off" and g.mode != "off"]
+        there = [g for g in own if g is not None]
         key = (mode, *map(id, there))
         hooked = self.hooked.get(key)
         if hooked is None:

@@ -33,7 +33,9 @@ def test_a_policy_of_intercept_decides_as_there(tmp_path: Path, clock: Any, call
 def test_what_does_not_map_is_told() -> None:
     text, unmapped = converted(THEIRS)
     assert unmapped == {
-        "hide": "it is not known",
+        "labels": "it is not known",
+        "tools.create_payout.rules.2": "a condition on `state.create_refund.s` with `lt`",
+        "tools.create_payout.rules.3": "a name in `args.max-cents`",
         "tools.create_refund.rules.1": "a condition on `state.other.c` with `gt`",
         "tools.create_refund.rules.2": "rate_limit `many/hour`",
     }

@@ -427,6 +427,11 @@ class Ends(Behaviours):
         assert done.answer == "I know nothing of it."
         assert [asked.off for asked in done.asked] == [False, False, False, True]
 
+    def test_a_limit_that_is_near_is_told_once_to_the_model_and_to_the_operator(self) -> None:
+        heard, policy = list[Any](), Policy([Budget(max_calls=4, warn_at=0.5)])
+        done = self.go(policy, [self.search], roaming, options={"on_warning": lambda *told: heard.append(told)})
+        assert ([code for code, _ in heard], str(done.results).count("Left: 2 calls of 4")) == (["budget.warning"], 1)
+
     def test_text_is_streamed_in_pieces_and_the_guards_are_the_same(self) -> None:
         done = self.go(Policy([Budget(max_calls=2)]), [self.search], roaming, stream=True)
         assert done.answer == "I know nothing of it."

@@ -97,4 +97,4 @@ def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Gua
 
 def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh")}
-    assert promising == {*("approve", "duplicates", "retryable", "rules", "tool_filter", "validation")}
+    assert promising == {*("approve", "duplicates", "retryable", "tool_filter", "validation")}

@@ -366,6 +366,12 @@ class Guard(_Slot):
         """
         return True
 
+    def for_tool(self, tool: Tool) -> "Guard | None":
+        """
+        Returns what of it is about *tool*; None: nothing.
+        """
+        return self if self.applies(tool) else None
+
     def hears(self, hook: str) -> bool:
         """
         Returns whether *hook*, one of the six, has something to do by its settings. Asked once for each set of guards.

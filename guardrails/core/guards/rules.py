@@ -14,23 +14,25 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import orjson
 
 from xxhash import xxh3_64_hexdigest
 
+from guardrails.core.result.content import at
 from guardrails.core.state import SessionState
 from guardrails.core.text.signature import canonical
 from guardrails.core.tool import Tool
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
 from guardrails.core.values.schema import Ge, Gt, MinLen
-from guardrails.core.values.types import MICRO, Denial, Nudge, Outcome, ToolCall
+from guardrails.core.values.types import MICRO, Denial, Mode, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import UTC, Duration, Glob, Per, Period, matcher
 
 from .approve import Approve, ask
-from .base import NO_TOOL, Codes, Edge, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard, overrides
 
 
 if TYPE_CHECKING:
@@ -42,8 +44,6 @@ SESSION: Final = "session"
 ACTIONS: Final = ("deny", "ask", "nudge", "limit", "after", "after_not")
 MANY: Final = 1_000
 """What a session remembers for one rule: values that are the same, and open calls."""
-TOOLS: Final = 4_096
-"""Tools whose laws are kept; names come from the model."""
 MAY_HAVE_WORKED: Final = AMBIGUOUS | {"server_error", "unavailable"}
 """Failures whose amounts are not given back: behind a gateway that failed the payment may stand."""
 ANY: Final = "*"
@@ -55,6 +55,8 @@ What is remembered for a rule: what is over, [when, amount in millionths] by the
 what is open, [when, amount, value] by session and call.
 """
 NOTHING: Final[Trace] = ({}, {})
+Given = tuple[bytes, str, frozenset[str]]
+"""What an expression sees: arguments as JSON, the tool, and the names of those that are numbers, not whole ones alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,41 +173,33 @@ class Law:
         if faults := [f"`{one.text}`: {fault}" for one in self.expressions for fault in one.faults]:
             raise PolicyError(faults)
 
-    def about(self, call: ToolCall, doubles: frozenset[str]) -> bool:
+    def amount(self, given: Given) -> int:
         """
-        Returns whether its `when` holds of a call.
+        Returns the amount of a call in millionths.
         """
-        return self.when is None or bool(self.when.value(_plain(call), call.tool, doubles))
+        return MICRO if self.sum is None else _value(self.sum, *given)
 
-    def amount(self, call: ToolCall, doubles: frozenset[str]) -> int:
+    def part(self, call: ToolCall, now_ms: int = 0) -> str | None:
         """
-        Returns the amount of a call in millionths, rounded up; less than nothing counts as nothing.
+        Returns the part of the period of a sum, or a hash of the value that is to be the same, as JSON; None: there is none, which is the same
+        as no other.
         """
-        if self.sum is None:
-            return MICRO
-        exact = Decimal(str(self.sum.value(_plain(call), call.tool, doubles))) * MICRO
-        return max(0, int(exact.to_integral_value(ROUND_CEILING)))
-
-    def value(self, call: ToolCall) -> str | None:
-        """
-        Returns a hash of the value that is to be the same, as JSON; None: there is none, which is the same as no other.
-        """
+        if self.rule.limit:
+            return str(self.period.part(now_ms))
         if self.rule.same is None:
             return ""
-        value: Any = _plain(call)
-        for name in self.rule.same.split("."):
-            value = value.get(name) if isinstance(value, Mapping) else None
+        value = at(orjson.loads(_text(call)), self.rule.same)
         if value is None:
             return None
         from hashlib import blake2b  # and with it OpenSSL: 5 ms
 
         return blake2b(canonical(value) or b"", digest_size=16).hexdigest()
 
-    def begun(self, trace: Trace, now_ms: int, place: str, amount: int, value: str) -> Trace:
+    def begun(self, trace: Trace, now_ms: int, place: str, amount: int, part: str) -> Trace:
         """
         Returns *trace* with a call that was admitted, as *place*.
         """
-        over, open_ = trace[0], {**trace[1], place: [now_ms, amount, value]}
+        over, open_ = trace[0], {**trace[1], place: [now_ms, amount, part]}
         if len(open_) <= MANY:
             return over, open_
         # Of too many open calls the oldest counts as one whose end nobody knows.
@@ -216,17 +210,20 @@ class Law:
         Returns *trace* once the call of *place* is over.
         """
         over, open_ = trace
-        at_ms, amount, value = open_[place]
+        at_ms, amount, part = open_[place]
         # Most often no other is open.
         open_ = {other: one for other, one in open_.items() if other != place} if len(open_) > 1 else {}
         if not counts:
             return (over, open_) if over or open_ else NOTHING
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
-        at_ms, part = (at_ms, str(self.period.part(at_ms))) if self.rule.limit else (now_ms, value)
+        at_ms = at_ms if self.rule.limit else now_ms
         latest_ms, before = over.get(part, (at_ms, 0))
-        since = self.period.since(now_ms)
-        over = {other: one for other, one in over.items() if one[0] >= since and other != part}
+        since, over = self.period.since(now_ms), {**over, part: None}
+        # The latest is the last.
+        del over[part]
         over[part] = [max(at_ms, latest_ms), before + amount]
+        while over and next(iter(over.values()))[0] < since:
+            del over[next(iter(over))]
         if len(over) > MANY:
             spilled = over.pop(next(iter(over)))
             # What is too much to be known one by one counts, except as a permission.
@@ -247,9 +244,9 @@ class Law:
     def nudge(self, call: ToolCall, *_: Any) -> Nudge:
         return Nudge(code="rules.nudge", hint=str(self.rule.nudge), values={"tool": call.tool})
 
-    def limit(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, doubles: Any) -> Verdict:
-        since, asked = self.period.since(facts.now_ms), self.amount(call, doubles)
-        used = sum(one[1] for each in trace for one in each.values() if one[0] >= since)
+    def limit(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, given: Given) -> Verdict:
+        since, asked = self.period.since(facts.now_ms), self.amount(given)
+        used = sum([one[1] for each in trace for one in each.values() if one[0] >= since])
         if used + asked <= self.most:
             return None
         left = max(0, self.most - used)
@@ -262,7 +259,7 @@ class Law:
         return Denial("rules.limit", message, f"{go} on without it and say so.", values={"tool": call.tool, **shown})
 
     def after(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-        one = trace[0].get(self.value(call))
+        one = trace[0].get(self.part(call))
         if one and one[0] >= self.period.since(facts.now_ms):
             return None
         message = f"`{call.tool}` comes after a call of {self.others} that worked{self.period}. There was none."
@@ -270,17 +267,13 @@ class Law:
         return Denial("rules.after", message, hint, values={"tool": call.tool, "after": self.others})
 
     def after_not(self, call: ToolCall, _: Any, trace: Trace, facts: Facts, __: Any) -> Verdict:
-        (over, open_), value, since = trace, self.value(call), self.period.since(facts.now_ms)
+        (over, open_), value, since = trace, self.part(call), self.period.since(facts.now_ms)
         others = over.get(value), over.get(ANY), *(one for one in open_.values() if one[2] == value)
         if not any(one and one[0] >= since for one in others):
             return None
         message = f"`{call.tool}` is not made after a call of {self.others}{self.period}, and there was one."
         hint = "Go on without it, or ask the user."
         return Denial("rules.after_not", message, hint, values={"tool": call.tool, "after": self.others})
-
-
-OfTool = tuple[Tool, tuple[Law, ...], tuple[Law, ...], frozenset[str]]
-"""A tool, the rules about it, those that watch it, and its arguments that are numbers, not whole ones alone."""
 
 
 @guard
@@ -309,7 +302,8 @@ class Rules(Guard):
     """The rules."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_bound", None)
+        # For a tool: the rules about it, those that watch it, and its arguments that are numbers, not whole ones alone.
+        object.__setattr__(self, "_bound", ((), (), frozenset()))
 
     @property
     def timed(self) -> bool | None:
@@ -322,7 +316,7 @@ class Rules(Guard):
         """
         Returns what in its expressions does not fit the parameters of *tools*.
         """
-        for law in self._laws:
+        for law in _laws_of(self.rules):
             for one in law.expressions:
                 for tool in tools.values():
                     spec = tool.arguments() if law.names(tool.name) else None
@@ -331,20 +325,26 @@ class Rules(Guard):
 
     def prepare(self) -> None:
         # A rule with a mistake is told now.
-        self._of(NO_TOOL)
+        _laws_of(self.rules)
 
     def companions(self) -> tuple[Guard, ...]:
         return (Approve(mode=self.mode),) if any(one.ask for one in self.rules) else ()
 
-    def applies(self, tool: Tool) -> bool:
-        _, judging, watching, _ = self._of(tool)
-        return bool(judging or watching)
+    def for_tool(self, tool: Tool) -> "Rules | None":
+        laws = _laws_of(self.rules)
+        judging = tuple(law for law in laws if law.names(tool.name))
+        watching = tuple(law for law in laws if law.watches(tool.name))
+        spec = tool.arguments() if any(law.expressions for law in judging + watching) else None
+        known = (spec.schema().get("properties") or {}).items() if spec else ()
+        numbers = (name for name, one in known if isinstance(one, Mapping) and one.get("type") == "number")
+        return _alone(self.mode, judging, watching, frozenset(numbers)) if judging or watching else None
 
     def asks(self, tool: str) -> bool:
-        return any(law.rule.ask and law.names(tool) for law in self._laws)
+        return any(law.rule.ask for law in self._bound[0])
 
-    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
-        return any(law.names(tool) for law in self._laws)
+    def hears(self, hook: str) -> bool:
+        judging, watching, _ = self._bound
+        return overrides(self, hook) and bool(judging if hook == "check" else watching)
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge]:
         # What it remembers is no sum of the store: steps that change it are done one after the other.
@@ -352,12 +352,15 @@ class Rules(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         answer: Verdict = None
-        traces, (_, judging, _, doubles) = mine or {}, self._of(facts.tool)
+        traces, (judging, _, doubles) = mine or {}, self._bound
+        given = _text(call), call.tool, doubles
         for law in judging:
             # Each question costs a call that no rule objects to, so what a rule does not have is not asked.
-            if not law.about(call, doubles):
+            if law.when and not _value(law.when, *given):
                 continue
-            verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, doubles)
+            verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, given)
+            if verdict is None:
+                continue
             if isinstance(verdict, Denial) and verdict.parks is None:
                 return verdict
             if answer is None or (isinstance(answer, Nudge) and isinstance(verdict, Denial)):
@@ -365,60 +368,71 @@ class Rules(Guard):
         return answer
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        _, _, watching, doubles = self._of(facts.tool)
-        made, now = mine or {}, facts.now_ms
+        made, place, now = dict(mine or {}), _place(state, facts), facts.now_ms
+        _, watching, doubles = self._bound
+        given = _text(call), call.tool, doubles
         for law in watching:
+            limit, part = law.rule.limit, law.part(call, now)
             # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
-            value = law.value(call) if law.rule.same else ""
-            if value is not None and (not law.rule.limit or law.about(call, doubles)):
-                amount = law.amount(call, doubles) if law.rule.limit else 0
-                trace = law.begun(made.get(law.key, NOTHING), now, _place(state, facts), amount, value)
-                made = {**made, law.key: trace}
+            if part is not None and (not limit or not law.when or _value(law.when, *given)):
+                amount = law.amount(given) if limit else 0
+                made[law.key] = law.begun(made.get(law.key, NOTHING), now, place, amount, part)
         return made or None
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if facts.late or not mine:
+            return mine
         unknown = outcome.error_type in MAY_HAVE_WORKED or getattr(outcome, "unknown", False)
-        return mine if facts.late else self._over(state, mine, facts, worked=outcome.ok, sure=not unknown)
+        return self._over(state, mine, facts, worked=outcome.error_type is None, sure=not unknown)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return self._over(state, mine, facts, worked=False, sure=event.name == "withdraw")
 
     def _over(self, state: SessionState, mine: Any, facts: Facts, *, worked: bool, sure: bool) -> Any:
         made, place, now = mine or {}, _place(state, facts), facts.now_ms
-        for law in self._of(facts.tool)[2]:
+        for law in self._bound[1]:
             before: Trace = made.get(law.key, NOTHING)
             if place in before[1]:
                 counts = worked or (not sure and law.action != "after")
                 made = {**made, law.key: law.ended(before, now, place, counts=counts)}
         return made or None
 
-    @property
-    def _laws(self) -> tuple[Law, ...]:
-        if self._bound is None:
-            object.__setattr__(self, "_bound", (tuple(map(Law, self.rules)), {}))
-        return self._bound[0]  # type: ignore[no-any-return]
 
-    def _of(self, tool: Tool) -> OfTool:
-        laws, tools = self._laws, self._bound[1]
-        made: OfTool | None = tools.get(tool.name)
-        if made is None or made[0] is not tool:
-            if len(tools) >= TOOLS:
-                tools.clear()
-            judging = tuple(law for law in laws if law.names(tool.name))
-            watching = tuple(law for law in laws if law.watches(tool.name))
-            spec = tool.arguments() if any(law.expressions for law in judging + watching) else None
-            known = (spec.schema().get("properties") or {}).items() if spec else ()
-            numbers = (name for name, one in known if isinstance(one, Mapping) and one.get("type") == "number")
-            made = tools[tool.name] = tool, judging, watching, frozenset(numbers)
-        return made
+@lru_cache(maxsize=64)
+def _laws_of(rules: tuple[RuleSettings, ...]) -> tuple[Law, ...]:
+    """
+    Returns *rules* ready to decide. Raises PolicyError, MissingExtra.
+    """
+    return tuple(map(Law, rules))
 
 
-def _plain(call: ToolCall) -> Mapping[str, Any]:
+@lru_cache(maxsize=256)
+def _alone(mode: Mode, judging: tuple[Law, ...], watching: tuple[Law, ...], doubles: frozenset[str]) -> Rules:
+    """
+    Returns the guard of all tools that have the same rules.
+    """
+    made = Rules(rules=tuple(dict.fromkeys(law.rule for law in judging + watching)), mode=mode)
+    object.__setattr__(made, "_bound", (judging, watching, doubles))
+    return made
+
+
+def _text(call: ToolCall) -> bytes:
     """
     Returns the arguments of a call in the form in which they are recorded, so that a replay says the same: 1.0 is 1.
     """
-    plain = orjson.loads(call.canonical or canonical(call.arguments) or b"{}")
-    return plain if isinstance(plain, dict) else {}
+    return call.canonical or canonical(call.arguments) or b"{}"
+
+
+@lru_cache(maxsize=16)  # A call is judged, and then counted.
+def _value(one: "Expression", text: bytes, tool: str, doubles: frozenset[str]) -> int:
+    """
+    Returns the value of an expression: whether it is true, or an amount in millionths, rounded up; less than nothing counts as nothing.
+    """
+    given = orjson.loads(text)
+    made = one.fit(at(given, one.path)) if one.path else one.value(given, tool, doubles)
+    if type(made) in (bool, int):
+        return made if made is True else max(0, made * MICRO)
+    return max(0, int((Decimal(str(made)) * MICRO).to_integral_value(ROUND_CEILING)))
 
 
 def _tuple(names: str | tuple[str, ...]) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ Kind = Literal["true or false", "a number"]
 _ERROR: Final = pattern(r"ERROR: <input>:(\d+:\d+): (.*)")
 _NUMBERS: Final = pattern(r"overload for '_(?:[<>]=?|[!=]=)_' applied to '\((?:int|double), (?:int|double)\)'")
 _TEXT: Final = pattern(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'')
-_HAS: Final = pattern(r"\bhas\(\s*args\.(\w+)\s*\)")
+_PATH: Final = pattern(r"args(?:\.[A-Za-z_]\w*)+")
+_HAS: Final = pattern(r"\bhas\(\s*(args(?:\.\w+)+)\s*\)")
 _DECIMAL: Final = pattern(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _NOT: Final = pattern(rf"{_TEXT.pattern}|\bnot(?=\s+[\w.]+\()")
 _WORDS: Final = {"not": "!", "and": "&&", "or": "||"}
@@ -39,6 +40,8 @@ class Expression:
         self.text = text = _NOT.sub(lambda one: "!  " if one[0] == "not" else one[0], text)
         self.faults = self._faults(self._env, text)
         """What is wrong with it, whatever the tool."""
+        self.path = text.removeprefix("args.") if _PATH.fullmatch(text) else None
+        """Of an argument by itself, as most sums are: that is no work for CEL."""
         # Its checker knows no comparison of a whole number with a double, as its evaluation does.
         self._program = None if self.faults else self._env.compile(text, disable_check=True)
 
@@ -48,8 +51,13 @@ class Expression:
         there is none.
         """
         numbers = {name: float(arguments[name]) for name in doubles & arguments.keys() if type(arguments[name]) is int}
-        plain = {**arguments, **numbers}
-        made: Any = None if self._program is None else self._program.eval(data={"args": plain, "tool": tool}).value()
+        given = {"args": {**arguments, **numbers}, "tool": tool}
+        return self.fit(None if self._program is None else self._program.eval(data=given).value())
+
+    def fit(self, made: Any) -> Any:
+        """
+        Returns the value that was *made* of it. Raises ValueError if it is not of its kind.
+        """
         if (type(made) is bool) if self.kind == "true or false" else _is_amount(made):
             return made
         raise ValueError(f"`{self.text}` is not {self.kind}: {str(made)[:200]}")
@@ -58,18 +66,20 @@ class Expression:
         """
         Returns what is wrong with it for a tool whose arguments are of this JSON *schema*.
         """
-        known = schema.get("properties")
-        if self.faults or not isinstance(known, Mapping) or not known:
+        objects = {} if self.faults else dict(_objects("args", schema))
+        if not objects:
             return
         bare = _TEXT.sub("", self.text)
         # A rule about many tools may ask for what only some of them have.
-        known_or_asked = {*known, *(has[1] for has in _HAS.finditer(bare))}
-        for name in re.findall(r"\bargs\.(\w+)", bare) if schema.get("additionalProperties", False) is False else ():
-            if name not in known_or_asked:
-                yield f"no argument `{name}`{suggestion(name, list(known))}"
-        env = _library().NewEnv(variables=_variables() | {f"args.{name}": _type(one) for name, one in known.items()})
+        asked = {has[1] for has in _HAS.finditer(bare)}
+        for place, one in objects.items():
+            known, may_be_more = one["properties"], one.get("additionalProperties", place != "args") is not False
+            for name in re.findall(rf"\b{re.escape(place)}\.(\w+)\b(?!\s*\()", bare):
+                if not (name in known or f"{place}.{name}" in asked or may_be_more):
+                    yield f"no argument `{name}`{suggestion(name, list(known))}"
+        types = {f"{place}.{n}": _type(one) for place, each in objects.items() for n, one in each["properties"].items()}
         text = _HAS.sub(lambda has: "true".ljust(len(has[0])), self.text)
-        yield from self._faults(env, text)
+        yield from self._faults(_library().NewEnv(variables=_variables() | types), text)
 
     def _faults(self, env: Any, text: str) -> list[str]:
         try:
@@ -107,6 +117,17 @@ def _library() -> Any:
 def _variables() -> dict[str, Any]:
     kinds = _library().Type
     return {"args": kinds.Map(kinds.STRING, kinds.DYN), "tool": kinds.STRING}
+
+
+def _objects(place: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """
+    Returns the objects whose properties a schema names, by their places.
+    """
+    known = schema.get("properties") if isinstance(schema, Mapping) else None
+    if known and isinstance(known, Mapping):
+        yield place, schema
+        for name, one in known.items():
+            yield from _objects(f"{place}.{name}", one)
 
 
 def _type(schema: Any) -> Any:

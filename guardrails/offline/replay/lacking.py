@@ -82,5 +82,5 @@ def guards_of(chain: Chain, tools: Iterable[str]) -> list[Guard]:
     Returns the guards of *chain* that say something of *tools*, the chain's own first.
     """
     plans = map(chain.plan, sorted(set(tools)))
-    there = {id(g): g for plan in plans for g in plan.guards if g.mode != "off" and g.applies(plan.tool)}
+    there = {id(g): g for plan in plans for g in plan.guards if g.mode != "off" and g.for_tool(plan.tool)}
     return list(there.values()) if chain.mode != "off" else []

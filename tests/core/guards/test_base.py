@@ -92,7 +92,7 @@ def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its
 @table("cls", GUARDS)
 def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type[Guard]) -> None:
     plan = Chain([cls()]).plan("t")
-    if not cls().applies(Tool(name="t")):
+    if cls().for_tool(Tool(name="t")) is None:
         assert (plan.checks, plan.admits, plan.settles, plan.shapes) == ((), (), (), ())
 
 

@@ -75,13 +75,11 @@ def test_a_policy_in_code_is_held_to_the_parameters_of_its_tools() -> None:
     ]
 
 
-def test_a_sum_takes_decimal_numbers_and_no_other_text(clock: Any) -> None:
+def test_a_sum_takes_decimal_numbers(clock: Any) -> None:
     made = session(clock, REFUNDS)
     assert told(made, "refund", amount=Decimal("300.50")) is None
     assert told(made, "refund", amount=Decimal("199.51")) == "rules.limit"
     assert told(made, "refund", amount=Decimal("199.50")) is None
-    for text in ("", "x", "NaN", "1e999999999", "1_0", " 1", "9" * 99):
-        assert told(made, "refund", amount=text) == "call.error"
 
 
 def test_without_the_package_a_file_with_an_expression_is_a_mistake_and_others_work(
@@ -109,9 +107,8 @@ def test_rules_of_files_that_build_on_each_other_add_up(tmp_path: Path) -> None:
 
 
 def test_what_was_counted_stays_if_only_the_limit_changes(tmp_path: Path, clock: Any) -> None:
-    limits, found = (2, 3, 1), []
-    store = Policy([]).session("x").ledger.store
-    for limit in limits:
+    store, found = Policy([]).session("x").ledger.store, []
+    for limit in (2, 3, 1):
         rule: Any = {"tools": "t", "limit": {"max": limit}}
         policy = Policy([Rules(rules=(rule,))])
         made = policy.session("s", store=store, clock=clock)
@@ -170,20 +167,21 @@ def test_records_of_sessions_that_share_a_rule_are_decided_again_exactly(clock: 
     assert [one.decided for one in again] == [one.recorded for one in again]
 
 
+def test_a_rule_has_a_part_in_no_call_but_those_that_it_judges_or_counts() -> None:
+    rule: Any = {"tools": "pay", "after_not": "read"}
+    plans = map(Policy([Rules(rules=(rule,))]).chain.plan, ("pay", "read", "other"))
+    assert [[len(one.checks), len(one.admits), len(one.settles)] for one in plans] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
+
+
 # Laws
 
 
-steps = st.lists(
-    st.tuples(
-        st.sampled_from(["begin", "ok", "fail", "lose", "release", "wait"]),
-        st.integers(0, 5),
-        st.sampled_from([0.1, 1, 2.5, 30, 1e-7, -4]),
-    ),
-    max_size=40,
-)
+of = st.sampled_from
+kinds = ["begin", "ok", "fail", "lose", "release", "wait"]
+steps = st.lists(st.tuples(of(kinds), st.integers(0, 5), of([0.1, 1, 2.5, 30, 1e-7, -4])), max_size=40)
 
 
-@given(steps, st.sampled_from(["session", "user", "global"]), st.sampled_from(["60s", "day", None]))
+@given(steps, of(["session", "user", "global"]), of(["60s", "day", None]))
 def test_a_sum_is_never_over_whatever_happens_to_calls(story: Any, scope: str, per: Any) -> None:
     """
     What may have been paid within any period is at most the limit.
@@ -213,12 +211,7 @@ def test_a_sum_is_never_over_whatever_happens_to_calls(story: Any, scope: str, p
         assert sum(amount for at, amount in paid if at > start) <= 5 + 1e-9
 
 
-orders = st.lists(
-    st.tuples(
-        st.sampled_from(["look", "pay", "wait"]), st.sampled_from("abc"), st.sampled_from(["ok", "fail", "lose"])
-    ),
-    max_size=30,
-)
+orders = st.lists(st.tuples(of(["look", "pay", "wait"]), of("abc"), of(["ok", "fail", "lose"])), max_size=30)
 
 
 @given(orders)
