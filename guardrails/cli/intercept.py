@@ -38,12 +38,11 @@ def converted(text: str) -> tuple[str, dict[str, str]]:
         raise ValueError(f"it is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(given, dict) or given.get("version") != "1" or not isinstance(given.get("tools"), dict):
         raise ValueError('a policy of Intercept has `version: "1"` and a map of `tools`')
-    unmapped = dict.fromkeys(sorted(given.keys() - KEYS), "it is not known")
+    unmapped = dict.fromkeys((name for name in given if name not in KEYS), "it is not known")
     settings: dict[str, Any] = {"version": 1, "rules": []}
     names = [name for name in given["tools"] if name != "*"] or ["(none)"]
     chosen = {"allow": names if given.get("default") == "deny" else [], "deny": given.get("hide") or []}
-    if any(chosen.values()):
-        settings["tool_filter"] = chosen
+    settings |= {"tool_filter": chosen} if any(chosen.values()) else {}
     for tool, entry in given["tools"].items():
         for number, rule in enumerate((entry or {}).get("rules") or ()):
             try:
@@ -76,17 +75,11 @@ def _rules(tool: str, rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
             elif path == counter and op in ("lt", "lte"):
                 increment = state.get("increment_from") or str(state.get("increment", ""))
                 # Its limits are whole numbers.
-                yield {"limit": _limit(int(value) - (op == "lt"), state["window"], ".".join(_names(increment)))}
+                yield {"limit": _limit(int(value) - (op == "lt"), state["window"], increment)}
             else:
                 raise ValueError(f"a condition on `{path}` with `{op}`")
         if of_arguments:
             yield {"when": f"!({' && '.join(of_arguments)})", "deny": text}
-
-
-def _names(path: str) -> list[str]:
-    if not re.fullmatch(r"[\w.]*", path):
-        raise ValueError(f"a name in `{path}`")
-    return path.split(".")
 
 
 def _limit(most: float, window: str, increment: str) -> dict[str, Any]:
@@ -94,11 +87,11 @@ def _limit(most: float, window: str, increment: str) -> dict[str, Any]:
 
 
 def _condition(path: str, op: str, value: Any) -> str:
-    names = _names(path)
+    names = path.split(".")
     there = " && ".join(f"has({'.'.join(names[: end + 1])})" for end in range(1, len(names)))
     written = json.dumps(value, ensure_ascii=False)
+    if op not in {*OPERATORS, "exists"} or not re.fullmatch(r"[\w.]+", path):
+        raise ValueError(f"a condition on `{path}` with `{op}`")
     if op == "exists":
         return there if value else f"!({there})"
-    if op not in OPERATORS:
-        raise ValueError(f"the operator `{op}`")
     return f"{there} && {OPERATORS[op].format(path=path, value=written)}"

@@ -35,7 +35,7 @@ def test_what_does_not_map_is_told() -> None:
     assert unmapped == {
         "labels": "it is not known",
         "tools.create_payout.rules.2": "a condition on `state.create_refund.s` with `lt`",
-        "tools.create_payout.rules.3": "a name in `args.max-cents`",
+        "tools.create_payout.rules.3": "a condition on `args.max-cents` with `lt`",
         "tools.create_refund.rules.1": "a condition on `state.other.c` with `gt`",
         "tools.create_refund.rules.2": "rate_limit `many/hour`",
     }
