@@ -218,11 +218,11 @@ class Law:
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
         at_ms = at_ms if self.rule.limit else now_ms
         latest_ms, before = over.get(part, (at_ms, 0))
-        since, over = self.period.since(now_ms), {**over, part: None}
+        over = {**over, part: None}
         # The latest is the last.
         del over[part]
         over[part] = [max(at_ms, latest_ms), before + amount]
-        while over and next(iter(over.values()))[0] < since:
+        while len(over) > 1 and next(iter(over.values()))[0] < self.period.since(now_ms):
             del over[next(iter(over))]
         if len(over) > MANY:
             spilled = over.pop(next(iter(over)))
@@ -353,7 +353,7 @@ class Rules(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         answer: Verdict = None
         traces, (judging, _, doubles) = mine or {}, self._bound
-        given = _text(call), call.tool, doubles
+        given = call.canonical or _text(call), call.tool, doubles
         for law in judging:
             # Each question costs a call that no rule objects to, so what a rule does not have is not asked.
             if law.when and not _value(law.when, *given):
@@ -370,7 +370,7 @@ class Rules(Guard):
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         made, place, now = dict(mine or {}), _place(state, facts), facts.now_ms
         _, watching, doubles = self._bound
-        given = _text(call), call.tool, doubles
+        given = call.canonical or _text(call), call.tool, doubles
         for law in watching:
             limit, part = law.rule.limit, law.part(call, now)
             # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
