@@ -37,6 +37,7 @@ from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.rules import Rules
 from guardrails.core.tool import REPEATS
+from guardrails.core.values.cel import unknown_names
 from guardrails.core.values.errors import MissingExtra, PolicyError
 from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
 
@@ -430,7 +431,7 @@ class Document:
 
     def _of_expressions(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
         """
-        Returns what is wrong with what rules say in CEL, by itself and for the tools whose parameters are declared.
+        Returns what is wrong with what rules say of arguments, by itself and for the tools whose parameters are declared.
         """
         own = next((guard for guard in arguments["guards"] if isinstance(guard, Rules)), Rules())
         root = inner(self.root, "rules", "rules") or inner(self.root, "rules")
@@ -447,6 +448,9 @@ class Document:
                 for_tools = (one for each in tools for one in expression.faults_for(each.declared["parameters"]))
                 for text in dict.fromkeys([*expression.faults, *for_tools]):
                     yield Mistake(node.position, f"rules.{number}.{'.'.join(place)}: {text}")
+            unknown = [next(unknown_names(f"args.{rule.same}", each.declared["parameters"]), "") for each in tools]
+            if rule.same and unknown and all(unknown):
+                yield Mistake((inner(root, number, "same") or self.root).position, f"rules.{number}.same: {unknown[0]}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """

@@ -69,14 +69,7 @@ class Expression:
         objects = {} if self.faults else dict(_objects("args", schema))
         if not objects:
             return
-        bare = _TEXT.sub("", self.text)
-        # A rule about many tools may ask for what only some of them have.
-        asked = {has[1] for has in _HAS.finditer(bare)}
-        for place, one in objects.items():
-            known, may_be_more = one["properties"], one.get("additionalProperties", place != "args") is not False
-            for name in re.findall(rf"\b{re.escape(place)}\.(\w+)\b(?!\s*\()", bare):
-                if not (name in known or f"{place}.{name}" in asked or may_be_more):
-                    yield f"no argument `{name}`{suggestion(name, list(known))}"
+        yield from unknown_names(self.text, schema)
         types = {f"{place}.{n}": _type(one) for place, each in objects.items() for n, one in each["properties"].items()}
         text = _HAS.sub(lambda has: "true".ljust(len(has[0])), self.text)
         yield from self._faults(_library().NewEnv(variables=_variables() | types), text)
@@ -117,6 +110,20 @@ def _library() -> Any:
 def _variables() -> dict[str, Any]:
     kinds = _library().Type
     return {"args": kinds.Map(kinds.STRING, kinds.DYN), "tool": kinds.STRING}
+
+
+def unknown_names(text: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    """
+    Returns what of the arguments that an expression names is none of this JSON *schema*.
+    """
+    bare = _TEXT.sub("", text)
+    # A rule about many tools may ask for what only some of them have.
+    asked = {has[1] for has in _HAS.finditer(bare)}
+    for place, one in _objects("args", schema):
+        known, may_be_more = one["properties"], one.get("additionalProperties", place != "args") is not False
+        for name in re.findall(rf"\b{re.escape(place)}\.(\w+)\b(?!\s*\()", bare):
+            if not (name in known or f"{place}.{name}" in asked or may_be_more):
+                yield f"no argument `{name}`{suggestion(name, list(known))}"
 
 
 def _objects(place: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
