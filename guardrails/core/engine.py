@@ -327,7 +327,8 @@ def _used_up(at: Moment, facts: Facts, own: tuple[Hook, ...], *, whole: bool) ->
 
 def _refuse(at: Moment, call: ToolCall, plan: Plan, verdicts: Verdicts, *, claims: bool) -> Decision:
     chain, state, turn = at.chain, at.state, at.state.present
-    verdicts.in_order()
+    # First what ends the session, and its own before those of scopes.
+    verdicts.denials.sort(key=lambda denial: (not denial.ends_session, denial.scope is not None))
     first = verdicts.denials[0]
     turn.decided += 1
     state.n += 1

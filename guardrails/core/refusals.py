@@ -86,12 +86,6 @@ class Verdicts:
         else:
             self.observed.append(replace(verdict, code=place.code(verdict.code)))
 
-    def in_order(self) -> None:
-        """
-        Put the denials in the order in which they count: first what ends the session, and its own before those of scopes.
-        """
-        self.denials.sort(key=lambda denial: (not denial.ends_session, denial.scope is not None))
-
     def fail(self, error: Exception, name: str, place: "Place", *, deny: bool) -> None:
         """
         Note that the guard *name* of *place* raised *error*.
@@ -210,14 +204,15 @@ def end(code: str, message: str, **values: object) -> Denial:
     """
     Returns the end of a session that its *message* tells.
     """
-    return Denial(code, f"{message} Stopping tool loop.", FINISH, "limit_reached", ends_session=True, values=values)
+    text = f"{message} Stopping tool loop."
+    return Denial(code, text, finish(code), "limit_reached", ends_session=True, values=values)
 
 
 def ended(code: str, what: str, limit: str, used: object) -> Denial:
     """
     Returns the end of a session whose limit *what* is used up.
     """
-    return replace(end(code, f"{what} reached ({limit}).", limit=limit, used=used), hint=finish(code))
+    return end(code, f"{what} reached ({limit}).", limit=limit, used=used)
 
 
 def usd(micro: int) -> str:

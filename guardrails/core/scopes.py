@@ -120,7 +120,7 @@ class SharedState(SessionState):
             held = {its: amounts[name] for name, its in _HELD.items() if amounts.get(name)}
             self.reserved = {OPEN: held} if held else {}
 
-    def rest(self) -> SessionState:
+    def rest(self) -> "SharedState":
         """
         Returns what it is beside its amounts.
         """
@@ -185,12 +185,8 @@ def progress(places: Iterable[Place], *, near: bool = False) -> dict[str, Any]:
     Returns the amounts that the session has used. The amount left is of the nearest limit, its own or that of a scope; with *near* only
     if a fifth of it, or less than ten, are left.
     """
-    shown: dict[str, Any] = {}
-    for one in places:
-        left: dict[str, Any] = (one.chain.budget or NO_LIMITS).progress(one.state, one.now_ms, near=near)
-        if not one.name:
-            shown = left
-            continue
+    shown, *others = [(one.chain.budget or NO_LIMITS).progress(one.state, one.now_ms, near=near) for one in places]
+    for left in others:
         shown |= {key: min(amount, shown.get(key, amount)) for key, amount in left.items() if key != "calls_used"}
     return shown
 

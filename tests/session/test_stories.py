@@ -32,7 +32,7 @@ from guardrails import (
 )
 from guardrails.core.chain import Rule
 from guardrails.core.packing import pack, unpack
-from guardrails.core.scopes import OPEN
+from guardrails.core.scopes import OPEN, SharedState
 from guardrails.core.state import ASKED, SessionState
 from guardrails.core.values.types import Success
 from guardrails.errors import SessionError
@@ -107,9 +107,8 @@ class World:
                     if what == "stops":
                         raise KeyboardInterrupt
                     value = Success([n], cost_usd=0.01 * n if tool == "pay" else 0.0)
-                    return gives({"fails": ZeroDivisionError(), "slow": TimeoutError()}.get(what, value))(
-                        tool, arguments
-                    )
+                    ends = gives({"fails": ZeroDivisionError(), "slow": TimeoutError()}.get(what, value))
+                    return ends(tool, arguments)
 
                 with suppress(KeyboardInterrupt):
                     session.call(*asked, execute, id=f"c{n % 5}")
@@ -173,16 +172,17 @@ def test_whatever_happens_no_limit_is_passed_and_states_scopes_and_records_say_t
             assert state == state_of(world.store, who)
             assert pack(state) == pack(unpack(pack(state)))
             assert state.held_cost == sum(one.cost for one in state.pending.values())
+            shared = SharedState.of(state_of(world.store, "/user/u0"), {})
+            assert SharedState.of(shared.rest(), shared.amounts()) == shared
+            assert not any(shared.rest().amounts().values())
         assert all(count <= world.yes[what] for what, count in world.ran.items() if " ask " in what)
         order.shuffle(world.decisions)
         for decision in world.decisions:
             world.sessions[decision.session].calls.release(decision)
         owns = {name: state_of(world.store, name) for name in USERS}
         for key, (most_calls, most) in LIMITS.items():
-            scope, names = (
-                state_of(world.store, key),
-                [name for name, user in USERS.items() if key in (f"/user/{user}", "/tenant/t")],
-            )
+            scope = state_of(world.store, key)
+            names = [name for name, user in USERS.items() if key in (f"/user/{user}", "/tenant/t")]
             calls, money = used(scope)
             assert calls == sum(owns[name].calls + world.gone[name] for name in names) <= most_calls
             assert money == sum(used(owns[name])[1] + world.gone[name, "money"] for name in names) <= most

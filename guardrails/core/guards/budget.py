@@ -182,7 +182,7 @@ class Limits:
         Returns what was used of the five before the present period.
         """
         if self.budget.per is None:
-            return (0, 0, 0, 0, 0)
+            return (0,) * len(TABLE)
         start, *before = (state.own.get(BUDGET) or {}).get(BEFORE, (-1,))
         now = state.calls, state.turns, state.cost, state.tokens, 0
         return before if start == self.period.since(now_ms) else now
@@ -221,11 +221,11 @@ class Limits:
                 return ended("budget.max_children", what, str(most), used)
         return None
 
-    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
+    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, Any]:
         """
         Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
         """
-        shown: dict[str, object] = {"calls_used": state.calls}
+        shown: dict[str, Any] = {"calls_used": state.calls}
         for limit, _, left in self.rest(state, now_ms, near=near):
             shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
@@ -664,7 +664,7 @@ def _of_response(holds: Mapping[str, Any], holder: str, request: object, used: A
         return _key(holder, request)
     own = {key: one[1:3] for key, one in holds.items() if key.rpartition("#")[0] == holder and (used or not one[3])}
     enough = [key for key, has in own.items() if not any(0 < h < n for h, n in zip(has, used or (), strict=False))]
-    return (min if enough else max)(enough or own, key=lambda key: own[key][::-1], default=None)
+    return (min if enough else max)(enough or own, key=own.__getitem__, default=None)
 
 
 class Amounts(TypedDict, total=False):
@@ -687,7 +687,6 @@ class Amounts(TypedDict, total=False):
 
 ITERATIONS: Final = "max_tool_iterations"
 """The limit that each loop has for itself: a state holds what all may do more."""
-_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == ITERATIONS or name not in SEEDS)
 
 
 def internal(amounts: Mapping[str, object]) -> dict[str, int]:
@@ -699,8 +698,8 @@ def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     made: dict[str, int] = {}
     for key, value in amounts.items():
         name = key if key == ITERATIONS else SEEDS.get(key, key)
-        if name not in _NAMES:
-            raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
+        if name not in LIMITS and name != ITERATIONS:
+            raise SessionError(f"`{key}` is no limit: use {', '.join(LIMITS)} or {ITERATIONS}")
         if value is not None:
             made[COST.name if name == COST.setting else name] = amount(key, name, value)
     return made

@@ -116,9 +116,8 @@ def ended_alike(one: Entry, other: Entry) -> bool:
     """
     Returns whether two calls ended alike, be it by an equal acknowledgement or wait.
     """
-    if one.came in NO_EVIDENCE and one.came == other.came:
-        return one.status == other.status and one.result_hash == other.result_hash
-    return is_evidence(one, other)
+    waits = one.came in NO_EVIDENCE and (one.came, one.status) == (other.came, other.status)
+    return one.result_hash == other.result_hash if waits else is_evidence(one, other)
 
 
 def may_retry(state: SessionState, last: Entry) -> bool:
@@ -135,9 +134,6 @@ def failures(state: SessionState, sig: int | None) -> int:
     """
     Returns how many of the latest calls of *sig* failed, one after the other.
     """
-    if len(state.latest) == len(state.window):
-        # No two calls of the window are the same.
-        return int(sig in state.latest)
     return sum(takewhile(bool, (one.status == "error" for one in same_calls(state, sig))))
 
 
@@ -198,9 +194,8 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or 1 <= entry.came <= UNFINISHED:
         return False
-    digest, steady = entry.result_hash, entry.steady or -1
-    alike = (one for one in state.window if one.result_hash == digest or one.steady == steady)
-    return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in alike)
+    others = (one for one in state.window if one.tool == entry.tool and one is not entry)
+    return not any(is_evidence(one, entry) for one in others)
 
 
 MOVING: Final = 64

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.retries.serving import RETRIES, Advice, Stakes
-from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
+from guardrails.core.retries.trail import Settled, extended, failure_of
 from guardrails.core.values.caches import pattern
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, MinLen
@@ -159,9 +159,6 @@ class Retryable(Guard):
         prior = tool.retryable if claim is None else claim
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER_AGAIN
         attempts, named = max(1, failures(state, call.sig)), outcome.retry_after_ms
-        if facts.models or facts.advised is not None:
-            # Where a model is asked, an answer without a wait does not take back the one before.
-            named = left_of(mine, call.tool, state.now_ms) or named
         unsafe, too_long = _is_unsafe(outcome, tool, prior), named is not None and named > self.max_wait * 1000
         further = self.max_same_error + 1 - _in_a_row(state, call.tool, kind, self.max_same_error + 1)
         left = 0 if unsafe or too_long or not further else max(0, self.max_retries + 1 - attempts)

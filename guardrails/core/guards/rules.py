@@ -228,7 +228,7 @@ class Law:
             spilled = over.pop(next(iter(over)))
             # What is too much to be known one by one counts, except as a permission.
             if self.action != "after":
-                over = {ANY: [max(spilled[0], over.pop(ANY, spilled)[0]), 0], **over}
+                over = {ANY: max(spilled, over.pop(ANY, spilled)), **over}
         return over, open_
 
     # The verdicts, each by the action of a rule
