@@ -258,8 +258,13 @@ class Chain:
         return plan
 
     def _make(self, name: str) -> Plan:
-        tool, guards, own_mode, on_error = self._declared(name)
-        mode = own_mode or self.mode
+        rules = [rule for rule in self.rules if matcher(tuple(rule.match))(name)]
+        tool, settings = self._ruled(self.tools.get(name) or Tool(name=name), rules)
+        mode = next((rule.mode for rule in rules if rule.mode), self.mode)
+        on_error = next((rule.on_error for rule in rules if rule.on_error), self.on_error)
+        guards = self._guards(settings)
+        implied = [kind.implied(tool) for kind in IMPLIED if not any(isinstance(g, kind) for g in guards)]
+        guards = [*filter(None, implied), *guards]
         own = [g.for_tool(tool) for g in guards if mode != "off" and g.mode != "off"]
         there = [g for g in own if g is not None]
         key = (mode, *map(id, there))
@@ -271,35 +276,23 @@ class Chain:
             hooked = self.hooked[key] = Hooked(there, mode)
         return Plan(tool, guards, hooked, on_error, self.known)
 
-    def _declared(self, name: str) -> tuple[Tool, list[Guard], Mode | None, str]:
+    def _ruled(self, own: Tool, rules: Sequence[Rule]) -> tuple[Tool, dict[str, dict[str, Any]]]:
         """
-        Returns the tool as it is declared, the guards with the settings of its rules, their mode, and what follows if one fails.
+        Returns the tool *own* as it and *rules* declare it, and their settings by guard; the first rule counts.
         """
-        own = self.tools.get(name) or Tool(name=name)
-        declared, settings, mode, on_error = self._ruled(name, own)
-        tool = own.override(declared) if declared else own
-        if self.by_name and tool.read_only is None:
-            tool = replace(tool, read_only=look_by_name(name))
-        guards = self._guards(settings)
-        for kind in IMPLIED:
-            made = None if any(isinstance(g, kind) for g in guards) else kind.implied(tool)
-            if made is not None:
-                guards.insert(0, made)
-        return tool, guards, mode, on_error
-
-    def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}
-        rules = [rule for rule in self.rules if matcher(tuple(rule.match))(name)]
         for rule in reversed(rules):
             # A tool that says that it acts is not made a look by a glob that happens to match.
-            acts = tool.read_only is False and name not in rule.match
+            acts = own.read_only is False and own.name not in rule.match
             declared |= {key: one for key, one in rule.declared.items() if not (acts and (key, one) in LOOKS)}
-            for guard, own in rule.guards.items():
+            for guard, given in rule.guards.items():
                 below = settings.get(guard, {})
-                settings[guard] = below | {key: laid(value, below.get(key)) for key, value in own.items()}
-        modes, errors = ([getattr(rule, name) for rule in rules] for name in ("mode", "on_error"))
-        return declared, settings, next(filter(None, modes), None), next(filter(None, errors), self.on_error)
+                settings[guard] = below | {key: laid(value, below.get(key)) for key, value in given.items()}
+        tool = own.override(declared) if declared else own
+        if self.by_name and tool.read_only is None:
+            tool = replace(tool, read_only=look_by_name(tool.name))
+        return tool, settings
 
     def _guards(self, settings: Mapping[str, Mapping[str, Any]]) -> list[Guard]:
         """

@@ -34,7 +34,7 @@ GUARDS: Final[Kinds] = (
     *(Duplicates, Loops, LoopScore, Retryable, RetryBudget, Summary, Truncate),
 )
 """Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""
-IMPLIED: Final[Kinds] = (Held, Approve)
+IMPLIED: Final[Kinds] = (Approve, Held)
 """Guards that a declaration of a tool stands for."""
 LIMITING: Final = Budget
 """The guard of the limits that a session has, its children share, and `extend` raises; without any it counts all the same."""

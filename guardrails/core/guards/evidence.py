@@ -308,9 +308,6 @@ def _worked(state: SessionState, mine: Any, until: int = 0, *, more: int = 1) ->
     Returns the work of the family after one more call of this member; its own calls are open *until* then, or as its admissions say.
     """
     family = mine or {"n": 0, "who": {}}
-    who = {name: end for name, end in family["who"].items() if name != state.name and end > state.now_ms}
-    open_ = [one.expires_ms for one in state.pending.values() if one.entry.changes and one.question is None]
-    latest = max([until, *open_], default=0)
-    if state.name and latest:
-        who[state.name] = latest
-    return {"n": family["n"] + more, "who": who}
+    open_ = (one.expires_ms for one in state.pending.values() if one.entry.changes and one.question is None)
+    who = {**family["who"], state.name: max([until, *open_])}
+    return {"n": family["n"] + more, "who": {name: end for name, end in who.items() if name and end > state.now_ms}}

@@ -97,7 +97,7 @@ class Shell(Guard):
         if contents.unreadable is not None:
             reason, advice = contents.unreadable
             hint = advice or "Write it plainer: one valid bash command, or several calls."
-            yield _refusal("unreadable", "The command cannot be read", reason, hint, reason=reason)
+            yield _refusal("unreadable", "The command cannot be read", reason, hint)
         broken = _broken(self.deny, contents.commands)
         if broken is not None:
             what = "`{}` is not to be run here (rule `{}`)".format(*broken)
@@ -116,9 +116,7 @@ class Shell(Guard):
             yield _refusal("deny", "The command starts processes without end", "", hint)
         if contents.undecidable and self.undecidable == "deny":
             hint = "Write the program's name out, or put the commands into a script file, read it, and run that."
-            yield _refusal(
-                "unreadable", "The command was not run", contents.undecidable, hint, reason=contents.undecidable
-            )
+            yield _refusal("unreadable", "The command was not run", contents.undecidable, hint)
 
 
 def _broken(rules: tuple[str, ...], contents: "Iterable[Command]") -> tuple[str, str] | None:
@@ -169,4 +167,6 @@ def _shown(words: Sequence[str]) -> str:
 def _refusal(code: str, what: str, why: str = "", hint: str = "", **values: object) -> Denial:
     hint = f"{hint[:1].upper()}{hint[1:]}{'' if hint.endswith('.') or not hint else '.'}"
     message = f"{what}: {why}." if why else f"{what}."
-    return Denial(f"shell.{code}", message, hint, details={"error_type": "permission"}, values=values)
+    return Denial(
+        f"shell.{code}", message, hint, details={"error_type": "permission"}, values=values or {"reason": why}
+    )
