@@ -175,6 +175,9 @@ def test_whatever_happens_no_limit_is_passed_and_states_scopes_and_records_say_t
             shared = SharedState.of(state_of(world.store, "/user/u0"), {})
             assert SharedState.of(shared.rest(), shared.amounts()) == shared
             assert not any(shared.rest().amounts().values())
+            shared.chain = POLICY.scopes["user"]
+            edges = {name for edge in shared.edges() or () for name in edge.names}
+            assert edges == {"calls", "cost", "held_cost", "rate/max_calls_per_second"}
         assert all(count <= world.yes[what] for what, count in world.ran.items() if " ask " in what)
         order.shuffle(world.decisions)
         for decision in world.decisions:

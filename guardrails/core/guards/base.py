@@ -241,13 +241,9 @@ class Guard(_Slot):
     __signature__ = _Signature()
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
-    def __init__(self, *unnamed: Any, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:
         kind, given, none = type(self).__name__, respelt(settings, self.aliases), dataclasses.MISSING
         fields = {field.name: field for field in dataclasses.fields(self)}
-        if unnamed:
-            names = (name for name in fields if name != "mode")
-            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(names, unnamed, strict=False))
-            raise TypeError(f"`{kind}` takes keyword arguments only: {kind}({written})")
         for name, field in fields.items():
             default = field.default if field.default_factory is none else field.default_factory()
             value = laid(given.pop(name, default), default)
