@@ -298,11 +298,12 @@ class Chain:
         """
         Returns the guards of a tool for which rules have *settings*.
         """
-        guards, there = list[Guard](), {guard.name for guard in self.guards}
+        guards: list[Guard] = []
         for guard in self.guards:
             guards += guard.ruled(guard, settings[guard.name]) if guard.name in settings else (guard,)
-        for cls in self.kinds:
-            guards += cls.ruled(None, settings[cls.name]) if cls.name in settings.keys() - there else ()
+        others = settings.keys() - {guard.name for guard in self.guards} if settings else ()
+        for cls in self.kinds if others else ():
+            guards += cls.ruled(None, settings[cls.name]) if cls.name in others else ()
         return guards
 
     def ruled(self) -> list[Guard]:

@@ -87,8 +87,7 @@ class Limit(NamedTuple):
         """
         Returns what is used of it at a time of the session.
         """
-        used: int = getattr(state, self.counts) if self.counts else state.spent_ms(now_ms)
-        return used
+        return int(getattr(state, self.counts)) if self.counts else state.spent_ms(now_ms)
 
     def held(self, state: SessionState) -> int:
         """

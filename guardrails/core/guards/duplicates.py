@@ -67,10 +67,9 @@ class Duplicates(Guard):
         if facts.tool.read_only is False and last.status == "ok":
             # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
             return None
-        if last.error_type in PASSING or not is_evidence(last, before):
+        if last.error_type in PASSING or not is_evidence(last, before) or (last.changes and _acts(state, last, before)):
             return None
-        stale = not speak(state, last, before, self.settled_for)
-        return None if stale or (last.changes and _acts(state, last, before)) else _repeat(call.tool, "evidence")
+        return _repeat(call.tool, "evidence") if speak(state, last, before, self.settled_for) else None
 
 
 def _is_open(last: Entry, state: SessionState) -> bool:

@@ -48,7 +48,7 @@ class Again:
         self.before, self.last, self.since = next(calls, None), last, since
         self.known = last.seq > since and last.status in OVER and last.error_type != CANCELLED
         """The latest is over in a way that tells something, and after all that a message of the user may have changed."""
-        self.retry = last.error_type is not None and may_retry(state, last)
+        self.retry = may_retry(state, last)
         self.old = polls or last.seq <= since or outdated(state, last)
         """Work may have been done since."""
         self.moves = mine is not None and low(sig) in mine[1] and state.now_ms > last.at_ms

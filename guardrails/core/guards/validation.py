@@ -61,10 +61,9 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
     """
     misspelt = {_meant(p) for p in problems if p.kind == "unknown"}
     absent = [p.field for p in problems if p.kind == "missing" and p.field not in misspelt]
-    subjects = {p: _subject(p, ask_user) for p in problems if p.kind == "value"}
-    doubtful = [subject for subject in subjects.values() if subject]
-    wrong = [p.field for p in problems if p.field not in {*absent, *doubtful} and not subjects.get(p)]
-    ask = [f"Confirm {_listed(doubtful)} with the user before retrying."] if doubtful else []
+    doubtful = {p: subject for p in problems if p.kind == "value" and (subject := _subject(p, ask_user))}
+    wrong = [p.field for p in problems if p.field not in {*absent, *doubtful.values()} and p not in doubtful]
+    ask = [f"Confirm {_listed(doubtful.values())} with the user before retrying."] if doubtful else []
     if absent:
         ask.append(f"Take {_listed(absent)} from the conversation; if it is not there, ask the user. Do not guess.")
     if ask:
