@@ -592,7 +592,7 @@ def _shape(at: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, fac
         facts.now_ms, facts.holder, mine = place.now_ms, place.holder, its.own.get
         for name, key, _, shape in own.shapes if failed else own.success_shapes:
             try:
-                shaped = shape(envelope, call, outcome, its, mine(key), facts)
+                shaped = shape(envelope, call, outcome, its, mine(key), facts) or envelope
                 if shaped is not envelope and not isinstance(shaped, Envelope):
                     raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
                 envelope = shaped

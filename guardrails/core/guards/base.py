@@ -299,11 +299,10 @@ class Guard(_Slot):
 
     def shape(
         self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> "Envelope":
+    ) -> "Envelope | None":
         """
-        Change what the model will read of an outcome.
+        Change what the model will read of an outcome. Returns None, or what is read in place of *envelope*.
         """
-        return envelope
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         """

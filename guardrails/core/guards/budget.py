@@ -531,7 +531,7 @@ class Budget(Guard):
 
     def shape(
         self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> "Envelope":
+    ) -> None:
         if _key(facts.holder, facts.seq) in (mine or {}).get(WARNED, {}).values():
             amounts = (
                 f"{limit.shown(left, named=True)} of {limit.shown(most)}"
@@ -542,7 +542,6 @@ class Budget(Guard):
         left = self._left_beyond(state, facts) if isinstance(self.at_limit, Mapping) else 0
         if left and self.cause(state, mine, facts) is not None:
             facts.hints = (*facts.hints, (WARNING, self._only(left)))
-        return envelope
 
     def _near(self, state: SessionState, facts: Facts) -> list[tuple[Limit, int, int]]:
         rows = self._bound.rest(state, facts.now_ms)

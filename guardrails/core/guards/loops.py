@@ -133,10 +133,10 @@ class Loops(Guard):
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> Envelope:
+    ) -> None:
         entry, tool = facts.entry, facts.tool
         if entry is None:
-            return envelope
+            return
         if facts.hints and brought_news(state, entry):
             # That a repeat brings nothing is not said beside something new.
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
@@ -145,7 +145,6 @@ class Loops(Guard):
             accepted = before.came == LITTLE and before.status == "ok" and before.seq > changed_seq(state)
             if accepted and before.result_hash != entry.result_hash:
                 envelope.nudge(" ".join(WORDS["done"]).format(tool=call.tool))
-        return envelope
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         """

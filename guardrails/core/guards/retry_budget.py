@@ -59,14 +59,12 @@ class RetryBudget(Guard):
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> Envelope:
+    ) -> None:
         claimed = envelope.retryable or (envelope.retryable is None and outcome.error_type in TRANSIENT)
-        if not claimed or self._lacks(call.tool, mine, facts) <= (self.burst - 1) * TOKEN:
-            return envelope
-        envelope.unrepeatable()
-        envelope.code = "retry_budget.empty"
-        envelope.hint(f"{EMPTY} {INSTEAD}".format(call.tool, call.tool))
-        return envelope
+        if claimed and self._lacks(call.tool, mine, facts) > (self.burst - 1) * TOKEN:
+            envelope.unrepeatable()
+            envelope.code = "retry_budget.empty"
+            envelope.hint(f"{EMPTY} {INSTEAD}".format(call.tool, call.tool))
 
     def _lacks(self, tool: str, mine: Any, facts: Facts) -> int:
         """

@@ -151,7 +151,7 @@ class Retryable(Guard):
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> Envelope:
+    ) -> None:
         kind, tool, claim = outcome.error_type or "other", facts.tool, envelope.retryable
         if claim is None and envelope.next_action is not None:
             claim = envelope.next_action == "retry"
@@ -169,7 +169,7 @@ class Retryable(Guard):
         advice = learned or Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
         if not advice.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
             # Nothing is known of it, so nothing is advised.
-            return envelope
+            return
         later = named if passing and too_long else None
         envelope.retryable, envelope.max_retries_remaining = advice.retryable, advice.retries if advice.retryable else 0
         envelope.retry_after_ms = advice.wait_ms if advice.retryable else later
@@ -181,7 +181,6 @@ class Retryable(Guard):
             _advise(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
         else:
             _otherwise(envelope, kind, advice)
-        return envelope
 
     def _learned(
         self, envelope: Envelope, kind: ErrorType, facts: Facts, state: SessionState, mine: Any, tries: Tries

@@ -41,7 +41,7 @@ class Summary(Guard):
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> Envelope:
+    ) -> None:
         looks: bool | None = envelope.status != "success"
         if not looks:
             reading, tool, shown = outcome, facts.tool, envelope.rendered
@@ -67,7 +67,6 @@ class Summary(Guard):
             asked = call.arguments if text is None else orjson.loads(text)
             brief = text is not None and len(text) <= MAX_STRING
             envelope.query_summary = (asked if brief else summarise(asked)) or None
-        return envelope
 
 
 @lru_cache(256)

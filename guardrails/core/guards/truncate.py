@@ -30,11 +30,9 @@ class Truncate(Guard):
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
-    ) -> Envelope:
+    ) -> None:
         rendered = envelope.rendered
         if rendered is None or rendered.size > self.max_bytes:
             rendered = envelope.render(self.max_bytes)
-        if rendered.complete and outcome.complete:
-            return envelope
-        envelope.cut_off(here=not rendered.complete)
-        return envelope
+        if not (rendered.complete and outcome.complete):
+            envelope.cut_off(here=not rendered.complete)
