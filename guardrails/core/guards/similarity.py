@@ -48,8 +48,8 @@ def sketch_of(arguments: Any) -> int:
         elif _TIME.fullmatch(value) is None:
             others.append(f"{name}={value}")
     least = sorted(map(_digest, words))[:4]
-    parts = [*(_digest("\0".join(sorted(some))) for some in (others, numbers)), *least, 0, 0, 0, 0][:6]
-    sketch = sum((part & (1 << width) - 1) << at for part, (at, width) in zip(parts, _PARTS, strict=True))
+    parts = [*(_digest("\0".join(sorted(some))) for some in (others, numbers)), *least]
+    sketch = sum((part & (1 << width) - 1) << at for part, (at, width) in zip(parts, _PARTS, strict=False))
     return (sketch - (1 << 64) if sketch >> 63 else sketch) or 1
 
 

@@ -70,10 +70,11 @@ def test_shipped_policies_go_by_names_and_declarations_and_rules_outweigh_them()
         assert not Policy.load(name).chain.plan("get_x").changes
     assert Policy([Loops()]).chain.plan("get_x").changes
     rules = [Rule(match="get_key", declared={"read_only": False})]
+    rules += [Rule(match="get_*", declared={"read_only": True, "timeout": 5.0})]
     tools = [Tool(name="get_lease", read_only=False), Tool(name="get_x")]
     policy = Policy([Loops()], rules=rules, tools=tools, by_name=True)
     changes = [policy.chain.plan(name).changes for name in ("get_key", "get_lease", "get_x", "get_y")]
-    assert changes == [True, True, False, False]
+    assert (changes, policy.chain.plan("get_lease").timeout_ms) == ([True, True, False, False], 5_000)
 
 
 @table("between", ["get_order", "server-get_order", "mcp__server__get_order"])
