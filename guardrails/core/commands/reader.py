@@ -70,7 +70,6 @@ def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
     *stdin* is the program's input: `UNKNOWN` if only the running shell knows it, None if nothing is piped in.
     """
-    name = name[1:] if name[:1] == "g" and name[1:] in WRAPPERS else name
     if name in SHELLS:
         yield from _shell(rest, stdin)
     elif name in (".", "source"):
@@ -87,7 +86,7 @@ def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def _shell(rest: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     place, script, piped = 0, False, False
-    while place < len(rest) and rest[place][:1] in ("-", "+") and rest[place] != "-":
+    while place < len(rest) and rest[place][:1] in ("-", "+"):
         word = rest[place]
         letters = "" if word.startswith("--") else word[1:]
         script = script or "c" in letters or word == "--command"
@@ -122,27 +121,22 @@ def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         words = list(dropwhile(lambda word: word[:1] == "-", rest))
     words = words[before:]
     unclear = unclear or next((word for word in rest[: len(rest) - len(words)] if UNKNOWN in word), "")
-    while words and name in ("env", "sudo", "ssh") and re.match(r"-|[A-Za-z_]\w*\+?=", words[0]):
+    while words and re.match(r"-|[A-Za-z_]\w*\+?=", words[0]):
         words.pop(0)
     if name == "xargs" and words:
-        filled, more = options.get("-I"), stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
-        words = [each.replace(filled, UNKNOWN) for each in words] if filled else [*words, *more]
+        filled = options.get("-I")
+        words = [each.replace(filled, UNKNOWN) for each in words] if filled else [*words, *(stdin or UNKNOWN).split()]
     script = options.get("-S", options.get("--split-string", " ".join(words) or stdin if name == "ssh" else None))
-    yield Inner(() if script or name == "ssh" else tuple(words), script, unclear)
+    yield Inner(tuple(words), script, unclear)
 
 
-MAX_DEPTH: Final = 100
-"""Levels of the tree, commands in commands and scripts in scripts; far below what Python's stack takes."""
 MAX_WORK: Final = 1 << 20
 """Characters of scripts and words, and 100 for each command."""
-_LONGEST: Final = 4_096
 _SPLIT: Final = "\x01"
 """Where an expansion that nothing quotes parts into words."""
 _APART: Final = frozenset({"subshell", "command_substitution", "process_substitution"})
 _PRINTS: Final = re.compile(r"[$`]\(?\s*(?:(pwd)|which\s+([\w.-]{1,80}))\s*[)`]")
 """Substitutions that are as good as a word: `$(pwd)`, `$(which python3)`."""
-_WITHIN: Final = re.compile(r"(?<!\\)`([^`]*)`|\A\$\((.*)\)\Z", re.DOTALL)
-"""Commands in text that the parser leaves as it is."""
 _VARIABLE: Final = re.compile(r"\$\{?(\w+|[@*])(?:\[[@*]\]|(?<=[@*]):\d+)?(?:(:?[-=?])(.*?))?\}?", re.DOTALL)
 
 
@@ -162,6 +156,8 @@ def read(command: str | tuple[str, ...]) -> Contents:
             reader.run(command, None, None)
     except UnreadableError as error:
         reader.contents.unreadable = Fault(*error.args)
+    except RecursionError:
+        reader.contents.unreadable = Fault("it is nested too deeply")
     return reader.contents
 
 
@@ -172,21 +168,21 @@ class _Reader:
         self._functions: set[str] = set()
         self._folder = "."
         self._source = b""
-        self._depth = self._work = 0
+        self._work = 0
 
     def script(self, text: str, stdin: str | None, before: Command | None) -> None:
         """
         Follow the script *text*.
         """
         if text.strip() == UNKNOWN:
-            self.contents.undecidable = self.contents.undecidable or "what it runs is known only when it runs"
+            self.contents.undecidable = "what it runs is known only when it runs"
             return
         self._spend(len(text))
         root, source = parse(text.replace(UNKNOWN, HIDDEN))
         steps = plain_steps(source.decode())
         if isinstance(steps, Fault):
             self.contents.not_plain = self.contents.not_plain or steps
-        elif not self._depth:
+        elif not self.contents.commands:
             self.contents.steps = steps
         outer, self._source = self._source, source
         self.visit(root, stdin, before)
@@ -199,11 +195,10 @@ class _Reader:
         command = self._note(tuple(words), before)
         name, rest = command.name, list(words[1:])
         if UNKNOWN in words[0].rpartition("/")[2] or not {*"*?]"}.isdisjoint(words[0]):
-            self.contents.undecidable = self.contents.undecidable or "which program it runs is known only when it runs"
+            self.contents.undecidable = "which program it runs is known only when it runs"
         if name in ("cd", "pushd"):
             target = next((word for word in rest if not word.startswith("-")), "~")
             self._folder = UNKNOWN if UNKNOWN in target or "-" in rest else under(self._folder, target)
-        self._deeper()
         if rest and (words[0] == UNKNOWN or (words[0] in self._functions and UNKNOWN not in rest[0])):
             # `$SUDO make`: where it is empty, the next word is the program. A function may run what it is given.
             self.run(rest, stdin, before)
@@ -212,18 +207,16 @@ class _Reader:
                 shown = each.unclear[:40].replace(UNKNOWN, "…")
                 reason = f"what `{name}` starts is not clear behind its word `{shown}`"
                 self.contents.not_plain = Fault(reason, f"leave that word of `{name}` out")
-            if each.words:
-                self.run(each.words, stdin, before)
-            elif each.script is not None:
+            if each.script is not None:
                 # A script that is read from there leaves nothing to its commands.
                 self.script(each.script, None if each.script is stdin else stdin, before)
-        self._depth -= 1
+            elif each.words:
+                self.run(each.words, stdin, before)
 
     def visit(self, node: "Node", stdin: str | None = None, before: Command | None = None) -> None:
         """
         Follow *node*, into which *before* is piped.
         """
-        self._deeper()
         kind = node.type
         if kind == "command":
             self._command(node, stdin, before)
@@ -232,9 +225,8 @@ class _Reader:
         elif kind == "pipeline":
             self._pipeline(node.named_children, stdin, before)
         elif kind in _APART:
-            written = kind == "process_substitution" and node.children[0].type == ">("
             with self._apart():
-                self._all(node.named_children, UNKNOWN if written else stdin, before)
+                self._all(node.named_children, UNKNOWN if kind == "process_substitution" else stdin, before)
         elif kind == "function_definition":
             self.contents.fork_bomb = self.contents.fork_bomb or self._is_bomb(node)
             self._functions.add(self._text(node.named_children[0]))
@@ -249,11 +241,8 @@ class _Reader:
                 self._all(node.named_children, stdin, before)
         elif kind == "variable_assignment":
             self._assign(node)
-        elif kind in ("regex", "word"):
-            self._within(self._text(node))
         else:
             self._all(node.named_children, stdin, before)
-        self._depth -= 1
 
     def _all(self, nodes: "Iterable[Node]", stdin: str | None = None, before: Command | None = None) -> None:
         for node in nodes:
@@ -301,24 +290,17 @@ class _Reader:
                 if child.type == "file_redirect":
                     self._file(child, stdin)
                 elif child.type == "heredoc_body":
-                    stdin = UNKNOWN if HIDDEN in self._text(child) else self._text(child)
+                    stdin = self._text(child)
                     self._all(child.named_children)
-                    if {*"'\"\\"}.isdisjoint(self._text(node.named_children[0])):
-                        self._within(stdin)
                 elif node.type == "herestring_redirect":
                     self.visit(child)
                     stdin = " ".join(self._words([child]))
         return stdin
 
-    def _within(self, text: str) -> None:
-        for match in _WITHIN.finditer(text):
-            with self._apart():
-                self.script(match[1] or match[2] or "", None, None)
-
     def _file(self, node: "Node", stdin: str | None) -> str | None:
         target = node.child_by_field_name("destination")
         signs = [child.type for child in node.children]
-        if target is None or (target.type == "number" and any("&" in sign for sign in signs)):
+        if target is None or target.type == "number":
             return stdin
         self.visit(target)
         if any(sign.startswith("<") for sign in signs):
@@ -332,8 +314,7 @@ class _Reader:
         self._all(node.named_children)
         own, value = self._text(name).partition("[")[0], _SPLIT.join(self._words(values))
         self._note((f"{own}={value.replace(_SPLIT, ' ')}",), None)
-        is_known = len(value) <= _LONGEST and all(child.type != "+=" for child in node.children)
-        self._variables[own] = value if is_known else UNKNOWN
+        self._variables[own] = value
 
     def _command(self, node: "Node", stdin: str | None, before: Command | None) -> None:
         parts: list[Node] = []
@@ -364,7 +345,6 @@ class _Reader:
         text, kind = self._text(node), node.type
         if kind in ("raw_string", "ansi_c_string"):
             return UNKNOWN if text[0] == "$" and "\\" in text else text.partition("'")[2][:-1]
-        text = text.lstrip() if node.child_count else text
         if kind in ("simple_expansion", "expansion"):
             return self._expanded(text, quoted=quoted)
         if kind in ("command_substitution", "process_substitution", "arithmetic_expansion"):
@@ -373,13 +353,13 @@ class _Reader:
         if kind == "array":
             return _SPLIT.join(self._words(node.named_children))
         if not node.child_count:
-            return re.sub(r"\\([$`\"\\])" if quoted else r"\\(.)", r"\1", text.replace("\\\n", ""))
+            return re.sub(r"\\([$`\"\\])" if quoted else r"\\(.)", r"\1", text)
         made, end = "", node.start_byte
         for child in node.children:
             # Blanks between quotes may belong to no child, or to one that means none.
             blanks = 0 if child.type == "string_content" else len(self._text(child)) - len(self._text(child).lstrip())
-            made += self._source[end : child.start_byte + blanks].decode(errors="replace") if kind == "string" else ""
-            made += "" if child.type in ('"', "$") else self._form(child, quoted=quoted or kind == "string")
+            made += self._source[end : child.start_byte + blanks].decode(errors="replace")
+            made += "" if child.type in ('"', "$") else self._form(child, quoted=kind == "string")
             end = child.end_byte
         return made
 
@@ -392,9 +372,7 @@ class _Reader:
         if value == UNKNOWN and sign and sign[-1] in "-=" and re.fullmatch(r"[\w./~-]*", other):
             value = other
         self._spend(len(value))
-        if quoted:
-            return value if "[@" in text else value.replace(_SPLIT, " ")
-        return re.sub(r"\s+", _SPLIT, value)
+        return value if quoted else re.sub(r"\s+", _SPLIT, value)
 
     def _note(self, words: tuple[str, ...], before: Command | None) -> Command:
         self._spend(100 + sum(map(len, words)))
@@ -408,11 +386,6 @@ class _Reader:
 
     def _text(self, node: "Node") -> str:
         return self._source[node.start_byte : node.end_byte].decode(errors="replace")
-
-    def _deeper(self) -> None:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
 
     @contextmanager
     def _apart(self) -> Iterator[None]:

@@ -134,12 +134,8 @@ _NO_PROGRAM: Final = re.compile(
 """What begins no command of words alone: an assignment, a word of the shell's own."""
 _WORKED_OUT: Final = re.compile(r"\$\(|`")
 """In a variable's name some commands of a shell work that out between any quotes: `test -v 'x[$(id)]'`."""
-_ADVICE: Final = {
-    "$`": "write the value itself, or run an inner command by a call of its own; text with `$` goes between single quotes",
-    "<>": "leave it out; read and write files with a tool for files",
-    "&": "run it in the foreground; `&&` joins two commands",
-    "\n": "write all on one line, with `&&` or `;` between the commands",
-}
+_ADVICE: Final = """write each command out on one line, with `&&`, `||`, `|` or `;` between them; text with other signs goes between
+single quotes; read and write files with a tool for files""".replace("\n", " ")
 
 
 @lru_cache(maxsize=1)
@@ -227,10 +223,8 @@ def plain_steps(text: str) -> list[Step] | Fault:
 
 
 def _fault(text: str) -> Fault:
-    other = "put the word between single quotes, or leave it out; write each command out, without loops and conditions"
-    advice = next((advice for signs, advice in _ADVICE.items() if not {*signs}.isdisjoint(text[:2])), other)
     shown = text if len(text) <= 40 else f"{text[:40]}…"
-    return Fault(f"`{shown}` is more than words, quotes, and `|`, `&&`, `||`, `;` between commands", advice)
+    return Fault(f"`{shown}` is more than words, quotes, and `|`, `&&`, `||`, `;` between commands", _ADVICE)
 
 
 def _is_much(text: str) -> bool:

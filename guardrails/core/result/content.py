@@ -55,12 +55,12 @@ class Carried(NamedTuple):
     text: str | None = None
 
 
-def at(owner: Any, path: str | None) -> Any:
+def at(owner: Any, path: str) -> Any:
     """
     Returns the member of a mapping, the item of a list, or the attribute, at a dotted *path*; None if it is absent or fails.
     """
     try:
-        for name in path.split(".") if path else ():
+        for name in path.split("."):
             if isinstance(owner, Mapping):
                 owner = owner.get(name)
             elif isinstance(owner, list):
@@ -88,7 +88,7 @@ def http_error(value: Any) -> int | None:
     """
     Returns an HTTP status of 400 to 599, also one that is written as text.
     """
-    return int(value) if isinstance(value, int | str) and re.fullmatch("[45][0-9][0-9]", str(value)) else None
+    return int(text) if re.fullmatch("[45][0-9][0-9]", text := str(value)) else None
 
 
 def mcp_of(value: Any) -> Carried | None:
@@ -190,7 +190,7 @@ def data_in(text: str) -> Any:
     if head != "```" and (head[:1] not in ("{", "[", '"') or len(text) > PARSED):
         return text
     with suppress(ValueError):
-        return orjson.loads(text.strip().partition("\n")[2].rstrip().removesuffix("```") if head == "```" else text)
+        return orjson.loads(text.strip().partition("\n")[2].removesuffix("```") if head == "```" else text)
     return text
 
 
@@ -208,7 +208,7 @@ def state_of(line: str) -> str | None:
     waits = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
     if words[0] in ("no", "not"):
         waits = not _WORDS["ready"].isdisjoint(words)
-    if waits or "still" in words or words[0] == "waiting" or _PART.fullmatch(line):
+    if waits or words[0] == "waiting" or _PART.fullmatch(line):
         return "waiting"
     none = none and not _WORDS["things"].isdisjoint(words[1:5]) and not FAULTS.search(line)
     if none or words[0] in ("nothing", "empty") or words == ["none"]:
@@ -231,10 +231,9 @@ def news_in(value: Any, given: Set[str], its: About = NAMELESS, depth: int = 5, 
         return _news_of(value, given, its, waits=depth > 2)
     form, news = form or form_of(value), 0
     for key, says in form.holders:
-        # Beside news only that the work goes on is worth a look.
-        if news < 2 or depth > 3:
-            news = max(news, news_in(value[key], given, says, depth - 1))
+        news = max(news, news_in(value[key], given, says, depth - 1))
     for key, says in form.scalars:
+        # Beside news only that the work goes on is worth a look.
         if news > 1 and not (says.state and depth > 3):
             break
         news = max(news, _news_of(value[key], given, says, waits=depth > 3))
@@ -247,7 +246,7 @@ def _news_of(value: Any, given: Set[str], its: About, *, waits: bool) -> int:
         state = state_of(value) if len(value) <= LONG else None
         if state == "waiting" and waits and its.state and word not in OVER:
             return 3
-        if its.dull or state == "done" or value == "0" or (value and value in given):
+        if its.dull or state == "done" or value == "0" or value in given:
             return 0
         named = value and state is None and (word in STATES or word in REMARKS)
         if len(value) <= LINE and (named or ((":" in value or value[:1].isdecimal()) and _CLOCK.search(value))):
@@ -258,7 +257,7 @@ def _news_of(value: Any, given: Set[str], its: About, *, waits: bool) -> int:
     if its.dull or value is None or kind is bool:
         return 0
     if kind is int or kind is float:
-        return 0 if value == 0 or str(value) in given or (value >= 1e9 and _CLOCK.search(str(value))) else 2
+        return 0 if value == 0 or str(value) in given else 2
     return 2 if (kind is not list and kind is not dict) or value else 1
 
 
@@ -282,9 +281,7 @@ def number_of(value: Any) -> float | None:
     """
     Returns a number, also one that is written as text; None for anything else, booleans too.
     """
-    if type(value) is int:
-        return float(value) if abs(value) < 1e18 else None
-    text = str(value) if type(value) in (float, str) else ""
+    text = str(value) if type(value) in (int, float, str) else ""
     return float(text) if re.fullmatch(r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d\d)?", text) else None
 
 

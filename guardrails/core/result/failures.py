@@ -15,7 +15,7 @@ from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import Carried, at, brings, first, http_error, may_carry, short
 from .kinds import REASONS, kind_of, kind_of_text, status_in
-from .names import ERRORS, EXITS, STATUS, TELLS, Form, flat, form_of
+from .names import ERRORS, EXITS, STATUS, TELLS, Form, flat
 
 
 Words = Literal["own", "program", "shown"]
@@ -74,8 +74,7 @@ def may_fail(value: Any, form: Form | None = None) -> bool:
     Returns whether *value*, an object of this *form* or something else, is worth a closer look. The content of what is not is the value
     itself.
     """
-    if type(value) is dict:
-        form = form or form_of(value)
+    if form is not None:
         return form.carries or not all(map(_is_well, form.tells, map(value.__getitem__, form.tells)))
     if type(value) is not str:
         return may_carry(value)
@@ -111,7 +110,7 @@ def _outcome(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int
     # What a command wrote is judged as the text of one that failed.
     text = f"{sign.words}\n{message}" if sign.words.startswith("exit") else message
     kind = sign.kind or first(view, _KINDS, kind_of) or kind_of_text(text, status) or "other"
-    wait = wait_ms(at(view, waits), now_ms) if waits else None
+    wait = wait_ms(at(view, waits or ""), now_ms)
     for place in (view, at(view, "error"), at(view, "headers")):
         if wait is None and isinstance(place, Mapping):
             named = {flat(str(name)).replace("_", "-"): value for name, value in place.items()}

@@ -34,8 +34,6 @@ OPTIONS: Final = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACL
 """orjson is to refuse what has a form of its own here."""
 _MAX_BITS: Final = 14_000
 """Python reads 4,300 digits, and to write more takes quadratic time."""
-_MAX_SORTED: Final = 1024
-_SNIFF_BYTES: Final = 8192
 
 Bytes = bytes | bytearray | memoryview
 
@@ -177,11 +175,11 @@ class Copy:
         return self._members(value, kind)
 
     def _members(self, value: Any, kind: type) -> Any:
-        if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:
+        if issubclass(kind, AbstractSet):
             with suppress(TypeError):
                 return iter(sorted(value))
             return iter(sorted(value, key=repr))
-        if issubclass(kind, AbstractSet | Sequence | MappingView | (Iterator if self.consumes else Sequence)):
+        if issubclass(kind, Sequence | MappingView | (Iterator if self.consumes else Sequence)):
             return iter(value)
         return self._described(value)
 
@@ -269,7 +267,7 @@ def decoded(data: Bytes, limit: int = LIMIT) -> tuple[str | dict[str, Any], bool
     base64 takes at most *limit* bytes; and whether all is there.
     """
     data, room = bytes(data), limit * 3 // 4
-    if b"\x00" not in data[:_SNIFF_BYTES]:
+    if b"\x00" not in data:
         with suppress(UnicodeDecodeError):
             return data.decode(), True
     return {"base64": b2a_base64(data[:room], newline=False).decode("ascii"), "bytes": len(data)}, len(data) <= room

@@ -18,8 +18,6 @@ from typing import Any, Final, NoReturn
 from orjson import OPT_SORT_KEYS, Fragment, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from guardrails.core.values.caches import cached_if_short
-
 from .plain_json import Copy
 
 
@@ -49,13 +47,8 @@ def sign(tool: str, arguments: object) -> tuple[bytes | None, int | None, bytes 
     encoded = canonical(arguments)
     if encoded is None:
         return None, None, None
-    digest = xxh3_128_digest(encoded, _seed(tool))
+    digest = xxh3_128_digest(encoded, xxh3_64_intdigest(tool.encode("utf-8", "surrogatepass")))
     return digest, _LOW64(digest)[0], b"%b" % encoded
-
-
-@cached_if_short(4096)
-def _seed(tool: str) -> int:
-    return xxh3_64_intdigest(tool.encode("utf-8", "surrogatepass"))
 
 
 def canonical(arguments: object) -> bytes | None:

@@ -121,7 +121,7 @@ def test_a_question_is_answered_by_the_approver_and_without_one_the_command_does
 @table(("guard", "command", "told"), [
     (Shell(allow=("git {status,log} *", "ls *")), "git push", "These are allowed: `git {status,log} *`."),
     (Shell(allow=("git {status,log} *", "ls *")), "id", "These are allowed: `git {status,log} *`, `ls *`."),
-    (Shell(allow=("ls *",)), "ls > x", "Leave it out; read and write files with a tool for files."),
+    (Shell(allow=("ls *",)), "ls > x", "Write each command out on one line, with `&&`, `||`, `|` or `;` between them; text with other signs goes between single quotes; read and write files with a tool for files."),
     (
         Shell(deny=("git push --force",)), "cd x && timeout 5 sh -c 'git push -v --force origin'",
         "`git push -v --force origin` is not to be run here (rule `git push --force`).",
