@@ -86,8 +86,7 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
         reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
         reading.__dict__.update(vars(outcome))
     if isinstance(reading.value, Envelope):
-        own = _checked(reading.value)
-        reading = _reading_of(reading, own)
+        reading = _spoken(reading, reading.value.copy())
     shown, failed = reading.render(max_bytes), reading.error_type is not None
     if failed or look:
         reading.steady = news_hash(reading)
@@ -110,11 +109,10 @@ def says(reading: Reading, *, look: bool) -> int:
     return 4 if len(content if kind is str else str(content)) <= LINE else 0
 
 
-def _checked(envelope: Envelope) -> Envelope:
+def _spoken(reading: Reading, own: Envelope) -> Reading:
     """
-    Returns a tool's own envelope without what does not have the form of its field: state and records rely on it.
+    Returns the reading of a tool's *own* envelope, which loses what does not have the form of its field: state and records rely on it.
     """
-    own = envelope.copy()
     if own.error_type is not None and own.error_type not in ERROR_TYPES:
         own.error_type = "other"
     if own.status not in STATUSES:
@@ -123,10 +121,6 @@ def _checked(envelope: Envelope) -> Envelope:
         claim = getattr(own, name)
         if claim is not None and (type(claim) is not int or claim < 0):
             setattr(own, name, None)
-    return own
-
-
-def _reading_of(reading: Reading, own: Envelope) -> Reading:
     failure = own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other")
     made = Reading(own.value, reading.source, reading.arguments)
     made.own = own

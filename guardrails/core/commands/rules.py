@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 
 from guardrails.core.commands.syntax import UNKNOWN, Command, plain, under
@@ -80,15 +81,10 @@ def rule(text: str) -> Rule:
         words = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"`{text}` is no command: {str(error).lower()}") from None
-    stages: list[list[Word]] = [[]]
-    for word in words:
-        if word == "|":
-            stages.append([])
-        else:
-            stages[-1].append(Word(word))
-    if not all(stages):
+    stages = tuple(tuple(map(Word, stage)) for bar, stage in groupby(words, "|".__eq__) if not bar)
+    if len(stages) <= words.count("|"):
         raise ValueError(f"`{text}` is no command: a word is missing")
-    return Rule(text, tuple(map(tuple, stages)))
+    return Rule(text, stages)
 
 
 def broken(rules: Sequence[str], commands: Iterable[Command]) -> tuple[Command, Rule] | None:

@@ -14,7 +14,6 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
-from collections.abc import Set
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -63,27 +62,20 @@ class Reading(End):
         if form is None and type(content) is dict:
             form = form_of(content)
         self.value, self.source = value, source
-        self.arguments = arguments
-        """Those of the call: what repeats them is no news."""
+        self.arguments, self.given = arguments, given_by(arguments)
+        """Those of the call, and their values: what repeats these is no news."""
         self.content = content
         """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
         self.form = form
         """That of a content that is an object."""
         long = type(content) is str and len(content) > LONG
-        self.news = 2 if long else news_in(content, given_by(arguments), NAMELESS, 5, form)
+        self.news = 2 if long else news_in(content, self.given, NAMELESS, 5, form)
         """
         3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
         news, as a failure does; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more;
         0: it only says that something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count
         of 0.
         """
-
-    @property
-    def given(self) -> Set[str]:
-        """
-        The values of the arguments that an answer may repeat.
-        """
-        return given_by(self.arguments)
 
     def render(self, *limit: int) -> Rendered | None:
         """

@@ -55,12 +55,12 @@ class Carried(NamedTuple):
     text: str | None = None
 
 
-def at(owner: Any, path: str) -> Any:
+def at(owner: Any, path: str | None) -> Any:
     """
     Returns the member of a mapping, the item of a list, or the attribute, at a dotted *path*; None if it is absent or fails.
     """
     try:
-        for name in path.split("."):
+        for name in path.split(".") if path else ():
             if isinstance(owner, Mapping):
                 owner = owner.get(name)
             elif isinstance(owner, list):

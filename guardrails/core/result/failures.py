@@ -110,7 +110,7 @@ def _outcome(sign: Sign, view: Any, message: str, waits: str | None, now_ms: int
     # What a command wrote is judged as the text of one that failed.
     text = f"{sign.words}\n{message}" if sign.words.startswith("exit") else message
     kind = sign.kind or first(view, _KINDS, kind_of) or kind_of_text(text, status) or "other"
-    wait = wait_ms(at(view, waits or ""), now_ms)
+    wait = wait_ms(at(view, waits), now_ms) if waits else None
     for place in (view, at(view, "error"), at(view, "headers")):
         if wait is None and isinstance(place, Mapping):
             named = {flat(str(name)).replace("_", "-"): value for name, value in place.items()}

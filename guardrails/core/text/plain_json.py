@@ -10,7 +10,7 @@ text, and of two that would be one the last stays. Half a surrogate pair is U+FF
 import json
 
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MappingView, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -231,7 +231,7 @@ def collect(items: Iterator[Any], limit: int = LIMIT) -> tuple[list[Any], bool]:
             getattr(items, "close", lambda: None)()
 
 
-async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT) -> tuple[list[Any], bool]:
+async def collect_async(items: Any, limit: int = LIMIT) -> tuple[list[Any], bool]:
     """
     Returns the items of an asynchronous iterator as `collect` does.
     """
@@ -242,8 +242,7 @@ async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT) -> tuple[
                 return made.taken, False
     finally:
         with suppress(Exception):
-            if (close := getattr(items, "aclose", None)) is not None:
-                await close()
+            await items.aclose()
     return made.taken, True
 
 

@@ -152,11 +152,8 @@ def secrets_out(payload: bytes, at: str) -> tuple[Any, list[tuple[str, Any]]]:
 
 def _gone(before: Any, after: Any, at: str) -> Iterator[tuple[str, Any]]:
     if isinstance(before, str) and isinstance(after, str):
-        first, *parts = after.split(REDACTED)
-        rest = before.removeprefix(first)
-        for part in parts:
-            gone, _, rest = rest.partition(part) if part else (rest, "", "")
-            yield at, gone
+        if before != after:
+            yield at, before.removeprefix(after.partition(REDACTED)[0]).removesuffix(after.rpartition(REDACTED)[2])
         return
     was, stays = (dict(enumerate(one)) if isinstance(one, list) else one for one in (before, after))
     if isinstance(was, dict) and isinstance(stays, dict) and was.keys() == stays.keys():
