@@ -151,6 +151,18 @@ Per = Annotated[float | Calendar, FromText(_period, _SCHEMA)]
 """A setting: `1h` slides, seconds if it is a bare number; `day`, `week` (from Monday) and `month` are those of the calendar."""
 
 
+@lru_cache(maxsize=256)  # Each call asks several times, and a calendar takes longer than a rule.
+def _begun(per: float | str, zone: datetime.tzinfo, quarter: int) -> int:
+    """
+    Returns when the day, week or month began that a *quarter* of an hour since 1970 is in: no calendar changes its day within one.
+    """
+    day = datetime.datetime.fromtimestamp(quarter * 900, zone)
+    day = day.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    if per == "week":
+        day -= datetime.timedelta(days=day.weekday())
+    return round((day.replace(day=1) if per == "month" else day).timestamp() * 1_000)
+
+
 class Period:
     """
     A period: the last *per* seconds; the day, week or month of the calendar in the time *zone*; all time, if *per* is None.
@@ -176,11 +188,7 @@ class Period:
             return now_ms - self._slides + 1
         if self.per is None:
             return -1
-        day = datetime.datetime.fromtimestamp(now_ms / 1_000, self._zone)
-        day = day.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-        if self.per == "week":
-            day -= datetime.timedelta(days=day.weekday())
-        return round((day.replace(day=1) if self.per == "month" else day).timestamp() * 1_000)
+        return _begun(self.per, self._zone, now_ms // 900_000)
 
     def part(self, at_ms: int) -> int:
         """
