@@ -423,7 +423,7 @@ def _text(call: ToolCall) -> bytes:
     return call.canonical or canonical(call.arguments) or b"{}"
 
 
-@lru_cache(maxsize=16)  # A call is judged, and then counted.
+@lru_cache(maxsize=8)  # A call is judged, and then counted; its arguments may be long.
 def _value(one: "Expression", text: bytes, tool: str, doubles: frozenset[str]) -> int:
     """
     Returns the value of an expression: whether it is true, or an amount in millionths, rounded up; less than nothing counts as nothing.

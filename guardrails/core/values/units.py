@@ -152,7 +152,7 @@ Per = Annotated[float | Calendar, FromText(_period, _SCHEMA)]
 
 
 @lru_cache(maxsize=256)  # Each call asks several times, and a calendar takes longer than a rule.
-def _begun(per: float | str, zone: datetime.tzinfo, quarter: int) -> int:
+def _begun(quarter: int, per: float | str, zone: datetime.tzinfo) -> int:
     """
     Returns when the day, week or month began that a *quarter* of an hour since 1970 is in: no calendar changes its day within one.
     """
@@ -188,7 +188,7 @@ class Period:
             return now_ms - self._slides + 1
         if self.per is None:
             return -1
-        return _begun(self.per, self._zone, now_ms // 900_000)
+        return _begun(now_ms // 900_000, self.per, self._zone)
 
     def part(self, at_ms: int) -> int:
         """
