@@ -65,7 +65,7 @@ class Denials(Guard):
 
 
 def _refused(mine: Strikes, sig: int | None, state: SessionState) -> Strikes:
-    turn = state.present.number + state.present.implied
+    turn = state.present.mark
     ran, at, refused, struck, before, now = mine
     if ran != state.seq:
         refused = struck = 0

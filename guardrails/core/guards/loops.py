@@ -287,6 +287,6 @@ def _mended(state: SessionState, last: Entry) -> bool:
     """
     return last.error_type == "not_found" and any(
         (entry.seq > last.seq and last.changes and entry.status == "ok")
-        or (entry.seq < last.seq and entry.worked and entry.sig != last.sig and last.at_ms - entry.at_ms <= 60_000)
+        or (entry.worked and entry.sig != last.sig and last.at_ms - entry.at_ms <= 60_000)
         for entry in state.window
     )
