@@ -108,15 +108,13 @@ class Copy:
             return number if number.bit_length() <= _MAX_BITS else self._text(hex(number))
         if issubclass(kind, float):
             return float.__float__(value) if isfinite(value) else None
-        if id(value) in self.above:
-            return self._ended("circular reference")
-        if len(self.above) >= MAX_DEPTH:
-            return self._ended("nested too deeply")
+        if id(value) in self.above or len(self.above) >= MAX_DEPTH:
+            return self._ended()
         self.above.add(id(value))
         try:
             return self._copied(value, kind)
         except RecursionError:
-            return self._ended("nested too deeply")
+            return self._ended()
         except Exception:  # any code of the value may fail, and its result must not be lost
             return self.of(self._described(value))
         finally:
@@ -136,8 +134,8 @@ class Copy:
         self.room -= len(text) + 2
         return repaired(str.__str__(text))
 
-    def _ended(self, reason: str) -> str:
-        return f"[{reason}]"
+    def _ended(self) -> str:
+        return "[nested too deeply]"
 
     def _fitting(self, members: Iterable[Any]) -> Iterator[Any]:
         return takewhile(lambda _: self.room >= 0, members)

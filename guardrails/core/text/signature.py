@@ -152,7 +152,7 @@ class _Signed(Copy):
     def _name(self, key: Any) -> str:
         return super()._name(key) if issubclass(type(key), str) else f"\0{super()._name(key)}"
 
-    def _ended(self, reason: str) -> NoReturn:
+    def _ended(self) -> NoReturn:
         raise ValueError
 
     def _described(self, value: Any) -> NoReturn:

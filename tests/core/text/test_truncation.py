@@ -102,7 +102,7 @@ def test_what_imitates_a_cut_result_is_data(value: object) -> None:
 def test_a_value_inside_itself_ends() -> None:
     looped: dict[str, Any] = {"n": 1}
     looped["self"] = looped
-    assert read(render(looped)) == {"n": 1, "self": "[circular reference]"}
+    assert read(render(looped)) == {"n": 1, "self": "[nested too deeply]"}
     row: list[Any] = [1]
     row.append(row)
     assert (read(render(row))[0], render(row).complete) == (1, True)
