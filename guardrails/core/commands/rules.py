@@ -42,7 +42,6 @@ class Word:
         self.text = text
         self.options = braces(text)
         self.lowered = frozenset(option.lower() for option in self.options)
-        self.has_signs = not {*"*?["}.isdisjoint(text)
         stars = max(option.replace("**", "*").count("*") for option in self.options)
         if stars >= len(_MOST_WITH):
             raise ValueError(f"`{text[:40]}` has more than three stars in one word")
@@ -152,7 +151,7 @@ def _piped(stages: Sequence[Sequence[Word]], before: Command | None) -> bool:
 def _speaks(stage: Sequence[Word], command: Command) -> bool:
     first = stage[0]
     program = (command.program if "/" in first.text else command.name)[:_MOST].lower()
-    if program not in first.lowered and not (first.has_signs and first.loose.fullmatch(program[: first.most])):
+    if program not in first.lowered and not first.loose.fullmatch(program[: first.most]):
         return False
     flags, operands, over = set[str](), list[_Operand](), False
     for text in command.words[1:]:

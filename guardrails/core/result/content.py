@@ -210,7 +210,7 @@ def state_of(line: str) -> str | None:
         waits = not _WORDS["ready"].isdisjoint(words)
     if waits or words[0] == "waiting" or _PART.fullmatch(line):
         return "waiting"
-    none = none and not _WORDS["things"].isdisjoint(words[1:5]) and not FAULTS.search(line)
+    none = none and not _WORDS["things"].isdisjoint(words) and not FAULTS.search(line)
     if none or words[0] in ("nothing", "empty") or words == ["none"]:
         return "nothing"
     done = any(word in _WORDS["done"] or (word.endswith("ed") and len(word) > 3) for word in words)
