@@ -155,7 +155,7 @@ def cut_in(text: str) -> str | None:
     """
     ends = text if len(text) <= 600 else f"{text[:300]}\n{text[-300:]}"
     small = ends.lower()
-    before = small.replace(" omitted", " more").split(" more")[:-1]
+    before = small.replace(" omitted", " more").split(" more")
     if not any(map(small.__contains__, _MARKED)) and not any(part[-1:].isdigit() for part in before):
         return None
     mark = pattern(_MARK).search(ends)

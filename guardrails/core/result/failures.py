@@ -143,7 +143,7 @@ def _of_object(value: Any, given: Set[str]) -> Sign | None:
     status = first(value, (*STATUS, "code") if explained else STATUS, http_error)
     ended = first(value, EXITS, lambda number: number if type(number) is int and number else None)
     code, empty = value.get("code"), "data" in value and not brings(value["data"])
-    coded = empty and explained and type(code) is int and code != 0 and not 200 <= code < 300
+    coded = empty and explained and type(code) is int and not 200 <= code < 300
     error = _is_error(next((value[name] for name in ERRORS if name in value), None), listed=not empty)
     false = value.get("ok") is False or value.get("success") is False
     word = str(value.get("status", value.get("state", ""))).lower()

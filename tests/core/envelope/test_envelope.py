@@ -265,6 +265,7 @@ def test_an_object_speaks_as_an_envelope_by_its_own_keys_only() -> None:
 def test_b1_a_merged_envelope_is_the_result_with_what_there_is_to_say_spliced_into_it(value: Any, clock: Any) -> None:
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     last, quiet = (make(clock, Budget(max_calls=n), envelope="merged").call("t", {}, gives(value)) for n in (1, 9))
+    assert (last.limit_reached, quiet.limit_reached) == (True, None)
     if last.ok:
         assert last.to_json() == limit_fields(text, "Tool call limit reached (1). Stopping tool loop.")
         assert quiet.to_json() == text
