@@ -275,15 +275,13 @@ def chains_of(settings: Mapping[str, Any]) -> tuple[Chain, dict[str, Chain]]:
     modes = {name: settings[name] for name in ("mode", "on_error")}
     given = modes | {key: settings[key] for key in ("rules", "kinds", "by_name", "tools")}
     words, left_out = settings.get("messages", {}), OPTIONAL - set(settings.get("fields", OPTIONAL))
-    order, form = sorted(settings["guards"], key=place_of), settings.get("envelope")
-    scopes = {scope: [*own] for scope, own in settings["scopes"].items()}
-    for rules in [guard for guard in order if isinstance(guard, Rules)]:
+    scopes = {SESSION: [*settings["guards"]], **{scope: [*own] for scope, own in settings["scopes"].items()}}
+    for rules in [guard for guard in scopes[SESSION] if isinstance(guard, Rules)]:
+        scopes[SESSION].remove(rules)
         for scope in dict.fromkeys([SESSION, *(one.scope for one in rules.rules)]):
             counted = rules.but({"rules": tuple(one for one in rules.rules if one.scope == scope)})
-            if scope == SESSION:
-                order[order.index(rules)] = counted
-            else:
-                scopes.setdefault(scope, []).append(counted)
+            scopes.setdefault(scope, []).append(counted)
+    order, form = sorted(scopes.pop(SESSION), key=place_of), settings.get("envelope")
     chain = Chain(order, form=form, left_out=left_out, messages=words, **given)
     # Only those rules hold in a scope that set the mode in which a tool is guarded.
     ruled = [dataclasses.replace(one, declared={}, guards={}) for one in settings["rules"] if one.mode or one.on_error]
