@@ -7,6 +7,7 @@ import re
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from typing import Any, Final
 
 from guardrails.core.text.signature import parse_arguments
@@ -64,24 +65,24 @@ def mended(check: Callable[[object], Checked], given: Any, problems: tuple[Probl
         if re.search("an (array|object)", wanted) and "string" not in wanted:
             # What raises while it is looked at is no JSON text either.
             with suppress(Exception):
-                made = _read(made, field.split("."), wanted)
+                made = _read(deepcopy(made), field.split("."), wanted)
     result, left = (given, problems) if made is given else check(made)
     return (given, left) if left else (result, ())
 
 
 def _read(value: Any, path: Sequence[str], wanted: str) -> Any:
     """
-    Returns *value* with the JSON text at *path* read, if it is of a *wanted* type. Raises ValueError if it is not.
+    Returns *value* with the JSON text at *path* in it read, if it is of a *wanted* type. Raises ValueError if it is not.
     """
-    if path:
-        copy = dict(value) if isinstance(value, dict) else dict(enumerate(value))
-        key: Any = path[0] if isinstance(value, dict) else int(path[0])
-        copy[key] = _read(copy[key], path[1:], wanted)
-        return copy if isinstance(value, dict) else list(copy.values())
-    made = json.loads(value) if value.strip()[:1] in ("[", "{") else None
+    inner: Any = {"": value}
+    for part in ("", *path[:-1]):
+        inner = inner[part if isinstance(inner, dict) else int(part)]
+    key: Any = path[-1] if isinstance(inner, dict) else int(path[-1])
+    made = json.loads(inner[key]) if inner[key].strip()[:1] in ("[", "{") else None
     if made is None or type_name(made) not in wanted:
         raise ValueError
-    return made
+    inner[key] = made
+    return value
 
 
 def type_name(value: object) -> str:

@@ -41,20 +41,15 @@ def advise(
     The tool's own `retryable` is *declared*, and a call of it costs *cost* micro-dollars. If *tried*, this was a retry
     already: one that works seldom is not made twice.
     """
-
-    def made() -> Advice:
-        best = _best(_tries(model, stakes, failure, price, declared), stakes)
-        instead, value = _instead(model, stakes, failure, price)
-        seldom = best.p < UNLIKELY * price
-        if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
-            known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
-            corrected = model.correction(failure.tool, failure.error) if known else None
-            return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
-        return Advice(True, best.wait_ms, best.p, 1 if seldom else left, "retry")
-
     price = stakes.retry_cost + cost / (stakes.success_usd * MICRO)
-    advice: Advice = model.once((failure, stakes, declared, cost, left, tried), made)
-    return advice
+    best = _best(_tries(model, stakes, failure, price, declared), stakes)
+    instead, value = _instead(model, stakes, failure, price)
+    seldom = best.p < UNLIKELY * price
+    if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
+        known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
+        corrected = model.correction(failure.tool, failure.error) if known else None
+        return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
+    return Advice(True, best.wait_ms, best.p, 1 if seldom else left, "retry")
 
 
 def _tries(

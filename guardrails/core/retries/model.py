@@ -4,7 +4,7 @@ A learned model: log odds by name, in a plain JSON file that is checked as a who
 
 import math
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -97,7 +97,7 @@ DECLARED: Final = (-4.0, 2.0)
 DECLARED_STRENGTH: Final = 20.0
 """Retries of the tool and error after which a declaration weighs half as much."""
 KNOWN: Final = 8_192
-"""Log odds and advice that are kept; tools with made-up names must not fill the memory."""
+"""Log odds that are kept; tools with made-up names must not fill the memory."""
 
 
 class Crossed(Protocol):
@@ -128,8 +128,8 @@ class RetryModel:
     sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
-    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What was worked out with it."""
+    known: dict[Crossed, float] = field(default_factory=dict, repr=False, compare=False)
+    """Log odds that were worked out with it."""
 
     @property
     def name(self) -> str:
@@ -138,27 +138,16 @@ class RetryModel:
         """
         return self.sha256[:12]
 
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """
-        Returns what *make* returned for *key*.
-        """
-        made = self.known.get(key)
-        if made is None:
-            if len(self.known) >= KNOWN:
-                self.known.clear()
-            made = self.known[key] = make()
-        return made
-
     def logit(self, at: Crossed) -> float:
         """
         Returns the log odds of what the model is of, declarations left out.
         """
-
-        def made() -> float:
+        if len(self.known) >= KNOWN:
+            self.known.clear()
+        if at not in self.known:
             names = zip(at.keys(), (self.weights, self.tools.get(at.tool, {})), strict=True)
-            return self.intercept + sum(weights.get(key, 0.0) for keys, weights in names for key, _ in keys)
-
-        return float(self.once(at, made))
+            self.known[at] = self.intercept + sum(weights.get(key, 0.0) for keys, weights in names for key, _ in keys)
+        return self.known[at]
 
     def probability(self, at: Crossed) -> float:
         """

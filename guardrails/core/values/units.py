@@ -9,7 +9,7 @@ import datetime
 import math
 import re
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fnmatch import translate
 from functools import lru_cache
@@ -97,9 +97,8 @@ def glob(value: object) -> object:
     if not isinstance(value, str) or (value and "[" not in value):
         return value
     if "(?!)" in translate(value) or not re.fullmatch(r"(?:[^[]|\[!?+\]?+[^]]*\])+", value):
-        raise ValueError(
-            f"a glob that matches no name: write `*` for every name, `[[]` for a bracket, got `{value:.40}`"
-        )
+        fix = "write `*` for every name, `[[]` for a bracket"
+        raise ValueError(f"a glob that matches no name: {fix}, got `{value:.40}`")
     return value
 
 
@@ -115,17 +114,9 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     Returns a function that finds a name that any of the *globs* matches, and gives None for others. It is one regular
     expression, for the globs may be dozens. Globs that begin with `**/` have one more, for a tool's own name.
     """
-    whole, own = _any_of(globs), [glob.removeprefix(_OWN) for glob in globs if glob.startswith(_OWN)]
-    if not own:
-        return whole
-    bare = _any_of(own)
-    return lambda name: whole(name) or bare(own_name(name))
-
-
-def _any_of(globs: Sequence[str]) -> Callable[[str], object]:
-    named = {glob for glob in globs if SIGNS.isdisjoint(glob)}
-    fits = re.compile("|".join(translate(glob) for glob in globs if glob not in named) or "(?!)").match
-    return lambda name: name in named or fits(name)
+    own = [glob.removeprefix(_OWN) for glob in globs if glob.startswith(_OWN)]
+    whole, bare = (re.compile("|".join(map(translate, some)) or "(?!)").match for some in (globs, own))
+    return (lambda name: whole(name) or bare(own_name(name))) if own else whole
 
 
 Calendar = Literal["day", "week", "month"]
