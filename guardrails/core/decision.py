@@ -4,13 +4,13 @@ The answers of the engine: to a call, to its end, and to any other event.
 
 from copy import copy
 from dataclasses import field
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.refusals import waiting
 from guardrails.core.state import Pending
 from guardrails.core.values.dataclass import dataclass
-from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
+from guardrails.core.values.types import Denial, Nudge, ToolCall
 
 
 Expired = tuple[tuple[int, Pending, dict[str, Any]], ...]
@@ -58,7 +58,7 @@ class Decision:
     """Its place among events of other sessions."""
     left_ms: int | None = field(default=None, init=False)
     """Milliseconds until the session's time is up; None: it is days away, or there is no limit."""
-    retry_source: RetrySource | None = field(default=None, init=False)
+    retry_source: Literal["agent", "policy"] | None = field(default=None, init=False)
     """Of a call that follows its own failure: who asked for it."""
 
     @classmethod

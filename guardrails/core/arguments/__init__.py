@@ -11,18 +11,11 @@ The arguments of a tool: one definition gives the schema the model sees and the 
 """
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import Problem
-
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from .json_schema import SchemaArguments
-    from .typed import FunctionArguments, ModelArguments
 
 
 class Arguments(Protocol):
@@ -45,9 +38,7 @@ class Arguments(Protocol):
         ...
 
 
-def arguments_of(
-    definition: "type[BaseModel] | Callable[..., Any] | Mapping[str, Any]", *, hidden: Collection[str] = ()
-) -> "ModelArguments | FunctionArguments | SchemaArguments":
+def arguments_of(definition: Callable[..., Any] | Mapping[str, Any], *, hidden: Collection[str] = ()) -> Arguments:
     """
     Returns the arguments that *definition* describes: a pydantic model, a function (without its parameters *hidden*,
     which the host passes), or a JSON Schema. The library that it needs, pydantic or jsonschema-rs, is imported here,

@@ -45,8 +45,6 @@ class SchemaArguments:
     is no valid schema, is not of an object, or refers to another document. Other documents are never fetched.
     """
 
-    __slots__ = ("_definition", "_is_valid", "_validator")
-
     def __init__(self, definition: Mapping[str, Any]) -> None:
         import jsonschema_rs
 

@@ -26,14 +26,7 @@ class _Try(NamedTuple):
 
 
 def advise(
-    model: RetryModel,
-    stakes: Stakes,
-    failure: Failure,
-    *,
-    declared: bool | None = None,
-    cost: int = 0,
-    left: int = 1,
-    tried: bool = False,
+    model: RetryModel, stakes: Stakes, failure: Failure, *, declared: bool | None, cost: int, left: int, tried: bool
 ) -> Advice:
     """
     Returns the advice of *model* after *failure*, with at most *left* more tries allowed.
@@ -42,7 +35,8 @@ def advise(
     already: one that works seldom is not made twice.
     """
     price = stakes.retry_cost + cost / (stakes.success_usd * MICRO)
-    best = _best(_tries(model, stakes, failure, price, declared), stakes)
+    shift = model.declared(failure.tool, failure.error, declared)
+    best = _best(_tries(model, stakes, failure, price, shift, mended=False), stakes)
     instead, value = _instead(model, stakes, failure, price)
     seldom = best.p < UNLIKELY * price
     if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
@@ -53,19 +47,14 @@ def advise(
 
 
 def _tries(
-    model: RetryModel,
-    stakes: Stakes,
-    failure: Failure,
-    price: float,
-    declared: bool | None = None,
-    *,
-    mended: bool = False,
+    model: RetryModel, stakes: Stakes, failure: Failure, price: float, shift: float, *, mended: bool
 ) -> list[_Try]:
     """
-    Every wait that may be advised, ascending, none below what the tool asks for; one at least.
+    Every wait that may be advised, ascending, none below what the tool asks for; one at least. The log odds of each are by *shift* more
+    than the model's.
     """
     waits = sorted({max(wait, failure.left_ms or 0) for wait in WAITS_MS})
-    shift, made = model.declared(failure.tool, failure.error, declared), []
+    made = []
     for wait_ms in [wait for wait in waits if wait <= stakes.max_wait_ms] or waits[:1]:
         p = logistic(model.logit(failure.retried(wait_ms, between=mended)) + shift)
         made.append(_Try(wait_ms, p, p - price - stakes.wait_cost_per_s * wait_ms / 1000))
@@ -88,7 +77,7 @@ def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) 
     error, options = failure.error, list[tuple[float, NextAction]]()
     default = INSTEAD.get(error, "give_up")
     if default in ("fix_precondition", "fix_arguments"):
-        mended = max(one.p for one in _tries(model, stakes, failure, price, mended=True))
+        mended = max(one.p for one in _tries(model, stakes, failure, price, 0.0, mended=True))
         options.append((mended - price - stakes.fix_cost, "fix_precondition"))
     corrected = model.correction(failure.tool, error) if error in CORRECTABLE else None
     if corrected is not None:

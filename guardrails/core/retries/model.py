@@ -184,10 +184,7 @@ def logistic(logit: float) -> float:
     """
     Returns the logistic function, without overflow.
     """
-    if logit >= 0:
-        return 1 / (1 + math.exp(-logit))
-    odds = math.exp(logit)
-    return odds / (1 + odds)
+    return (1 + math.tanh(logit / 2)) / 2
 
 
 def _sum_of(body: Mapping[str, Any]) -> str:

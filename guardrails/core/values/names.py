@@ -38,9 +38,7 @@ def checked_id(name: str, what: str = "a session id") -> str:
         from unicodedata import category
 
         if any(category(char) in _UNSEEN and char not in _JOINERS for char in name):
-            raise SessionError(
-                f"{what} must not hold control characters, or others that are not seen or turn the text around"
-            )
+            raise SessionError(f"{what} must not hold control characters, or others that are not seen")
     if ".." in name or "/" in name or "\\" in name:
         raise SessionError(f"{what} must not hold `..`, `/` or `\\`: `{name}`")
     return name

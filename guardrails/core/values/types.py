@@ -30,7 +30,6 @@ INVALID: Final = "validation_error"
 ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
-RetrySource = Literal["agent", "policy"]
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000

@@ -41,7 +41,7 @@ def said(model: RetryModel, failure: Failure, *, left: int = 1, tried: bool = Fa
     """
     The advice at the costs of *more*, but for what is known of the call.
     """
-    known = {name: more.pop(name) for name in ("declared", "cost") if name in more}
+    known = {"declared": more.pop("declared", None), "cost": more.pop("cost", 0)}
     return advise(model, Stakes(**more), failure, left=left, tried=tried, **known)
 
 
