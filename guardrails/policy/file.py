@@ -383,12 +383,8 @@ class Document:
         self.mistakes: list[Mistake] = []
         self._hints: list[Mistake] = []
         self._done: dict[Path, Node] = {}
-        path = find(source)
-        try:
-            self.root = self._file(path, ())
-            """The settings of all files."""
-        except OSError as error:
-            raise PolicyError([_unreadable(path, error)]) from None
+        self.root = self._file(find(source), ())
+        """The settings of all files."""
 
     def arguments(self) -> dict[str, Any]:
         """
@@ -454,13 +450,17 @@ class Document:
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """
-        Returns the settings of a file, which those of *chain* extend, with those that it extends. Raises PolicyError if it is extended and is
+        Returns the settings of a file, which those of *chain* extend, with those that it extends. Raises PolicyError if it cannot be read, or is extended and is
         no policy: the content of another file may be a secret, and is not shown in a mistake.
         """
         real = path.resolve()
         if real not in self._done:
             # Before it is read: what is written meanwhile is found by the next look.
-            stamp, text = stamp_of(str(path)), path.read_bytes()
+            try:
+                stamp, text = stamp_of(str(path)), path.read_bytes()
+            except OSError as error:
+                why = (error.strerror or "unknown error").lower()
+                raise PolicyError([f"cannot read {quoted(str(path), PATH)}: {why}"]) from None
             source, root, mistakes = parse(text, str(path))
             version = inner(root, "version")
             if chain and (version is None or type(version.value) is not int):
@@ -529,9 +529,8 @@ class Document:
                 links = " -> ".join(quoted(str(link), PATH) for link in [*chain, path])
                 raise PolicyError([f"goes in a circle, {links}"])
             return self._file(path, chain)
-        except (PolicyError, OSError) as error:
-            reason = _unreadable(path, error) if isinstance(error, OSError) else str(error)
-        self.mistakes.append(Mistake(item.position, f"extends: {reason}"))
+        except PolicyError as error:
+            self.mistakes.append(Mistake(item.position, f"extends: {error}"))
         return replace(item, value={})
 
     def _anchor(self, root: Node, folder: Path) -> None:
@@ -565,7 +564,3 @@ class Document:
         for name, node in over.value.items():
             merged[name] = self._merged(merged[name], node, (*path, name)) if name in merged else node
         return replace(over, value=merged)
-
-
-def _unreadable(path: Path, error: OSError) -> str:
-    return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"

@@ -243,8 +243,7 @@ class Policy:
         shared = "".join(f"\nscope `{name}`\n{chain}" for name, chain in self.scopes.items())
         return f"{self.name}\n{self.chain}{shared}"
 
-    def __repr__(self) -> str:
-        return f"Policy({self.name!r}, {self.chain!r})"
+    __repr__ = __str__
 
 
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":

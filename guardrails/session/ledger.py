@@ -48,7 +48,6 @@ Layer = Callable[[Chain], Chain]
 """What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
 Look = Callable[[Sequence[Place]], T]
 """A question about a session and its scopes, at a time of its clock."""
-OVER: Final = "The session is over."
 SHARE: Final = 0.125
 """What an adapter gives a sub-agent: of 1,000 calls the first has 125, and the tenth that runs beside it 38."""
 RECORD_BYTES: Final = 1_900
@@ -180,8 +179,7 @@ class Ledger:
         back first. The states of its children that were closed in this process go too: no other call would ever drop
         them.
         """
-        if len(self.all_keys) > 1:
-            self._withdraw_questions()
+        self._withdraw_questions()
         while self.parent is None and self.closed_children:
             self.store.forget(self.closed_children.pop())
         self.store.forget(self.id)
@@ -207,7 +205,7 @@ class Ledger:
         Give back what calls hold that wait for a person, or were approved and not made: in the session, its scopes and
         its family.
         """
-        answer = {"approved": False, "by": "", "reason": OVER}
+        answer = {"approved": False, "by": "", "reason": "The session is over."}
         for one in self.read(lambda state, _: [each for each in state.pending.values() if each.question is not None]):
             with suppress(SessionError):  # it was made meanwhile
                 self.event("unpark", {**records.identity(one), **answer}, needed=True)

@@ -202,21 +202,19 @@ def canonical(body: Mapping[str, Any]) -> bytes:
 
 def text_of(body: Mapping[str, Any], kind: str = RETRIES) -> bytes:
     """
-    Returns the bytes of the model file of *body*, of a *kind* and with its hash. Raises ModelError if they are too many to be
-    read again.
+    Returns the bytes of the model file of *body*, of a *kind* and with its hash.
     """
     made = {**body, "format": kind, "version": VERSION}
     made["sha256"] = _sum_of(made)
-    text = orjson.dumps(made, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-    _check_size(text)
-    return text
+    return orjson.dumps(made, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
 def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
     """
     Returns the model of a *kind* in the bytes of a file. Raises ModelError saying what is wrong with it, and what to do.
     """
-    _check_size(text)
+    if len(text) > MAX_BYTES:
+        raise ModelError(f"a model file of {len(text):,} bytes (at most {MAX_BYTES:,})")
     try:
         body = orjson.loads(text)
     except ValueError as error:
@@ -232,8 +230,3 @@ def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
     counts = {tool: {error: Count(*n) for error, n in own.items()} for tool, own in body["corrections"].items()}
     sums = body["intercept"], body["weights"], body["tools"], body["evidence"]
     return RetryModel(*sums, counts, body["sha256"], body)
-
-
-def _check_size(text: bytes) -> None:
-    if len(text) > MAX_BYTES:
-        raise ModelError(f"a model file of {len(text):,} bytes (at most {MAX_BYTES:,})")
