@@ -35,7 +35,7 @@ SCAN_CHARS: Final = 8192
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
     """
-    One sign of a failure. Exactly one of *equals*, *present* and *matches* is set.
+    One sign of a failure. Exactly one of *equals*, *at_least*, *present* and *matches* is set.
 
     Raises ValueError if that is not so, or if *matches* is no regular expression.
     """
@@ -44,6 +44,7 @@ class FailureRule:
     """Dotted path in the result, list items by number (`errors.0.code`); `""`: the result itself, or its text."""
     equals: Scalar | tuple[Scalar, ...] | None = None
     """The value, or one of the values; `true` is not 1."""
+    at_least: float | None = None
     present: bool | None = None
     """True: the field is there and neither null, false, empty nor 0; False: it is not."""
     matches: Annotated[str, MinLen(1), MaxLen(1000)] | None = None
@@ -53,8 +54,8 @@ class FailureRule:
     """None: taken from the status, or from the text of the failure."""
 
     def __post_init__(self) -> None:
-        if sum(one is not None for one in (self.equals, self.present, self.matches)) != 1:
-            raise ValueError("a failure rule takes exactly one of `equals`, `present` and `matches`")
+        if sum(one is not None for one in (self.equals, self.at_least, self.present, self.matches)) != 1:
+            raise ValueError("a failure rule takes exactly one of `equals`, `at_least`, `present` and `matches`")
         if self.matches is not None:
             finder(self.matches)
 
@@ -70,6 +71,8 @@ class FailureRule:
     def _fits(self, value: Any) -> bool:
         if self.matches is not None:
             return isinstance(value, str) and finder(self.matches)(value)
+        if self.at_least is not None:
+            return (number := number_of(value)) is not None and number >= self.at_least
         return _is_any(value, self.equals if isinstance(self.equals, tuple | list) else (self.equals,))
 
 
