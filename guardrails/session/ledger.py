@@ -179,7 +179,8 @@ class Ledger:
         back first. The states of its children that were closed in this process go too: no other call would ever drop
         them.
         """
-        self._withdraw_questions()
+        if len(self.all_keys) > 1:
+            self._withdraw_questions()
         while self.parent is None and self.closed_children:
             self.store.forget(self.closed_children.pop())
         self.store.forget(self.id)
