@@ -217,10 +217,9 @@ class Law:
             return (over, open_) if over or open_ else NOTHING
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
         at_ms = at_ms if self.rule.limit else now_ms
-        latest_ms, before = over.get(part, (at_ms, 0))
-        over = {**over, part: None}
+        over = over.copy()
         # The latest is the last.
-        del over[part]
+        latest_ms, before = over.pop(part, (at_ms, 0))
         over[part] = [max(at_ms, latest_ms), before + amount]
         while len(over) > 1 and next(iter(over.values()))[0] < self.period.since(now_ms):
             del over[next(iter(over))]
