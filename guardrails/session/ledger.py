@@ -5,12 +5,11 @@ The account of one session: its state behind a store, read by the clock, changed
 import os
 import threading
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import InitVar, field, replace
 from functools import cache, partial, reduce
-from itertools import count
 from math import ceil
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -86,6 +85,8 @@ class Ledger:
     def __post_init__(self, scopes: Sequence[tuple[str, str, Chain]]) -> None:
         policy, life = self.policy, None if self.sink is None else new_id
         root = () if self.parent is None else self.parent.keys[-1:]
+        self.now_ms = 0
+        """The latest time of its clock."""
         self.blocks = bool(getattr(self.store, "blocks", False)) or bool(getattr(self.sink, "blocks", False))
         """Its steps may wait for a file."""
         self.records = None if self.sink is None else Recorder(self.id, self.sink)
@@ -260,9 +261,14 @@ class Ledger:
 
     def time(self) -> int:
         """
-        Returns the time of the clock, in milliseconds.
+        Returns the time of the clock, in milliseconds. If that fails, its time before: the session's time stands still then, and all other
+        limits hold.
         """
-        return round(self.clock() * 1000)
+        try:
+            self.now_ms = round(self.clock() * 1000)
+        except Exception as error:  # a call that ran is not lost for its time
+            log.error("clock failed: %s", error, extra={"session": self.id})
+        return self.now_ms
 
     def read(self, look: Callable[[SessionState, int], T]) -> T:
         """
@@ -413,15 +419,9 @@ def _worker() -> "ThreadPoolExecutor":
     return ThreadPoolExecutor(1, "guardrails-store")
 
 
-@cache
-def _numbers() -> "Iterator[int]":
-    return count(int.from_bytes(os.urandom(8)))
-
-
 if hasattr(os, "register_at_fork"):
-    # No thread of the parent is there in a new process, which draws other ids.
+    # No thread of the parent is there in a new process.
     os.register_at_fork(after_in_child=_worker.cache_clear)
-    os.register_at_fork(after_in_child=_numbers.cache_clear)
 
 
 # The family
@@ -569,4 +569,4 @@ def new_id() -> str:
     Returns an id that no other process draws: of a call without one, or of a life of a session, whose name may live again and counts from 1
     then.
     """
-    return f"{next(_numbers()):016x}"
+    return os.urandom(8).hex()
