@@ -314,7 +314,7 @@ class _Reader:
         self._all(node.named_children)
         own, value = self._text(name).partition("[")[0], _SPLIT.join(self._words(values))
         self._note((f"{own}={value.replace(_SPLIT, ' ')}",), None)
-        self._variables[own] = value
+        self._variables[own] = UNKNOWN if [child.type for child in node.children].count("+=") else value
 
     def _command(self, node: "Node", stdin: str | None, before: Command | None) -> None:
         parts: list[Node] = []

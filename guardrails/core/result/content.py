@@ -208,7 +208,7 @@ def state_of(line: str) -> str | None:
     waits = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
     if words[0] in ("no", "not"):
         waits = not _WORDS["ready"].isdisjoint(words)
-    if waits or words[0] == "waiting" or _PART.fullmatch(line):
+    if waits or words.count("still") or words[0] == "waiting" or _PART.fullmatch(line):
         return "waiting"
     none = none and not _WORDS["things"].isdisjoint(words) and not FAULTS.search(line)
     if none or words[0] in ("nothing", "empty") or words == ["none"]:
