@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy as shallow
 from dataclasses import KW_ONLY, field, fields, replace
-from itertools import compress, repeat
-from operator import attrgetter, is_not
 from typing import Any, ClassVar, Final, Literal, Self, cast
 
 import orjson
@@ -42,7 +40,7 @@ _OPTIONAL: Final = {"optional": True}
 """Of a field that a policy's `fields` may leave out."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Envelope:
     """
     The result of one call, in a form that stands alone: state, completeness, retryability, next step.
@@ -89,7 +87,7 @@ class Envelope:
     """How it is written; None: nested, unless a host has a form of its own."""
     left_out: frozenset[str] = field(default=frozenset(), init=False)
     """Optional fields that are not written."""
-    own: Mapping[str, Any] = field(default_factory=dict, init=False)
+    own: Mapping[str, Any] | None = field(default=None, init=False)
     """The words of a tool that made it."""
     nudged: bool = field(default=False, init=False)
     """The hint is said beside a result that stays as it is, too."""
@@ -141,9 +139,11 @@ class Envelope:
         """
         Returns the envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
-        envelope = cls("success" if outcome.error_type is None else "error", outcome.value)
-        envelope.rendering = None if rendered is None else (outcome.value, rendered)
-        if outcome.error_type is not None:
+        envelope, failed = cls.__new__(cls), outcome.error_type is not None
+        envelope.status, envelope.value = "error" if failed else "success", outcome.value
+        if rendered is not None:
+            envelope.rendering = outcome.value, rendered
+        if failed:
             envelope.error_type = outcome.error_type
             envelope.error_message = outcome.error_message
             envelope.http_status = outcome.http_status
@@ -213,7 +213,7 @@ class Envelope:
         Returns the value as text of at most *max_bytes*, made once.
         """
         made = self.rendering
-        if made is None or made[0] is not self.value or made[1].size > max_bytes:
+        if made is None or made[0] is not self.value or len(made[1].payload) > max_bytes:
             made = self.rendering = self.value, render_value(self.value, max_bytes)
         return made[1]
 
@@ -229,8 +229,8 @@ class Envelope:
         """
         made = self.copy()
         made.rendering = None if rendered is None else (made.value, rendered)
-        words = zip(_SETTABLE, _settable(made), strict=True)
-        made.own = {name: word for name, word in words if word is not None and name not in ("sandbox", "tries")}
+        names = _SETTABLE.difference(("sandbox", "tries"))
+        made.own = {name: word for name, word in vars(made).items() if word is not None and name in names}
         return made
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
@@ -278,7 +278,7 @@ class Envelope:
         stays beside the session's, as `tool`.
         """
         self.left_out, self.form = left_out, form
-        tool = self.own.get("progress")
+        tool = None if self.own is None else self.own.get("progress")
         self.progress = progress if tool is None else tool if progress is None else {**progress, "tool": tool}
 
     def hint(self, text: str) -> None:
@@ -299,14 +299,13 @@ class Envelope:
         """
         Returns the fields that say something, in order; an earlier result as it is kept.
         """
-        kind, words = type(self.value), _read(self)
-        shown = dict(
-            compress(zip(_NAMES[issubclass(kind, list | tuple)], words, strict=True), map(is_not, words, _NONE))
-        )
+        kind, words = type(self.value), vars(self).get
+        names = _NAMES[kind is list or issubclass(kind, list | tuple)]
+        shown = {name: word for name, its in names if (word := words(its)) is not None}
         if self.limit_message is not None:
             shown["limit_reached"] = True
         short = len(self.value) <= LINE and self.value[:1] not in ("{", "[") if kind is str else kind in _SCALARS
-        if short and self.is_complete and "is_complete" not in self.own:
+        if short and self.is_complete and "is_complete" not in (self.own or ()):
             # That it is all needs not be said of a scalar, or of one short line.
             del shown["is_complete"]
         left_out = self.left_out
@@ -333,7 +332,7 @@ class Envelope:
             return {name: value for name, value in self.fields().items() if name not in _ECHO and name != "progress"}
         near = self.form == "quiet" and self.progress is not None and len(self.progress) > 1
         names = {
-            *(name for name in self.own if name != "is_complete" and name not in _ECHO),
+            *(name for name in self.own or () if name != "is_complete" and name not in _ECHO),
             *(("is_complete", "next_action_hint") if self.is_complete is False else ()),
             *(("next_action_hint",) if self.nudged else ()),
             *(("limit_reached", "limit_message") if self.limit_message is not None else ()),
@@ -346,7 +345,7 @@ class Envelope:
         Returns the text for the model, in *form* or its own.
         """
         form = form or self.form
-        text = merged(self) if form == "merged" else quiet(self) if form == "quiet" else None
+        text = None if form is None else merged(self) if form == "merged" else quiet(self) if form == "quiet" else None
         return nested(self) if text is None else text
 
     __hash__ = None  # type: ignore[assignment]
@@ -359,16 +358,17 @@ class Envelope:
 
 
 _FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata}
-_KEYS: Final = [name for one in _FIELDS for name in (("limit_reached", one) if one == "limit_message" else (one,))]
 _WRITTEN: Final = {"tries": "attempts", "previous_payload": "previous_result"}
-_NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEYS] for value in ("result", "results")]
-_NONE: Final = repeat(None)
 # That a limit is reached is written where there is a message of it.
-_read: Final = attrgetter(*("limit_message" if name == "limit_reached" else name for name in _KEYS))
+_KEYS: Final = [(name, name) for name in _FIELDS]
+_KEYS.insert(list(_FIELDS).index("limit_message"), ("limit_reached", "limit_message"))
+_NAMES: Final = [
+    [({**_WRITTEN, "value": value}.get(name, name), its) for name, its in _KEYS] for value in ("result", "results")
+]
+"""By how a value is called that is no list or one: (name, attribute) of what is written."""
 _BY: Final[dict[Any, type]] = {name: form["by"] for name, form in _FIELDS.items() if form.get("by")}
-_SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
-_settable: Final = attrgetter(*_SETTABLE)
-FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name in pair))
+_SETTABLE: Final = _FIELDS.keys() - {"status", "value", "previous_payload"}
+FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name, _ in pair))
 """The fields that an envelope can hold, in the order in which they are written."""
 OPTIONAL: Final = frozenset(name for name, form in _FIELDS.items() if form.get("optional"))
 """The fields that a policy's `fields` may leave out."""
@@ -480,11 +480,12 @@ def _written(shown: dict[str, Any], size: int = 0) -> bytes:
     Returns the fields *shown* as JSON, in at most `MAX_BYTES` bytes beside *size* bytes of what is JSON already. Of more, each field is cut to
     its share.
     """
-    # A tool's or guard's own code may fill a field with what JSON cannot say.
-    with suppress(TypeError, ValueError):
+    try:
         written = orjson.dumps(shown)
-        if len(written) <= MAX_BYTES + size:
-            return written
+    except (TypeError, ValueError):  # a tool's or guard's own code may fill a field with what JSON cannot say
+        written = b""
+    if 0 < len(written) <= MAX_BYTES + size:
+        return written
     # The names take the rest.
     share = (MAX_BYTES - 1_024) // len(shown)
     return orjson.dumps({name: _cut(content, share) for name, content in shown.items()})
