@@ -14,6 +14,7 @@ Promises, each with a test:
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from guardrails.core.chain import Chain, Hook, Hooks, Plan
@@ -91,13 +92,13 @@ class Engine(NamedTuple):
         *clocks* are the times of the scopes, if each has its own.
         """
         shared = states[1 : len(states) - self.child]
-        if self.life is not None:
-            # One that was forgotten may live again, and counts from 1 then.
-            for each in (states[0], *shared):
-                each.run = each.run or self.life()
+        for each in (states[0], *shared) if self.life is not None else ():
+            if not each.run:
+                # One that was forgotten may live again, and counts from 1 then.
+                each.run = self.life()
         scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id) if shared else ()
         moment = Moment(self, states[0], scopes)
-        return self._in_family(states, lambda: event(moment, *values)) if self.child else event(moment, *values)
+        return self._in_family(states, partial(event, moment, *values)) if self.child else event(moment, *values)
 
     def look(self, look: Callable[[Sequence[Place]], T], states: States, now_ms: int) -> T:
         """
@@ -105,7 +106,7 @@ class Engine(NamedTuple):
         """
         owners = (("", self.id, self.chain), *self.scopes)
         places = [Place(*owner, state, time_of(state, now_ms)) for owner, state in zip(owners, states, strict=False)]
-        return self._in_family(states, lambda: look(places)) if self.child else look(places)
+        return self._in_family(states, partial(look, places)) if self.child else look(places)
 
     def _in_family(self, states: States, step: Callable[[], T]) -> T:
         state, names = states[0], self.chain.family
@@ -122,13 +123,13 @@ class Moment(Place):
     One moment of a session, in which an event happens there and in its *scopes*.
     """
 
+    name = holder = ""
     expired: Expired = ()
     """Admissions that were given up by the way."""
     errors: tuple[tuple[str, str], ...] = ()
     """(guard, what it raised), once a call is over."""
 
     def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Place]) -> None:
-        self.name = self.holder = ""
         self.id, self.chain, self.state, self.now_ms = engine.id, engine.chain, state, state.now_ms
         self.engine, self.scopes, self.places = engine, scopes, (self, *scopes)
 

@@ -97,7 +97,8 @@ class Facts:
         self.cost = cost
         self.tokens = tokens
         self.turn = turn
-        vars(self).update(more)
+        if more:
+            vars(self).update(more)
 
 
 class Event(NamedTuple):

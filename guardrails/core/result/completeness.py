@@ -57,8 +57,7 @@ def extent_of(read: Any) -> Extent:
         return Extent()
     rows = content if form is None else content.get(form.rows)
     size = None if rows is None else len(rows)
-    declared = number_of(at(content, source.total)) if source.total else None
-    complete, total, how = _claims(content, form, size, declared)
+    complete, total, how = _claims(content, form, size, source.total)
     if source.more:
         if brings(cursor := at(content, source.more)):
             return Extent(False, size, total, _go_on(source.more.rpartition(".")[2], cursor))
@@ -66,28 +65,30 @@ def extent_of(read: Any) -> Extent:
     return Extent(False, how=LATER) if complete and read.news == 3 else Extent(complete, size, total, how)
 
 
-def _claims(content: Any, form: Form | None, size: int | None, declared: float | None) -> Sign:
+def _claims(content: Any, form: Form | None, size: int | None, declared: str) -> Sign:
     """
-    Returns whether a *content* is all, how many matches there are, and how to go on.
+    Returns whether a *content* is all, how many matches there are, and how to go on; *declared* is the place of the matches.
     """
     # Most objects hold no others, and speak for themselves.
     places = [("", content, form)] if form is not None and not form.objects else _places(content)
     lists = [content] if form is None else [owner[key] for _, owner, its in places for key, _ in its.lists]
-    known, total, how = (True, size, None) if declared is None else _counted(declared, _shown(size, lists))
-    for holder, owner, its in places if declared is None else ():
+    shown = size if size is not None else len(lists[0]) if len(lists) == 1 else None
+    known, total, how = True, size, None
+    if declared and (number := number_of(at(content, declared))) is not None:
+        known, total, how = _counted(number, shown)
+        places = []
+    rows = size is not None or any(some and type(some[0]) is dict for some in lists)
+    for holder, owner, its in places:
         # What quotes a refusal of ours says nothing of itself.
         for key, says in its.signs if its.signs and owner.get("status") not in _REFUSALS else ():
             claim = owner[key]
             if claim is not None and (not holder or not says.loose or its.lists or _HOLDER.search(holder)):
-                rows = size is not None or dict in [type(some[0]) for some in lists if some]
-                sure, number, on = _sign(says, str(key), claim, _shown(size, lists), rows + bool(lists), owner)
+                sure, number, on = _sign(says, str(key), claim, shown, rows if says.loose else lists != [], owner)
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if says.more == "cursor" else (how or on)
-    for name in () if form is None else form.remarks:
-        how = how or cut_in(content[name])
-    for some in lists:
-        if some and type(some[-1]) is str:
-            how = how or cut_in(some[-1])
+    texts = [] if form is None else [content[name] for name in form.remarks]
+    for text in (*texts, *(some[-1] for some in lists if some and type(some[-1]) is str)):
+        how = how or cut_in(text)
     return False if how else known or None, total, how
 
 
@@ -112,21 +113,17 @@ def _places(content: Any) -> list[tuple[str, Any, Form]]:
     return places
 
 
-def _shown(size: int | None, lists: list[Any]) -> int | None:
-    return size if size is not None else len(lists[0]) if len(lists) == 1 else None
-
-
-def _sign(its: About, name: str, claim: Any, shown: int | None, holds: int, place: Any) -> Sign:
+def _sign(its: About, name: str, claim: Any, shown: int | None, holds: bool, place: Any) -> Sign:
     """
     Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on. So many elements are *shown* beside
-    it; its content *holds* 2: rows, 1: a list of something, 0: none.
+    it; *holds*: there is something of which a cursor can be.
     """
     kind, number = its.more, number_of(claim)
     if kind == "cursor":
         there = brings(claim) and claim is not True and not (type(claim) is str and _NO_CURSOR.search(claim))
-        if there and holds > its.loose:
+        if there and holds:
             return True, None, _go_on(name, claim)
-        return its.loose or not there or holds > 0, None, None
+        return its.loose or not there, None, None
     if kind in ("flag", "end", "cut"):
         more = claim is False if kind == "end" else claim in (True, "true", "True")
         how = f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON
