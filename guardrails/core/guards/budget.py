@@ -140,7 +140,7 @@ class Limits:
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "ends", "own", "period", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "ends", "far", "own", "period", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
@@ -149,13 +149,24 @@ class Limits:
         self.own = {limit.name: amount for limit, amount in self.caps}
         self.period = Period(budget.per, budget.zone)
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
-        most = (self.own.get(limit.name, NEVER) - (self.reserve if limit is COST else 0) for limit in TABLE)
-        self.ends = tuple(most)
+        rows = [(one, self.own.get(one.name, NEVER), self.reserve if one is COST else 0) for one in TABLE]
+        self.ends = tuple(most - reserve for _, most, reserve in rows)
         """As long as less of each is used, none is used up."""
+        self.far = tuple(min(most - reserve - one.few + 1, most * 4 // 5 - reserve) for one, most, reserve in rows)
+        """As long as less is, none is near."""
         self.priced = COST.name in self.own
         """Money is limited."""
         self.reserves = self.priced or TOKENS.name in self.own
         """Money or tokens are, so that estimates are held."""
+
+    def below(self, bounds: Sequence[int], state: SessionState, now_ms: int) -> bool:
+        """
+        Returns whether less than *bounds* is used of each, and nobody has moved a limit.
+        """
+        calls, turns, cost, tokens, time = bounds
+        near = state.calls >= calls or state.turns >= turns or state.cost >= cost or state.tokens >= tokens
+        moved = self.budget.per or state.limits or GRANT in state.own
+        return not (near or moved or now_ms - state.started_ms >= time)
 
     def amounts(self, state: SessionState, now_ms: int) -> list[tuple[Limit, int, int]]:
         """
@@ -225,6 +236,9 @@ class Limits:
         Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
         """
         shown: dict[str, Any] = {"calls_used": state.calls}
+        holds = state.reserved or (self.reserves and (state.pending or BUDGET in state.own))
+        if near and not holds and self.below(self.far, state, now_ms):
+            return shown
         for limit, _, left in self.rest(state, now_ms, near=near):
             shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
@@ -494,11 +508,9 @@ class Budget(Guard):
         """
         Returns the limit that is used up, or that a model request would pass; *begins*: it is about a call that begins a turn.
         """
-        bound, now, own = self._bound, facts.now_ms, state.own
-        calls, turns, cost, tokens, time = bound.ends
-        near = state.calls >= calls or state.turns >= turns or state.cost >= cost or state.tokens >= tokens
-        moved = self.per or state.limits or GRANT in own or PURSE in own
-        if not (near or moved or facts.request or facts.ahead or facts.least or now - state.started_ms >= time):
+        bound, now = self._bound, facts.now_ms
+        asks = facts.request or facts.ahead or facts.least or PURSE in state.own
+        if not asks and bound.below(bound.ends, state, now):
             return None
         for limit, most, used in bound.amounts(state, now):
             if (limit is CALLS and facts.over) or (limit is TURNS and not (begins or facts.turn_over)):
