@@ -49,8 +49,8 @@ def _failure(reading: Reading) -> str:
 
         message = untraced(message[:4096])
     text = message[:400]
-    if not given.isdisjoint(parts := _WORD.split(text)):
-        text = _GIVEN.sub("~", "".join("~" if part in given else part for part in parts))
+    if any(map(text.__contains__, given)):
+        text = _GIVEN.sub("~", "".join("~" if part in given else part for part in _WORD.split(text)))
     return f"{reading.error_type}: {_DIGITS.sub('', text)[:120]}"
 
 

@@ -219,7 +219,7 @@ def outcome_of(
     except calls.passes:
         raise
     except Exception as error:  # what a tool raises the model reads as data
-        result = error
+        return calls.read(decision, plan, error)
     if type(result) not in PLAIN and _is_awaited(result):
         if awaits:
             return result

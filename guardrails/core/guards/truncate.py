@@ -32,6 +32,8 @@ class Truncate(Guard):
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> None:
         rendered = envelope.rendered
+        if rendered is None and envelope.value is None:
+            return
         if rendered is None or rendered.size > self.max_bytes:
             rendered = envelope.render(self.max_bytes)
         if not (rendered.complete and outcome.complete):
