@@ -92,8 +92,8 @@ class Engine(NamedTuple):
         *clocks* are the times of the scopes, if each has its own.
         """
         shared = states[1 : len(states) - self.child]
-        for each in (states[0], *shared) if self.life is not None else ():
-            if not each.run:
+        for each in (states[0], *shared):
+            if not each.run and self.life is not None:
                 # One that was forgotten may live again, and counts from 1 then.
                 each.run = self.life()
         scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared), self.id) if shared else ()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy as shallow
 from dataclasses import KW_ONLY, field, fields, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, Self, cast
 
 import orjson
@@ -87,7 +88,7 @@ class Envelope:
     """How it is written; None: nested, unless a host has a form of its own."""
     left_out: frozenset[str] = field(default=frozenset(), init=False)
     """Optional fields that are not written."""
-    own: Mapping[str, Any] | None = field(default=None, init=False)
+    own: Mapping[str, Any] = field(default_factory=dict, init=False)
     """The words of a tool that made it."""
     nudged: bool = field(default=False, init=False)
     """The hint is said beside a result that stays as it is, too."""
@@ -278,7 +279,7 @@ class Envelope:
         stays beside the session's, as `tool`.
         """
         self.left_out, self.form = left_out, form
-        tool = None if self.own is None else self.own.get("progress")
+        tool = self.own.get("progress")
         self.progress = progress if tool is None else tool if progress is None else {**progress, "tool": tool}
 
     def hint(self, text: str) -> None:
@@ -305,7 +306,7 @@ class Envelope:
         if self.limit_message is not None:
             shown["limit_reached"] = True
         short = len(self.value) <= LINE and self.value[:1] not in ("{", "[") if kind is str else kind in _SCALARS
-        if short and self.is_complete and "is_complete" not in (self.own or ()):
+        if short and self.is_complete and "is_complete" not in self.own:
             # That it is all needs not be said of a scalar, or of one short line.
             del shown["is_complete"]
         left_out = self.left_out
@@ -332,7 +333,7 @@ class Envelope:
             return {name: value for name, value in self.fields().items() if name not in _ECHO and name != "progress"}
         near = self.form == "quiet" and self.progress is not None and len(self.progress) > 1
         names = {
-            *(name for name in self.own or () if name != "is_complete" and name not in _ECHO),
+            *(name for name in self.own if name != "is_complete" and name not in _ECHO),
             *(("is_complete", "next_action_hint") if self.is_complete is False else ()),
             *(("next_action_hint",) if self.nudged else ()),
             *(("limit_reached", "limit_message") if self.limit_message is not None else ()),
@@ -357,6 +358,8 @@ class Envelope:
         return f"Envelope({self.to_json()})"
 
 
+# Of one that no tool made.
+Envelope.own = MappingProxyType({})
 _FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata}
 _WRITTEN: Final = {"tries": "attempts", "previous_payload": "previous_result"}
 # That a limit is reached is written where there is a message of it.

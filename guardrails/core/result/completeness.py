@@ -73,10 +73,10 @@ def _claims(content: Any, form: Form | None, size: int | None, declared: str) ->
     places = [("", content, form)] if form is not None and not form.objects else _places(content)
     lists = [content] if form is None else [owner[key] for _, owner, its in places for key, _ in its.lists]
     shown = size if size is not None else len(lists[0]) if len(lists) == 1 else None
-    known, total, how = True, size, None
+    first: Sign = True, size, None
     if declared and (number := number_of(at(content, declared))) is not None:
-        known, total, how = _counted(number, shown)
-        places = []
+        first, places = _counted(number, shown), []
+    known, total, how = first
     rows = size is not None or any(some and type(some[0]) is dict for some in lists)
     for holder, owner, its in places:
         # What quotes a refusal of ours says nothing of itself.
