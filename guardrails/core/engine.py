@@ -33,7 +33,7 @@ from guardrails.core.refusals import (
     unbound,
     uncertain,
 )
-from guardrails.core.retries.serving import Advised
+from guardrails.core.retries.serving import Advice
 from guardrails.core.scopes import Place, first_cause, hold_in, marks, move_in, opened, progress, settle_in, time_left
 from guardrails.core.state import (
     ASKED,
@@ -485,7 +485,7 @@ def begin_implied_turn(own: Place, facts: Facts) -> None:
 
 
 def complete(
-    at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advised | None
+    at: Moment, decision: Decision, end: End, plan: Plan, now_ms: int, advised: Advice | None
 ) -> tuple[Envelope, Completion]:
     """
     Returns what the model reads of a call that is over, and what is recorded of it.

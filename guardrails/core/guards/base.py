@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from guardrails.core.guards.budget import Limits
     from guardrails.core.guards.evidence import Again
     from guardrails.core.retries.model import RetryModel
-    from guardrails.core.retries.serving import Advised
+    from guardrails.core.retries.serving import Advice
 
 
 __all__ = ["Codes", "Denial", "Edge", "Entry", "Event", "Facts", "Guard", "Keys", "Nudge", "Outcome", "SessionState"]
@@ -86,7 +86,7 @@ class Facts:
     """Of a call that is over: (code, hint) of the nudges before it ran; those that `shape` leaves there are said with its result."""
     models: "Mapping[str, RetryModel] | None" = None
     """The learned models that are loaded."""
-    advised: "Advised | None" = None
+    advised: "Advice | None" = None
     """Of a failure that is replayed: the verdict of a model, as it was recorded."""
 
     def __init__(

@@ -188,9 +188,9 @@ class Retryable(Guard):
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        tool, (prior, left, tried), answer = facts.tool, tries, facts.advised
-        if self.model is not None and answer is not None:
-            return Advice(answer.retryable, answer.wait_ms or 0, 0.0, answer.retries, INSTEAD.get(kind, "give_up"))
+        tool, (prior, left, tried) = facts.tool, tries
+        if self.model is not None and facts.advised is not None:
+            return facts.advised
         model = None if self.model is None else (facts.models or {}).get(self.model)
         if model is None:
             return None

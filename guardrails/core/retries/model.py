@@ -43,23 +43,14 @@ class Count(NamedTuple):
         """
         return Count(self.n + more.n, self.s + more.s)
 
+    def posterior(self, mean: float) -> float:
+        """
+        Returns the share that worked, drawn towards *mean*: the posterior mean of a Beta prior that counts for so many tries.
+        """
+        return (self.s + mean * CORRECTION_STRENGTH) / (self.n + CORRECTION_STRENGTH)
+
 
 NONE: Final = Count(0.0, 0.0)
-
-
-class Beta(NamedTuple):
-    """
-    A Beta prior by its mean and its strength, the number of tries it counts for.
-    """
-
-    mean: float
-    strength: float
-
-    def rate(self, count: Count) -> float:
-        """
-        Returns the posterior mean: the share of *count* that worked, drawn towards the mean.
-        """
-        return (count.s + self.mean * self.strength) / (count.n + self.strength)
 
 
 def wilson(count: Count) -> tuple[float, float]:
@@ -177,7 +168,7 @@ class RetryModel:
         """
         own, every = (self.corrections.get(name, {}).get(error, NONE) for name in (tool, ANY))
         usual = every if every.n > 0 else own
-        return Beta(usual.s / usual.n, CORRECTION_STRENGTH).rate(own) if usual.n > 0 else None
+        return own.posterior(usual.s / usual.n) if usual.n > 0 else None
 
 
 def logistic(logit: float) -> float:
@@ -188,16 +179,13 @@ def logistic(logit: float) -> float:
 
 
 def _sum_of(body: Mapping[str, Any]) -> str:
+    """
+    Returns the hash of *body* without its `sha256`, keys sorted, no spaces.
+    """
     from hashlib import sha256  # and with it OpenSSL: 5 ms
 
-    return sha256(canonical(body)).hexdigest()
-
-
-def canonical(body: Mapping[str, Any]) -> bytes:
-    """
-    Returns the bytes that the hash is of: *body* without its `sha256`, keys sorted, no spaces.
-    """
-    return orjson.dumps({key: value for key, value in body.items() if key != "sha256"}, option=orjson.OPT_SORT_KEYS)
+    rest = {key: value for key, value in body.items() if key != "sha256"}
+    return sha256(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def text_of(body: Mapping[str, Any], kind: str = RETRIES) -> bytes:

@@ -31,16 +31,6 @@ class Models:
 NO_MODELS: Final = Models()
 
 
-class Advised(NamedTuple):
-    """
-    A verdict that was recorded: what a replay goes by, since models change.
-    """
-
-    retryable: bool
-    wait_ms: int | None
-    retries: int
-
-
 class Stakes(NamedTuple):
     """
     The costs of a try by a policy; a success is worth 1.
@@ -59,7 +49,7 @@ class Stakes(NamedTuple):
 
 class Advice(NamedTuple):
     """
-    The advice after a failure.
+    The advice after a failure. It is recorded, and a replay goes by it, since models change.
     """
 
     retryable: bool

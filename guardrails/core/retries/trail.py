@@ -27,7 +27,6 @@ UNKNOWN: Final = -1
 DELAYS_MS: Final = (500, 1_000, 3_000, 8_000, 12_000, 20_000, 40_000, 90_000, 150_000)
 _REACHES: Final = (999, 1_999, 4_999, 9_999, 14_999, 29_999, 59_999, 119_999, 299_999)
 """Just below round times: limits last for those, and a retry that waited for the end of one comes at it or a little later."""
-MAX_RUN: Final = 8
 _RUNS: Final = (0, 1, 2, 4, 7)
 _HEADERS: Final = (1_000, 5_000, 30_000, 120_000)
 _AGES: Final = (60_000, 600_000)
@@ -142,23 +141,14 @@ def extended(trail: Mapping[str, Any] | None, call: Settled, retry_after_ms: int
 
     An answer without a Retry-After does not take back the one before.
     """
-    before = trail or {}
+    before, now = trail or {}, call.ended_ms
     made = {"calls": [*before.get("calls", ()), list(call)][-LOOKBACK - 1 :]}
-    due = before.get("due")
-    if retry_after_ms is not None and call.ended_ms is not None:
-        now, tool = call.ended_ms, call.tool
-        due = {name: at for name, at in (due or {}).items() if at > now}
-        latest = max(due.pop(tool, 0), now + retry_after_ms)
-        due = dict([*due.items(), (tool, latest)][-DUE_TOOLS:])
+    due = before.get("due", {})
+    if retry_after_ms is not None and now is not None:
+        latest = max(due.get(call.tool, 0), now + retry_after_ms)
+        others = [(tool, at) for tool, at in due.items() if at > now and tool != call.tool]
+        due = dict([*others, (call.tool, latest)][-DUE_TOOLS:])
     return {**made, "due": due} if due else made
-
-
-def left_of(trail: Mapping[str, Any] | None, tool: str, now_ms: int | None) -> int | None:
-    """
-    Returns how long *tool* still asks to be left alone. Returns None if it does not.
-    """
-    due = trail.get("due", {}).get(tool) if trail else None
-    return due - now_ms if due is not None and now_ms is not None and due > now_ms else None
 
 
 def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
@@ -167,6 +157,7 @@ def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
     """
     *before, (tool, sig, error, ended) = trail["calls"]
     before.reverse()
+    left = trail.get("due", {}).get(tool, 0) - (ended or 0)
     kinds = OUTAGE if error in OUTAGE else (error,)
     own = [call for call in before if call[0] == tool]
     run = list(takewhile(lambda call: call[2] in kinds, own))
@@ -175,10 +166,10 @@ def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
         tool,
         error,
         min(sum(call[1] == sig is not None for call in own), 3),
-        min(len(run), MAX_RUN),
+        len(run),
         min(sum(1 for _ in takewhile(lambda call: call[0] == tool, before)), 3),
         UNKNOWN if elapsed_ms is None else bisect_left(_AGES, elapsed_ms),
         UNKNOWN if not before else int(before[0][2] is not None),
         None if first is None or ended is None else max(0, ended - first),
-        left_of(trail, tool, ended),
+        None if ended is None or left <= 0 else left,
     )

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.retries.model import ANY, CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
+from guardrails.core.retries.model import ANY, ENOUGH, NONE, Count, times, wilson
 from guardrails.core.retries.serving import Stakes
 from guardrails.core.retries.trail import DELAYS_MS, WAITS_MS, Situation
 from guardrails.core.values.errors import CORRECTABLE
@@ -134,8 +134,7 @@ def _profile(tool: str, error: str, own: Mapping[Any, Count], every: Mapping[Any
     made = Profile(tool, error, plain.n, plain.s, rate or 0.0, low, high, repaired=own["repaired"], corrected=corrected)
     made = made._replace(correction=correction)
     # If nothing helps, no wait is the best. A wait is drawn to the rate of its own tool and error.
-    usual = Beta(made.rate, CORRECTION_STRENGTH)
-    rates = {wait: usual.rate(own[wait]) for wait in WAITS_MS if own[wait].n >= ENOUGH}
+    rates = {wait: own[wait].posterior(made.rate) for wait in WAITS_MS if own[wait].n >= ENOUGH}
     if plain.n < ENOUGH or high < HOPELESS or not round(plain.s) or not rates:
         return made
     share = 1 - Stakes().within
@@ -147,4 +146,4 @@ def _profile(tool: str, error: str, own: Mapping[Any, Count], every: Mapping[Any
 
 
 def _drawn(count: Count, every: Count) -> float | None:
-    return Beta(every.s / every.n, CORRECTION_STRENGTH).rate(count) if count.n else None
+    return count.posterior(every.s / every.n) if count.n else None

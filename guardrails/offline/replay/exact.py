@@ -20,10 +20,10 @@ from guardrails.core.guards.budget import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.record import call_record, newer_records, newer_version
 from guardrails.core.refusals import stopped
-from guardrails.core.retries.serving import Advised
+from guardrails.core.retries.serving import Advice
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
 from guardrails.core.tool import Tool
-from guardrails.core.values.errors import GuardrailsError, NothingFoundError, SessionError
+from guardrails.core.values.errors import INSTEAD, GuardrailsError, NothingFoundError, SessionError
 from guardrails.core.values.types import End, Outcome, Problem, ToolCall
 from guardrails.offline.transcripts.fields import mapping
 from guardrails.offline.transcripts.files import Input, content_of, values_of
@@ -106,7 +106,7 @@ def end_of(record: Record) -> End:
     return End.of(outcome, hash=evidence, own=own, steady=steady, came=came, unknown=uncertain, unread=unread)
 
 
-def advised_of(record: Record) -> Advised | None:
+def advised_of(record: Record) -> Advice | None:
     """
     Returns the model's words on the failure of *record*. Returns None if no model judged it.
     """
@@ -114,7 +114,8 @@ def advised_of(record: Record) -> Advised | None:
         return None
     # What only a budget denied, the model had advised.
     retryable = bool(record["retryable"]) or "no_retry" in record
-    return Advised(retryable, record["wait_ms"], record["max_retries_remaining"] or 0)
+    instead, left = INSTEAD.get(record["error_type"], "give_up"), record["max_retries_remaining"] or 0
+    return Advice(retryable, record["wait_ms"] or 0, 0.0, left, instead)
 
 
 def way_of(chain: Chain, *declarations: Any) -> Way:
