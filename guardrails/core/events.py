@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, Final
 
+from guardrails.core import state as states
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards import LIMITING
@@ -16,24 +17,7 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import ITERATIONS, NO_LIMITS, TABLE
 from guardrails.core.refusals import broken, finish
 from guardrails.core.scopes import Place, first_cause
-from guardrails.core.state import (
-    ADMISSION_MS,
-    ASKED,
-    Pending,
-    SessionState,
-    approve,
-    digest_of,
-    drop,
-    end_turn,
-    exhaust,
-    note_key,
-    release,
-    suspend,
-    time_of,
-    touch,
-    unsign,
-    withdraw,
-)
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial, ToolCall
 
@@ -83,15 +67,15 @@ def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
     comes back.
     """
     state, chain = at.state, at.chain
-    if note_key(state, values.get("key")):
+    if states.note_key(state, values.get("key")):
         return NOT_AGAIN
     if values.get("uncharged"):
-        _release_in(at, {"guess": True})
-    at.now_ms = touch(state, now_ms)
+        _everywhere(at, "release", {"guess": True})
+    at.now_ms = states.touch(state, now_ms)
     facts = Facts(at.now_ms, turn=state.present.number, turn_over=True, least=chain.least)
     _end(at, facts)
     tell(state, chain.on, "turn", values, facts)
-    end_turn(state, values["calls"])
+    states.end_turn(state, values["calls"])
     return None
 
 
@@ -99,9 +83,10 @@ def _charge(at: Moment, values: Values, now_ms: int) -> Happened | None:
     """
     A response of `model` is to be paid, `cost` in micro-dollars; None: the price is unknown or, without a model, that nobody asked for it.
     """
-    if note_key(at.state, values.get("key"), charged=True):
+    if states.note_key(at.state, values.get("key"), charged=True):
         return NOT_AGAIN
-    _everywhere(at, now_ms, "charge", values)
+    at.now_ms = states.touch(at.state, now_ms)
+    _everywhere(at, "charge", values)
     return None
 
 
@@ -112,18 +97,18 @@ def _request(at: Moment, values: Values, now_ms: int) -> Happened:
     """
     estimate = values.get("estimate")
     cost, tokens = estimate or (0, 0)
-    at.now_ms = time_of(at.state, now_ms)
+    at.now_ms = states.touch(at.state, now_ms)
     refused = exhausted_by(at.places, request=True, cost=cost, tokens=tokens)
-    more = {"n": at.state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
-    _everywhere(at, now_ms, "request", {**values, "estimate": estimate, **more})
+    lasts_ms, n = values.get("lasts_ms", states.ADMISSION_MS), at.state.n + 1
+    more = {"n": n, "refused": refused is not None, "lasts_ms": lasts_ms, "estimate": estimate}
+    _everywhere(at, "request", {**values, **more})
     return _happened(at, refused=refused)
 
 
-def _everywhere(at: Moment, now_ms: int, name: str, values: Values) -> None:
+def _everywhere(at: Moment, name: str, values: Values) -> None:
     """
     Count something in the session and in each of its scopes alike.
     """
-    at.now_ms = touch(at.state, now_ms)
     for place in at.places:
         _count(place, name, values)
     _number(at)
@@ -138,15 +123,6 @@ def _number(at: Moment) -> None:
         scope.state.exhausted = None
 
 
-def _release_in(at: Moment, values: Values) -> None:
-    """
-    Give back what a model request holds, everywhere.
-    """
-    for place in at.places:
-        tell(place.state, place.chain.on, "release", values, Facts(place.now_ms, holder=place.holder))
-    _number(at)
-
-
 def _count(place: Place, name: str, values: Values) -> None:
     state, chain = place.state, place.chain
     if name == "charge":
@@ -154,8 +130,11 @@ def _count(place: Place, name: str, values: Values) -> None:
         state.tokens += values["tokens"]
     facts = Facts(place.now_ms, holder=place.holder, turn=state.present.number, least=chain.least)
     failed = [guard for guard, enforced, _ in tell(state, chain.on, name, values, facts) if enforced]
+    if name == "release":
+        # What is given back ends nothing.
+        return
     if failed and chain.on_error != "allow" and chain.mode == "enforce":
-        exhaust(state, chain.worded(broken(place.code(failed[0]), ends=True)))
+        states.exhaust(state, chain.worded(broken(place.code(failed[0]), ends=True)))
     _end(place, facts)
 
 
@@ -165,7 +144,7 @@ def _end(place: Place, facts: Facts) -> None:
     """
     cause = first_cause(place, place.chain.spenders, facts)
     if cause is not None:
-        exhaust(place.state, cause)
+        states.exhaust(place.state, cause)
 
 
 # What people and hosts say of a call
@@ -185,20 +164,20 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
         one = state.uncertain.pop(sig)
         if yes:
             # A person said that it is to be made: what was before is no reason against it.
-            unsign(state, (entry for entry in state.window if entry.sig == sig))
+            states.unsign(state, (entry for entry in state.window if entry.sig == sig))
         else:
             state.uncertain[sig] = one._replace(reason=values["reason"] or "it is never to be made again")
         _note(at, values, now_ms)
         return
-    if pending is None or pending.stage not in ASKED or (yes and pending.stage == "approved"):
+    if pending is None or pending.stage not in states.ASKED or (yes and pending.stage == "approved"):
         raise SessionError("the call does not wait for an answer any more")
-    if yes and pending.expires_ms <= time_of(state, now_ms):
+    if yes and pending.expires_ms <= states.time_of(state, now_ms):
         raise SessionError("the answer comes too late: the time of the question is over")
-    now = touch(state, now_ms)
+    now = states.touch(state, now_ms)
     if yes:
-        approve(pending, now)
+        states.approve(pending, now)
     else:
-        drop(state, pending, "refuse")
+        states.drop(state, pending, "refuse")
     tell_of(at, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
     at.let_go(pending, "approve" if yes else "refuse")
 
@@ -207,8 +186,9 @@ def _suspend(at: Moment, values: Values, now_ms: int) -> None:
     """
     A host takes a call out, and goes on with it later: in minutes, in another process.
     """
-    now, pending, call = touch(at.state, now_ms), _of(at.state, values), values.get("call")
-    if pending is not None and suspend(pending, now, "" if not isinstance(call, ToolCall) else digest_of(call)):
+    now, pending, call = states.touch(at.state, now_ms), _of(at.state, values), values.get("call")
+    digest = states.digest_of(call) if isinstance(call, ToolCall) else ""
+    if pending is not None and states.suspend(pending, now, digest):
         at.let_go(pending, "suspend")
     else:
         _note(at, values, now_ms)
@@ -219,13 +199,13 @@ def _release(at: Moment, values: Values, now_ms: int) -> None:
     A call will never run, a model request came to nothing, or a child is over: what they hold comes back.
     """
     state, chain = at.state, at.chain
-    now = at.now_ms = touch(state, now_ms)
+    now = at.now_ms = states.touch(state, now_ms)
     if "child" in values:
-        release(state, values["child"], values["used"])
+        states.release(state, values["child"], values["used"])
     elif "request" in values:
-        _release_in(at, values)
+        _everywhere(at, "release", values)
         _end(at, Facts(now, turn=state.present.number, least=chain.least))
-    elif (pending := _of(state, values)) is not None and withdraw(state, pending):
+    elif (pending := _of(state, values)) is not None and states.withdraw(state, pending):
         at.let_go(pending, "withdraw")
         _reopen(at)
     else:
@@ -236,10 +216,10 @@ def _expire(at: Moment, values: Values, now_ms: int) -> Happened:
     """
     An admission is given up, as a record says.
     """
-    state = at.state
-    touch(state, now_ms)
-    pending = _of(state, values)
-    return Happened(state.n if pending is None else at.give_up(pending)[0], state.now_ms, state.run, None)
+    state, now = at.state, states.touch(at.state, now_ms)
+    if (pending := _of(state, values)) is not None:
+        at.give_up(pending)
+    return Happened(state.n, now, state.run, None)
 
 
 def _note(at: Moment, values: Values, now_ms: int) -> None:
@@ -247,7 +227,7 @@ def _note(at: Moment, values: Values, now_ms: int) -> None:
     A child begins, or it is of a call that is not known any more: time passes, and it is numbered.
     """
     _number(at)
-    touch(at.state, now_ms)
+    states.touch(at.state, now_ms)
 
 
 def lose(at: Moment, seq: int | None, now_ms: int) -> None:
@@ -301,7 +281,7 @@ def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
         raise SessionError("the session is closed: what it did not use was given back")
     # A budget that only observes has limits too: a host that raises them must not break in observe mode.
     budget, asked = chain.limits or NO_LIMITS, bool(values.get("asked"))
-    now = time_of(state, now_ms)
+    now = states.time_of(state, now_ms)
     limits: dict[str, int] = {}
     for name, amount in values["amounts"].items():
         if name == ITERATIONS:
@@ -310,13 +290,11 @@ def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
             continue
         limit = state.limit(name, budget.own.get(name))
         if limit is None:
-            raise SessionError(
-                f"the policy sets no limit `{LIMITS[name].setting if name in LIMITS else name}` that could be raised"
-            )
+            raise SessionError(f"the policy sets no limit `{LIMITS[name].setting}` that could be raised")
         used = LIMITS[name].used(state, now) - dict(zip(LIMITS, budget.before(state, now), strict=True))[name]
         limits[name] = max(limit, used + amount) if asked else max(limit, used) + amount
     # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
-    now = touch(state, now_ms)
+    now = states.touch(state, now_ms)
     ended = state.exhausted[0].partition(".")[0] if state.exhausted is not None else ""
     if not asked or limits or ended in {name for name, *_ in chain.turn_spenders}:
         state.exhausted = None
@@ -336,25 +314,26 @@ def _reserve(at: Moment, values: Values, now_ms: int) -> Happened | dict[str, in
     Raises SessionError if that is more than is left, or the child does not run any more.
     """
     state, chain, child, more = at.state, at.chain, values["child"], values.get("more")
-    present, now = state.reserved.get(child), time_of(state, now_ms)
+    present, now = state.reserved.get(child), states.time_of(state, now_ms)
     if more and present is None:
         raise SessionError(f"`{child}` is closed: what it did not use was given back")
     refused = None if present is not None else (chain.budget or NO_LIMITS).no_child(state, at.engine.id.count("/") + 1)
     if refused is not None:
-        touch(state, now_ms)
+        states.touch(state, now_ms)
         state.reserved[child] = {}
         return _happened(at, {}, (refused.code, chain.worded(refused).message))
     if present is None or more:
-        left = _left(at, now)
+        rest = (chain.budget or NO_LIMITS).rest(state, now)
+        left = dict.fromkeys(LIMITS) | {limit.name: amount for limit, _, amount in rest}
         for name, amount in values["amounts"].items():
             # Time is not shared out: whoever wants more of it than is left has all that is left.
             fixed = more or name != "max_elapsed"
             if (available := left[name]) is not None and amount > available and fixed:
                 asked = f"{LIMITS[name].setting} {LIMITS[name].shown(amount)}{' more' if more else ''}"
                 raise SessionError(f"`{child}` asks for {asked}, {LIMITS[name].shown(available)} is left")
-        present = _raised(present, values["amounts"]) if present is not None else _share(at, child, values, left, now)
+        present = _share(at, values, left, now) if present is None else _raised(present, values["amounts"])
         tell(state, chain.on, "reserve", values, Facts(now))
-    touch(state, now_ms)
+    states.touch(state, now_ms)
     state.reserved[child] = present
     return None if more else present
 
@@ -363,28 +342,22 @@ def _raised(present: dict[str, int], amounts: Values) -> dict[str, int]:
     return {name: amount + amounts.get(name, 0) for name, amount in present.items()}
 
 
-def _share(own: Place, child: str, values: Values, left: dict[str, int | None], now: int) -> dict[str, int]:
+def _share(own: Place, values: Values, left: Mapping[str, int | None], now: int) -> dict[str, int]:
     own.now_ms = now
     cause = exhausted_by([own])
     if cause is not None:
-        raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
-    share, made = values.get("share", 1), dict[str, int]()
+        raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{values['child']}`")
+    made = dict[str, int]()
     for name, available in left.items():
         # Time passes for all at once, so that nobody has less of it for sharing it.
-        whole = available is None or name == "max_elapsed" or share == 1
-        rest = available if whole else ceil((available or 0) * share)
-        amount = values["amounts"].get(name, rest)
+        share = 1 if name == "max_elapsed" else values.get("share", 1)
+        amount = values["amounts"].get(name, available and ceil(available * share))
         if amount is not None:
             made[name] = max(0, amount if available is None else min(amount, available))
     return made
 
 
-def _left(own: Place, now: int) -> dict[str, int | None]:
-    left = {limit.name: amount for limit, _, amount in (own.chain.budget or NO_LIMITS).rest(own.state, now)}
-    return {name: left.get(name) for name in LIMITS}
-
-
-def _begin(at: Moment, values: Values, now_ms: int) -> None:
+def _open(at: Moment, values: Values, now_ms: int) -> None:
     """
     A child begins; `over` is (code, message) of why it makes no call.
     """
@@ -398,31 +371,15 @@ def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     """
     A session is over for good. Its limits are what it used, with what is held for what never ended.
     """
-    state, now = at.state, touch(at.state, now_ms)
+    state, now = at.state, states.touch(at.state, now_ms)
     hint = "Report what you have."
-    exhaust(state, Denial("session.closed", "This session is closed.", hint, "limit_reached", ends_session=True))
+    states.exhaust(state, Denial("session.closed", "This session is closed.", hint, "limit_reached", ends_session=True))
     state.closed = True
+    used = {name: limit.used(state, now) + limit.held(state) for name, limit in LIMITS.items()}
     # Time passed for its parent too.
-    shared = [limit for name, limit in LIMITS.items() if name != "max_elapsed"]
-    return {
-        limit.name: limit.used(state, now) + limit.held(state) + state.reserved_by_children(limit.name)
-        for limit in shared
-    }
+    return {name: n + state.reserved_by_children(name) for name, n in used.items() if name != "max_elapsed"}
 
 
-EVENTS: Final[Mapping[str, Callable[..., Any]]] = {
-    "turn": _turn,
-    "charge": _charge,
-    "request": _request,
-    "unpark": _unpark,
-    "suspend": _suspend,
-    "release": _release,
-    "expire": _expire,
-    "note": _note,
-    "policy": _policy,
-    "extend": _extend,
-    "reserve": _reserve,
-    "open": _begin,
-    "close": _close,
-}
+_ALL = _turn, _charge, _request, _unpark, _suspend, _release, _expire, _note, _policy, _extend, _reserve, _open, _close
+EVENTS: Final[Mapping[str, Callable[..., Any]]] = {event.__name__.removeprefix("_"): event for event in _ALL}
 """By name, what happens."""
