@@ -134,7 +134,6 @@ MAX_WORK: Final = 1 << 20
 """Characters of scripts and words, and 100 for each command."""
 _SPLIT: Final = "\x01"
 """Where an expansion that nothing quotes parts into words."""
-_APART: Final = frozenset({"subshell", "command_substitution", "process_substitution"})
 _PRINTS: Final = re.compile(r"[$`]\(?\s*(?:(pwd)|which\s+([\w.-]{1,80}))\s*[)`]")
 """Substitutions that are as good as a word: `$(pwd)`, `$(which python3)`."""
 _VARIABLE: Final = re.compile(r"\$\{?(\w+|[@*])(?:\[[@*]\]|(?<=[@*]):\d+)?(?:(:?[-=?])(.*?))?\}?", re.DOTALL)
@@ -215,38 +214,80 @@ class _Reader:
 
     def visit(self, node: "Node", stdin: str | None = None, before: Command | None = None) -> None:
         """
-        Follow *node*, into which *before* is piped.
+        Follow *node*, into which *before* is piped, by the method of its type.
         """
-        kind = node.type
-        if kind == "command":
-            self._command(node, stdin, before)
-        elif kind == "redirected_statement":
-            self._redirected(node, stdin, before)
-        elif kind == "pipeline":
-            self._pipeline(node.named_children, stdin, before)
-        elif kind in _APART:
-            with self._apart():
-                self._all(node.named_children, UNKNOWN if kind == "process_substitution" else stdin, before)
-        elif kind == "function_definition":
-            self.contents.fork_bomb = self.contents.fork_bomb or self._is_bomb(node)
-            self._functions.add(self._text(node.named_children[0]))
-            with self._apart():
-                # What it is given is seen where it is called.
-                self._variables |= dict.fromkeys("123456789@*", "argument")
-                self._all(node.named_children, stdin, before)
-        elif kind == "for_statement":
-            name, values = node.named_children[0], self._words(node.children_by_field_name("value"))
-            for value in values[:8] or [UNKNOWN]:
-                self._variables[self._text(name)] = value
-                self._all(node.named_children, stdin, before)
-        elif kind == "variable_assignment":
-            self._assign(node)
-        else:
-            self._all(node.named_children, stdin, before)
+        if node.named_child_count:
+            getattr(self, f"visit_{node.type}", self.visit_all)(node, stdin, before)
 
-    def _all(self, nodes: "Iterable[Node]", stdin: str | None = None, before: Command | None = None) -> None:
-        for node in nodes:
-            self.visit(node, stdin, before)
+    def visit_all(self, node: "Node", stdin: str | None = None, before: Command | None = None) -> None:
+        """
+        Follow what *node* is made of.
+        """
+        for child in node.named_children:
+            self.visit(child, stdin, before)
+
+    def visit_subshell(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        with self._apart():
+            self.visit_all(node, stdin, before)
+
+    visit_command_substitution = visit_subshell
+
+    def visit_process_substitution(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        self.visit_subshell(node, UNKNOWN, before)
+
+    def visit_function_definition(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        self.contents.fork_bomb = self.contents.fork_bomb or self._is_bomb(node)
+        self._functions.add(self._text(node.named_children[0]))
+        with self._apart():
+            # What it is given is seen where it is called.
+            self._variables |= dict.fromkeys("123456789@*", "argument")
+            self.visit_all(node, stdin, before)
+
+    def visit_for_statement(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        name, values = self._text(node.named_children[0]), self._words(node.children_by_field_name("value"))
+        for self._variables[name] in values[:8] or [UNKNOWN]:
+            self.visit_all(node, stdin, before)
+
+    def visit_pipeline(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        for stage in node.named_children:
+            with self._apart():
+                before = self._first(stage, stdin, before)
+            stdin = UNKNOWN
+
+    def visit_redirected_statement(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        body = node.child_by_field_name("body")
+        stdin = self._input(node.named_children, stdin)
+        before = before if body is None else self._first(body, stdin, before)
+        documents = [child for child in node.named_children if child.type == "heredoc_redirect"]
+        for child in (child for each in documents for child in each.named_children):
+            # After the word that begins a here-document the rest of its line may follow: `cat <<EOF | sh`.
+            if child.type in ("pipeline", "command", "list", "redirected_statement"):
+                self.visit(child, UNKNOWN, before)
+
+    def visit_variable_assignment(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        name, *values = node.named_children
+        self.visit_all(node)
+        own, value = self._text(name).partition("[")[0], _SPLIT.join(self._words(values))
+        self._note((f"{own}={value.replace(_SPLIT, ' ')}",), None)
+        self._variables[own] = UNKNOWN if [child.type for child in node.children].count("+=") else value
+
+    def visit_command(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        children = node.named_children
+        parts = [child for child in children if not child.type.endswith("_redirect")]
+        for part in parts:
+            self.visit(part)
+        stdin = stdin if len(parts) == len(children) else self._input(children, stdin)
+        words = self._words(part for part in parts if part.type != "variable_assignment")
+        if words:
+            self.run(words, stdin, before)
+
+    def _first(self, node: "Node", stdin: str | None, before: Command | None) -> Command | None:
+        """
+        Follow *node*. Returns its first command, *before* if it has none.
+        """
+        at = len(self.contents.commands)
+        self.visit(node, stdin, before)
+        return next(iter(self.contents.commands[at : at + 1]), before)
 
     def _is_bomb(self, node: "Node") -> bool:
         """
@@ -257,44 +298,24 @@ class _Reader:
         twice = calls.count(self._text(node.named_children[0])) > 1
         return twice and any(text in ("|", "&") for text, _ in parts)
 
-    def _pipeline(self, stages: "Iterable[Node]", stdin: str | None, before: Command | None) -> None:
-        for stage in stages:
-            at = len(self.contents.commands)
-            with self._apart():
-                self.visit(stage, stdin, before)
-            before, stdin = next(iter(self.contents.commands[at : at + 1]), before), UNKNOWN
-
-    def _redirected(self, node: "Node", stdin: str | None, before: Command | None) -> None:
-        body = node.child_by_field_name("body")
-        redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
-        stdin = self._input(redirects, stdin)
-        at = len(self.contents.commands)
-        if body is not None:
-            self.visit(body, stdin, before)
-        before = next(iter(self.contents.commands[at : at + 1]), before)
-        for child in (child for each in redirects for child in each.named_children):
-            # After the word that begins a here-document the rest of its line may follow: `cat <<EOF | sh`.
-            if child.type in ("pipeline", "command", "list", "redirected_statement"):
-                self.visit(child, UNKNOWN, before)
-
-    def _input(self, redirects: "Iterable[Node]", stdin: str | None) -> str | None:
+    def _input(self, nodes: "Iterable[Node]", stdin: str | None) -> str | None:
         """
-        Returns the text that is read of *redirects*; files that they write are noted as commands.
+        Returns the text that is read by the redirections among *nodes*; files that they write are noted as commands.
         """
-        for node in redirects:
-            if node.type == "file_redirect":
-                stdin = self._file(node, stdin)
-                continue
-            stdin = ""
-            for child in node.named_children:
-                if child.type == "file_redirect":
-                    self._file(child, stdin)
-                elif child.type == "heredoc_body":
-                    stdin = self._text(child)
-                    self._all(child.named_children)
-                elif node.type == "herestring_redirect":
-                    self.visit(child)
-                    stdin = " ".join(self._words([child]))
+        for redirect in nodes:
+            if redirect.type == "file_redirect":
+                stdin = self._file(redirect, stdin)
+            elif redirect.type in ("heredoc_redirect", "herestring_redirect"):
+                stdin = ""
+                for child in redirect.named_children:
+                    if child.type == "file_redirect":
+                        self._file(child, stdin)
+                    elif child.type == "heredoc_body":
+                        stdin = self._text(child)
+                        self.visit_all(child)
+                    elif redirect.type == "herestring_redirect":
+                        self.visit(child)
+                        stdin = " ".join(self._words([child]))
         return stdin
 
     def _file(self, node: "Node", stdin: str | None) -> str | None:
@@ -308,25 +329,6 @@ class _Reader:
             return UNKNOWN if target.type == "process_substitution" else None
         self._note((">", " ".join(self._words([target]))), None)
         return stdin
-
-    def _assign(self, node: "Node") -> None:
-        name, *values = node.named_children
-        self._all(node.named_children)
-        own, value = self._text(name).partition("[")[0], _SPLIT.join(self._words(values))
-        self._note((f"{own}={value.replace(_SPLIT, ' ')}",), None)
-        self._variables[own] = UNKNOWN if [child.type for child in node.children].count("+=") else value
-
-    def _command(self, node: "Node", stdin: str | None, before: Command | None) -> None:
-        parts: list[Node] = []
-        for child in node.named_children:
-            if child.type.endswith("_redirect"):
-                stdin = self._input([child], stdin)
-                continue
-            self.visit(child)
-            parts += [child] if child.type != "variable_assignment" else []
-        words = self._words(parts)
-        if words:
-            self.run(words, stdin, before)
 
     def _words(self, nodes: "Iterable[Node]") -> list[str]:
         words: list[str] = []
@@ -353,7 +355,7 @@ class _Reader:
         if kind == "array":
             return _SPLIT.join(self._words(node.named_children))
         if not node.child_count:
-            return re.sub(r"\\([$`\"\\])" if quoted else r"\\(.)", r"\1", text)
+            return re.sub(r"\\([$`\"\\])" if quoted else r"\\(.)", r"\1", text) if "\\" in text else text
         made, end = "", node.start_byte
         for child in node.children:
             # Blanks between quotes may belong to no child, or to one that means none.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.values.errors import needs
@@ -90,20 +91,15 @@ def plain(word: str) -> str:
     """
     if "/" not in word and not word.startswith(("~", ".")):
         return "." if word == "*" else word
-    start = "/" if word.startswith("/") else ""
     given = word.split("/")
     while len(given) > 1 and given[-1] in _ALL_OF:
         given.pop()
-    parts: list[str] = []
-    for part in given:
-        if part == ".." and parts and parts[-1] not in ("..", "~"):
-            parts.pop()
-        elif part not in ("", ".") and (part != ".." or not start):
-            parts.append(part)
-    if parts[:2] == ["~", ".."]:
-        # A home directory is two levels down at the most that matter: `~/../..` is the root, `~/..` all homes.
-        return "/" if parts[2:3] == [".."] else "/home"
-    return start + "/".join(parts) or start or "."
+    # A home directory is two levels down at the most that matter: `~/../..` is the root, `~/..` all homes.
+    home = "/home/" if given[0] == "~" else ""
+    path = normpath(home + "/".join(given) or "/").replace("//", "/")
+    if not home or f"{path}/".startswith("/home/~/"):
+        return path.removeprefix(home)
+    return "/home" if path.startswith("/home") else "/"
 
 
 def under(folder: str, word: str) -> str:
