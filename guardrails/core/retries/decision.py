@@ -5,7 +5,8 @@ A success is worth 1. A retry costs, waiting costs, the tool costs; the rest dec
 call, to repair something first, to correct the arguments, or to do none of them.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final
 
 from guardrails.core.values.errors import CORRECTABLE, INSTEAD
 from guardrails.core.values.types import MICRO, NextAction
@@ -19,12 +20,6 @@ UNLIKELY: Final = 2.0
 """A try that works less often than so many times its price, waiting left out, is made once: the next would say nothing new."""
 
 
-class _Try(NamedTuple):
-    wait_ms: int
-    p: float
-    value: float
-
-
 def advise(
     model: RetryModel, stakes: Stakes, failure: Failure, *, declared: bool | None, cost: int, left: int, tried: bool
 ) -> Advice:
@@ -36,38 +31,37 @@ def advise(
     """
     price = stakes.retry_cost + cost / (stakes.success_usd * MICRO)
     shift = model.declared(failure.tool, failure.error, declared)
-    best = _best(_tries(model, stakes, failure, price, shift, mended=False), stakes)
-    instead, value = _instead(model, stakes, failure, price)
-    seldom = best.p < UNLIKELY * price
-    if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
+    wait_ms, p, value = _best(_chances(model, stakes, failure, shift), stakes, price)
+    instead, other = _instead(model, stakes, failure, price)
+    seldom = p < UNLIKELY * price
+    if left < 1 or (seldom and tried) or value <= 0 or value < other:
         known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
         corrected = model.correction(failure.tool, failure.error) if known else None
-        return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
-    return Advice(True, best.wait_ms, best.p, 1 if seldom else left, "retry")
+        return Advice(False, wait_ms, p, 0, instead, corrected)
+    return Advice(True, wait_ms, p, 1 if seldom else left, "retry")
 
 
-def _tries(
-    model: RetryModel, stakes: Stakes, failure: Failure, price: float, shift: float, *, mended: bool
-) -> list[_Try]:
+def _chances(
+    model: RetryModel, stakes: Stakes, failure: Failure, shift: float = 0.0, *, mended: bool = False
+) -> dict[int, float]:
     """
-    Every wait that may be advised, ascending, none below what the tool asks for; one at least. The log odds of each are by *shift* more
-    than the model's.
+    Returns how likely a retry works after every wait that may be advised, ascending, none below what the tool asks for; one at least. The
+    log odds of each are by *shift* more than the model's.
     """
     waits = sorted({max(wait, failure.left_ms or 0) for wait in WAITS_MS})
-    made = []
-    for wait_ms in [wait for wait in waits if wait <= stakes.max_wait_ms] or waits[:1]:
-        p = logistic(model.logit(failure.retried(wait_ms, between=mended)) + shift)
-        made.append(_Try(wait_ms, p, p - price - stakes.wait_cost_per_s * wait_ms / 1000))
-    return made
+    waits = [wait for wait in waits if wait <= stakes.max_wait_ms] or waits[:1]
+    return {wait: logistic(model.logit(failure.retried(wait, between=mended)) + shift) for wait in waits}
 
 
-def _best(tries: list[_Try], stakes: Stakes) -> _Try:
+def _best(chances: Mapping[int, float], stakes: Stakes, price: float) -> tuple[int, float, float]:
     """
-    Returns the smallest wait within reach of the best among those that pay; of what never pays, the most likely.
+    Returns (wait, chance, value) of the smallest wait within reach of the best among those that pay; of what never pays, the most likely.
     """
-    paying = [one for one in tries if one.value > 0] or tries
-    least = (1 - stakes.within) * max(one.p for one in paying)
-    return next(one for one in paying if one.p >= least)
+    values = {wait: p - price - stakes.wait_cost_per_s * wait / 1000 for wait, p in chances.items()}
+    paying = [wait for wait, value in values.items() if value > 0] or [*values]
+    least = (1 - stakes.within) * max(map(chances.__getitem__, paying))
+    wait = next(wait for wait in paying if chances[wait] >= least)
+    return wait, chances[wait], values[wait]
 
 
 def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) -> tuple[NextAction, float]:
@@ -77,7 +71,7 @@ def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) 
     error, options = failure.error, list[tuple[float, NextAction]]()
     default = INSTEAD.get(error, "give_up")
     if default in ("fix_precondition", "fix_arguments"):
-        mended = max(one.p for one in _tries(model, stakes, failure, price, 0.0, mended=True))
+        mended = max(_chances(model, stakes, failure, mended=True).values())
         options.append((mended - price - stakes.fix_cost, "fix_precondition"))
     corrected = model.correction(failure.tool, error) if error in CORRECTABLE else None
     if corrected is not None:

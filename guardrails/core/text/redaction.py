@@ -151,14 +151,12 @@ def secrets_out(payload: bytes, at: str) -> tuple[Any, list[tuple[str, Any]]]:
 
 
 def _gone(before: Any, after: Any, at: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(before, str) and isinstance(after, str):
-        if before != after:
-            yield at, before.removeprefix(after.partition(REDACTED)[0]).removesuffix(after.rpartition(REDACTED)[2])
-        return
     was, stays = (dict(enumerate(one)) if isinstance(one, list) else one for one in (before, after))
     if isinstance(was, dict) and isinstance(stays, dict) and was.keys() == stays.keys():
         for key, member in was.items():
             yield from _gone(member, stays[key], f"{at}.{key}")
+    elif before != after and isinstance(before, str) and isinstance(after, str):
+        yield at, before.removeprefix(after.partition(REDACTED)[0]).removesuffix(after.rpartition(REDACTED)[2])
     elif before != after:
         yield at, before
 
