@@ -42,10 +42,8 @@ def is_shared(name: str, values: Values) -> bool:
     """
     Returns whether the event happens in the session's scopes too.
     """
-    if name == "extend":
-        return "scope" in values
-    if name == "turn":
-        return bool(values.get("uncharged"))
+    if name in ("extend", "turn"):
+        return "scope" in values or bool(values.get("uncharged"))
     return name in _SHARED and "child" not in values
 
 

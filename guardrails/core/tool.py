@@ -2,14 +2,13 @@
 The facts about a tool before it is called: its declarations.
 """
 
-import functools
 import inspect
 import re
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, fields, replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, Self
 
 from guardrails.core.arguments import Arguments, arguments_of
@@ -303,7 +302,7 @@ class Tool:
         return {"type": "function"} | ({"function": function} if wire == "chat" else {**function, "strict": False})
 
 
-@functools.lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)
 def speaker(tool: str) -> Words:
     """
     Returns whose words a text of *tool* is, by its name.
@@ -334,7 +333,7 @@ def without_partials(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     Returns the function of a partial, another as it is.
     """
-    return without_partials(function.func) if isinstance(function, functools.partial) else function
+    return without_partials(function.func) if isinstance(function, partial) else function
 
 
 def from_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,6 @@ class ModelFiles(Models):
     """
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
-        super().__init__()
         self._kinds = kinds
         self._stamps: dict[str, Stamp | None] = {}
         self._checked_ms = -CHECK_MS

@@ -22,10 +22,7 @@ class Models:
     The models of a policy. A loader replaces *loaded* as a whole; a decision reads it once.
     """
 
-    __slots__ = ("loaded",)
-
-    def __init__(self) -> None:
-        self.loaded: Mapping[str, RetryModel] = {}
+    loaded: Mapping[str, "RetryModel"] = {}
 
 
 NO_MODELS: Final = Models()

@@ -103,7 +103,7 @@ class Situation(NamedTuple):
 
 class Failure(NamedTuple):
     """
-    A failure before anything is done about it.
+    A failure before anything is done about it, in the levels of a `Situation`.
     """
 
     tool: str
@@ -124,9 +124,7 @@ class Failure(NamedTuple):
         """
         since, left = self.since_ms, self.left_ms
         return Situation(
-            *self[:3],
-            bisect_left(_RUNS, self.run),
-            *self[4:7],
+            *self[:7],
             UNKNOWN if delay_ms is None else bisect_left(DELAYS_MS, delay_ms),
             UNKNOWN if left is None else bisect_left(_HEADERS, left),
             0 if left is None or delay_ms is None else 1 + (delay_ms >= left),
@@ -166,7 +164,7 @@ def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
         tool,
         error,
         min(sum(call[1] == sig is not None for call in own), 3),
-        len(run),
+        bisect_left(_RUNS, len(run)),
         min(sum(1 for _ in takewhile(lambda call: call[0] == tool, before)), 3),
         UNKNOWN if elapsed_ms is None else bisect_left(_AGES, elapsed_ms),
         UNKNOWN if not before else int(before[0][2] is not None),

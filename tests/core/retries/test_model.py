@@ -119,7 +119,7 @@ def seen(*calls: Settled, elapsed_ms: int | None = 0) -> Failure:
 
 @table(("earlier", "expected"), [
     ([], {"attempt": 0, "run": 0, "tool_run": 0, "previous": UNKNOWN}), ([call()], {"attempt": 1, "run": 1, "tool_run": 1, "previous": 1}),
-    ([call()] * 4, {"attempt": 3, "run": 4, "tool_run": 3, "previous": 1}), ([call(), call(OK)], {"attempt": 2, "run": 0, "previous": 0}),
+    ([call()] * 4, {"attempt": 3, "run": 3, "tool_run": 3, "previous": 1}), ([call(), call(OK)], {"attempt": 2, "run": 0, "previous": 0}),
     ([call(), call(OTHER)], {"run": 0}), ([call(), call(OK, tool="u", sig=9)], {"run": 1, "tool_run": 0, "previous": 0}),
     ([call(OK, sig=7)], {"attempt": 0}), ([call(sig=None)], {"attempt": 0, "run": 1}),
     ([call(), *[call(OK, tool="u")] * LOOKBACK], {"attempt": 0, "run": 0}),
