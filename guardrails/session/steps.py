@@ -301,14 +301,16 @@ class Run(NamedTuple):
 
     async def later(self) -> Reading:
         calls, decision, plan, execute, _ = self
-        work, waits = partial(outcome_of, *self, awaits=True), is_async(execute)
-        limit = limit_of(plan, decision.left_ms, threaded=not waits)
-        if limit is None or waits:
-            result, limit = work(), limit_of(plan, decision.left_ms)
+        work, limit = partial(outcome_of, *self, awaits=True), limit_of(plan, decision.left_ms)
+        # What is not asynchronous is held to a limit in a thread.
+        blocks = limit is not None and not is_async(execute)
+        threaded = limit_of(plan, decision.left_ms, threaded=True) if blocks else None
+        if threaded is None:
+            result = work()
         else:
             import asyncio
 
-            result = asyncio.wrap_future(in_thread(work, self.late, limit.seconds))
+            result, limit = asyncio.wrap_future(in_thread(work, self.late, threaded.seconds)), threaded
         if type(result) is not Reading:
             reading = self._reading(result)
             result = await (reading if limit is None else task_result(reading, limit, self.late))
@@ -324,7 +326,7 @@ class Run(NamedTuple):
         calls, decision, plan, _, _ = self
         whole = True
         try:
-            while inspect.isawaitable(result):
+            while type(result) not in PLAIN and inspect.isawaitable(result):
                 result = await result
             items = _items(result)
             if hasattr(type(items), "__anext__"):
