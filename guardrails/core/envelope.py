@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy as shallow
 from dataclasses import KW_ONLY, field, fields, replace
-from types import MappingProxyType
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, Self, cast
 
 import orjson
@@ -41,7 +41,7 @@ _OPTIONAL: Final = {"optional": True}
 """Of a field that a policy's `fields` may leave out."""
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Envelope:
     """
     The result of one call, in a form that stands alone: state, completeness, retryability, next step.
@@ -140,11 +140,9 @@ class Envelope:
         """
         Returns the envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
-        envelope, failed = cls.__new__(cls), outcome.error_type is not None
-        envelope.status, envelope.value = "error" if failed else "success", outcome.value
-        if rendered is not None:
-            envelope.rendering = outcome.value, rendered
-        if failed:
+        envelope = cls("success" if outcome.error_type is None else "error", outcome.value)
+        envelope.rendering = None if rendered is None else (outcome.value, rendered)
+        if outcome.error_type is not None:
             envelope.error_type = outcome.error_type
             envelope.error_message = outcome.error_message
             envelope.http_status = outcome.http_status
@@ -230,8 +228,8 @@ class Envelope:
         """
         made = self.copy()
         made.rendering = None if rendered is None else (made.value, rendered)
-        names = _SETTABLE.difference(("sandbox", "tries"))
-        made.own = {name: word for name, word in vars(made).items() if word is not None and name in names}
+        own = {name: getattr(made, name) for name in _SETTABLE if name not in ("sandbox", "tries")}
+        made.own = {name: word for name, word in own.items() if word is not None}
         return made
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
@@ -300,9 +298,9 @@ class Envelope:
         """
         Returns the fields that say something, in order; an earlier result as it is kept.
         """
-        kind, words = type(self.value), vars(self).get
-        names = _NAMES[kind is list or issubclass(kind, list | tuple)]
-        shown = {name: word for name, its in names if (word := words(its)) is not None}
+        kind = type(self.value)
+        names = _NAMES[kind is not dict and issubclass(kind, list | tuple)]
+        shown = {name: word for name, word in zip(names, _read(self), strict=True) if word is not None}
         if self.limit_message is not None:
             shown["limit_reached"] = True
         short = len(self.value) <= LINE and self.value[:1] not in ("{", "[") if kind is str else kind in _SCALARS
@@ -358,20 +356,15 @@ class Envelope:
         return f"Envelope({self.to_json()})"
 
 
-# Of one that no tool made.
-Envelope.own = MappingProxyType({})
 _FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata}
+_KEYS: Final = [name for one in _FIELDS for name in (("limit_reached", one) if one == "limit_message" else (one,))]
 _WRITTEN: Final = {"tries": "attempts", "previous_payload": "previous_result"}
+_NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEYS] for value in ("result", "results")]
 # That a limit is reached is written where there is a message of it.
-_KEYS: Final = [(name, name) for name in _FIELDS]
-_KEYS.insert(list(_FIELDS).index("limit_message"), ("limit_reached", "limit_message"))
-_NAMES: Final = [
-    [({**_WRITTEN, "value": value}.get(name, name), its) for name, its in _KEYS] for value in ("result", "results")
-]
-"""By how a value is called that is no list or one: (name, attribute) of what is written."""
+_read: Final = attrgetter(*("limit_message" if name == "limit_reached" else name for name in _KEYS))
 _BY: Final[dict[Any, type]] = {name: form["by"] for name, form in _FIELDS.items() if form.get("by")}
-_SETTABLE: Final = _FIELDS.keys() - {"status", "value", "previous_payload"}
-FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name, _ in pair))
+_SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
+FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name in pair))
 """The fields that an envelope can hold, in the order in which they are written."""
 OPTIONAL: Final = frozenset(name for name, form in _FIELDS.items() if form.get("optional"))
 """The fields that a policy's `fields` may leave out."""
