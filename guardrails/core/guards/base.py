@@ -11,7 +11,6 @@ Promises, each with a test:
 """
 
 import dataclasses
-import inspect
 import re
 
 from collections.abc import Mapping, Sequence
@@ -140,13 +139,10 @@ class Map(dict[str, Any]):
         return hash(frozenset(self.items()))
 
 
-def map_of(**keys: Any) -> Any:
-    """
-    Returns the default of a setting with *keys* of its own; the ones that are given are laid upon it.
-    """
-    return Map(keys)
-
-
+map_of: Any = Map
+"""
+Returns the default of a setting with keys of its own; the ones that are given are laid upon it.
+"""
 Keys = partial(Checked, Map)
 """
 Mark of an `Annotated` setting that is a map, `Keys()`. Its keys are those of the `TypedDict`; any of them may be left out, and others are
@@ -179,17 +175,6 @@ class _Slot:
 
     __slots__ = ("_bound",)
     _bound: Any
-
-
-class _Signature:
-    """
-    The settings of a guard as parameters, for editors and `help`.
-    """
-
-    def __get__(self, made: Any, cls: Any) -> "inspect.Signature":
-        keyword, none = inspect.Parameter.KEYWORD_ONLY, {dataclasses.MISSING: inspect.Parameter.empty}
-        fields = ((one.name, none.get(one.default, one.default), one.type) for one in dataclasses.fields(cls))
-        return inspect.Signature([inspect.Parameter(name, keyword, default=d, annotation=t) for name, d, t in fields])
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -239,20 +224,18 @@ class Guard(_Slot):
     mode: Mode = "enforce"
     """`observe` records its verdicts and changes nothing; `off` is as if it were not there."""
 
-    __signature__ = _Signature()
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def __init__(self, **settings: Any) -> None:
         kind, given, none = type(self).__name__, respelt(settings, self.aliases), dataclasses.MISSING
-        fields = {field.name: field for field in dataclasses.fields(self)}
-        for name, field in fields.items():
+        for field in (fields := dataclasses.fields(self)):
             default = field.default if field.default_factory is none else field.default_factory()
-            value = laid(given.pop(name, default), default)
+            value = laid(given.pop(field.name, default), default)
             if value is none:
-                raise TypeError(f"`{kind}` needs a value for `{name}`")
-            object.__setattr__(self, name, value)
+                raise TypeError(f"`{kind}` needs a value for `{field.name}`")
+            object.__setattr__(self, field.name, value)
         for name in given:
-            raise TypeError(f"`{kind}` has no setting `{name}`{suggestion(name, [*fields])}")
+            raise TypeError(f"`{kind}` has no setting `{name}`{suggestion(name, [field.name for field in fields])}")
         self.__post_init__()
 
     def __post_init__(self) -> None:
@@ -354,7 +337,6 @@ class Guard(_Slot):
         """
         The longest wait after which the library makes a failed call again by itself; None: it never does.
         """
-        return None
 
     def applies(self, tool: Tool) -> bool:
         """
@@ -394,14 +376,12 @@ class Guard(_Slot):
         """
         Bytes of serialised text that are kept of a result; None keeps all.
         """
-        return None
 
     @property
     def limits(self) -> "Limits | None":
         """
         The limits of the session that `extend` raises, a child shares and the envelope names; None if it holds none.
         """
-        return None
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
@@ -465,8 +445,7 @@ def guard(cls: type[T]) -> type[T]:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     made = _frozen(cls)
     for name in {field.name for field in dataclasses.fields(made)}.intersection(Guard.__dict__) - {"mode"}:
-        reason = f"every guard has a `{name}` of another kind; give the setting another name"
-        raise TypeError(f"`{cls.__name__}.{name}`: {reason}")
+        raise TypeError(f"`{cls.__name__}.{name}`: every guard has a `{name}` of another kind; name it otherwise")
     return made
 
 

@@ -42,7 +42,6 @@ NAME_SHOWN: Final = 80
 
 Amount = tuple[int, int]
 """(micro-dollars, tokens)"""
-NOTHING: Final[Amount] = (0, 0)
 WARNING: Final = "budget.warning"
 TOO_DEAR: Final = (
     "This {what} is estimated at {estimate}, {left} is left.",
@@ -59,11 +58,9 @@ def held(state: SessionState, *, guesses: bool = False) -> Amount:
     """
     Returns what is held for model requests; with *guesses* what is only guessed of them.
     """
-    mine = state.own.get(BUDGET)
-    if not mine or "holds" not in mine:
-        return 0, 0
-    holds = [one[1:3] for one in mine["holds"].values() if one[3] is not guesses]
-    return sum(cost for cost, _ in holds), sum(tokens for _, tokens in holds)
+    holds = (state.own.get(BUDGET) or {}).get("holds", {})
+    own = [one for one in holds.values() if one[3] is not guesses]
+    return (sum(one[1] for one in own), sum(one[2] for one in own)) if own else (0, 0)
 
 
 class Limit(NamedTuple):
@@ -177,8 +174,7 @@ class Limits:
         if self.budget.per is None and not state.limits and GRANT not in state.own:
             return rows
         past, yes, raised = self.before(state, now_ms), self.grant(state, now_ms).get("granted", 0), state.limits
-        each = ((limit, raised.get(limit.name, own) + own * yes, used) for limit, own, used in rows)
-        return [(limit, most, used - past[TABLE.index(limit)]) for limit, most, used in each]
+        return [(one, raised.get(one.name, own) + own * yes, used - past[TABLE.index(one)]) for one, own, used in rows]
 
     def grant(self, state: SessionState, now_ms: int) -> dict[str, Any]:
         """
@@ -466,10 +462,8 @@ class Budget(Guard):
         cause = self.cause(state, mine, facts, begins=begins)
         if cause is not None:
             return self._beyond(call, state, facts, cause)
-        if state.reserved or state.pending or facts.cost or facts.tokens:
-            needs = {"calls": 1, "turns": int(begins), "cost": facts.cost, "tokens": facts.tokens}
-            return self._unfit(state, "call", needs, facts.now_ms)
-        return None
+        holds = state.reserved or state.pending or facts.cost or facts.tokens
+        return self._unfit(state, mine, facts, turns=int(begins)) if holds else None
 
     def _beyond(self, call: ToolCall, state: SessionState, facts: Facts, cause: Denial) -> Verdict:
         """
@@ -520,11 +514,7 @@ class Budget(Guard):
                 return self._ended(limit, most, used)
             if limit is COST and (cause := self._unpayable(state, most, left, mine, facts)) is not None:
                 return cause
-        if not facts.request or not bound.reserves:
-            return None
-        guessed = not (facts.cost or facts.tokens)
-        needs = _average(mine) if guessed else (facts.cost, facts.tokens)
-        return self._unfit(state, "model request", dict(zip(HELD, needs, strict=True)), now, guessed=guessed)
+        return self._unfit(state, mine, facts) if facts.request and bound.reserves else None
 
     def hears(self, hook: str) -> bool:
         needed = {"admit": self.per, "settle": self.warn_at, "shape": self.warn_at or self.at_limit}
@@ -545,10 +535,8 @@ class Budget(Guard):
         self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> None:
         if _key(facts.holder, facts.seq) in (mine or {}).get(WARNED, {}).values():
-            amounts = (
-                f"{limit.shown(left, named=True)} of {limit.shown(most)}"
-                for limit, most, left in self._near(state, facts)
-            )
+            near = self._near(state, facts)
+            amounts = (f"{limit.shown(left, named=True)} of {limit.shown(most)}" for limit, most, left in near)
             text = f"Left: {' and '.join(amounts)}{self._bound.period}. Do what matters most first."
             facts.hints = (*facts.hints, (WARNING, text))
         left = self._left_beyond(state, facts) if isinstance(self.at_limit, Mapping) else 0
@@ -625,15 +613,17 @@ class Budget(Guard):
         lasts = self.at_limit != "ask" and (self.per is None or limit is TIME)
         return denial if lasts else replace(denial, ends_session=False)
 
-    def _unfit(
-        self, state: SessionState, what: str, needs: Mapping[str, int], now_ms: int, *, guessed: bool = False
-    ) -> Denial | None:
+    def _unfit(self, state: SessionState, mine: Any, facts: Facts, turns: int = 0) -> Denial | None:
         """
-        Returns why a call or a model request *needs* more than is left beside what is held. A guess is refused only beside what is held: by
-        itself such a request may always be made.
+        Returns why a call, with which so many *turns* begin, or a model request needs more than is left beside what is held. A guess is
+        refused only beside what is held: by itself such a request may always be made.
         """
-        guesses = {} if what == "call" else dict(zip(HELD, held(state, guesses=True), strict=True))
-        for limit, _, rest in self._bound.rest(state, now_ms):
+        what, guessed = "call", facts.request and not (facts.cost or facts.tokens)
+        cost, tokens = _average(mine) if guessed else (facts.cost, facts.tokens)
+        needs, guesses = {"calls": 1, "turns": turns, "cost": cost, "tokens": tokens}, dict[str, int]()
+        if facts.request:
+            what, needs["calls"], guesses = "model request", 0, dict(zip(HELD, held(state, guesses=True), strict=True))
+        for limit, _, rest in self._bound.rest(state, facts.now_ms):
             need, guess = needs.get(limit.counts, 0), guesses.get(limit.counts, 0)
             left = max(0, rest - guess)
             if need <= left or (guessed and not guess and not limit.held(state)):

@@ -95,9 +95,8 @@ def past(state: SessionState, tool: str | None = None) -> Iterator[Entry]:
     for one in reversed(state.window):
         if one.seq <= since:
             break
-        if one.turn == turn or (tool is not None and one.tool != tool):
-            continue
-        if one.status in OVER and one.error_type != CANCELLED:
+        own = one.turn != turn and (tool is None or one.tool == tool)
+        if own and one.status in OVER and one.error_type != CANCELLED:
             yield one
 
 
@@ -153,8 +152,7 @@ def moved(state: SessionState, entry: Entry | None) -> bool:
     """
     Returns whether *entry*, which is over, shows something else than the latest look before it, with no work in between.
     """
-    shows = entry is not None and (entry.status == "ok" or entry.error_type == "not_found")
-    if entry is None or not shows or entry.sig is None or entry.came == UNFINISHED:
+    if entry is None or entry.sig is None or entry.error_type not in (None, "not_found") or entry.came == UNFINISHED:
         return False
     others = (one for one in same_calls(state, entry.sig) if one.seq < entry.seq and one.status in OVER)
     other = next((one for one in others if one.error_type != CANCELLED), None)
@@ -194,8 +192,7 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or 1 <= entry.came <= UNFINISHED:
         return False
-    others = (one for one in state.window if one.tool == entry.tool and one is not entry)
-    return not any(is_evidence(one, entry) for one in others)
+    return not any(is_evidence(one, entry) for one in state.window if one.tool == entry.tool and one is not entry)
 
 
 MOVING: Final = 64
@@ -288,11 +285,8 @@ def changed_seq(state: SessionState) -> int:
     """
     Returns the number of the call up to which every result is outdated.
     """
-    own = state.own
-    mine = own.get(EVIDENCE)
-    if FAMILY in own and work_of(state) != (mine or NONE)[2]:
-        return state.seq
-    return 0 if mine is None else int(mine[0])
+    since, _, work = state.own.get(EVIDENCE) or NONE
+    return state.seq if FAMILY in state.own and work_of(state) != work else since
 
 
 def others_work(state: SessionState) -> bool:

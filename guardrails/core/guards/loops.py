@@ -127,9 +127,8 @@ class Loops(Guard):
                 # It worked, and changed something or brought other than the one before: each fresh call asks.
                 return None
         run = run_of(chain(latest, calls), _most(self.same_error))
-        if run and run[0].status == "ok":
-            return self._searching(call, state, run, facts.tool.shell)
-        return self._failing(call, state, run, facts.tool.shell)
+        judge = self._searching if run and run[0].status == "ok" else self._failing
+        return judge(call, state, run, facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -161,8 +160,7 @@ class Loops(Guard):
         near, verdict = self._is_settled(state.now_ms - last.at_ms), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
             verdict = self._graded("unrepaired", call, again.times(state, _most(self.unrepaired)))
-        if verdict is None:
-            verdict = self._cycle(call, state, old)
+        verdict = verdict or self._cycle(call, state, old)
         if verdict is not None or old or last.came == LITTLE or not near:
             return verdict
         # A look that showed something is worth a word at the second time; all else may be meant twice.
@@ -213,8 +211,8 @@ class Loops(Guard):
             return None
         kind, unbroken = last.error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
-        values = {"tool": whose, "error": kind or "other"}
-        return self._graded("same_error", call, len({one.sig for one in run}), refuse, **values)
+        times = len({one.sig for one in run})
+        return self._graded("same_error", call, times, refuse, tool=whose, error=kind or "other")
 
     def _is_settled(self, ms: int) -> bool:
         return ms <= 1_000 * (self.settled_for or NEVER)

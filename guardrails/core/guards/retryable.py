@@ -44,7 +44,6 @@ OTHERWISE: Final[dict[NextAction, str]] = {
     "fix_precondition": "Repair the cause first, then repeat the same call.",
     "fix_arguments": "Correct the arguments, then call again.",
     "ask_user": "Ask the user how to go on; trying again rarely works here.",
-    "give_up": HOPELESS,
 }
 """The words for a next step that is not the usual one for its kind of failure."""
 CORRECTING: Final[dict[NextAction, str]] = {

@@ -159,6 +159,8 @@ class Law:
         self.rule, limit = rule, rule.limit
         self.action = next(name for name in ACTIONS if getattr(rule, name) is not None)
         self.judge: Callable[..., Verdict] = getattr(self, self.action)
+        self.rank = self.action == "nudge", self.action == "ask"
+        """Of the rules that object the first counts: those that ask a person stand behind those that deny, and hints come last."""
         self.names = matcher(_tuple(rule.tools))
         others = _tuple(rule.after or rule.after_not or ())
         self.watches = self.names if limit else matcher(others)
@@ -214,7 +216,7 @@ class Law:
         # Most often no other is open.
         open_ = {other: one for other, one in open_.items() if other != place} if len(open_) > 1 else {}
         if not counts:
-            return (over, open_) if over or open_ else NOTHING
+            return over, open_
         # In an order the end of the first call counts, and of a sum the time at which it was asked for.
         at_ms = at_ms if self.rule.limit else now_ms
         over = over.copy()
@@ -331,7 +333,7 @@ class Rules(Guard):
 
     def for_tool(self, tool: Tool) -> "Rules | None":
         laws = _laws_of(self.rules)
-        judging = tuple(law for law in laws if law.names(tool.name))
+        judging = tuple(sorted((law for law in laws if law.names(tool.name)), key=lambda law: law.rank))
         watching = tuple(law for law in laws if law.watches(tool.name))
         spec = tool.arguments() if any(law.expressions for law in judging + watching) else None
         known = (spec.schema().get("properties") or {}).items() if spec else ()
@@ -350,21 +352,15 @@ class Rules(Guard):
         return ()
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        answer: Verdict = None
         traces, (judging, _, doubles) = mine or {}, self._bound
         given = call.canonical or _text(call), call.tool, doubles
         for law in judging:
             # Each question costs a call that no rule objects to, so what a rule does not have is not asked.
-            if law.when and not _value(law.when, *given):
-                continue
-            verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, given)
-            if verdict is None:
-                continue
-            if isinstance(verdict, Denial) and verdict.parks is None:
-                return verdict
-            if answer is None or (isinstance(answer, Nudge) and isinstance(verdict, Denial)):
-                answer = verdict
-        return answer
+            if not law.when or _value(law.when, *given):
+                verdict: Verdict = law.judge(call, state, traces.get(law.key, NOTHING), facts, given)
+                if verdict is not None:
+                    return verdict
+        return None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         made, place, now = dict(mine or {}), _place(state, facts), facts.now_ms

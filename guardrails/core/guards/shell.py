@@ -166,7 +166,5 @@ def _shown(words: Sequence[str]) -> str:
 
 def _refusal(code: str, what: str, why: str = "", hint: str = "", **values: object) -> Denial:
     hint = f"{hint[:1].upper()}{hint[1:]}{'' if hint.endswith('.') or not hint else '.'}"
-    message = f"{what}: {why}." if why else f"{what}."
-    return Denial(
-        f"shell.{code}", message, hint, details={"error_type": "permission"}, values=values or {"reason": why}
-    )
+    message, details = f"{what}: {why}." if why else f"{what}.", {"error_type": "permission"}
+    return Denial(f"shell.{code}", message, hint, details=details, values=values or {"reason": why})

@@ -47,9 +47,9 @@ class ToolFilter(Guard):
         from difflib import get_close_matches
 
         known, message = sorted(facts.known or ()), f"There is no tool `{shown}`."
-        details = {"error_type": "tool_missing"}
         near, names = get_close_matches(shown, known, n=1), ", ".join(f"`{name}`" for name in known[:20]) or "none"
         hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
+        details = {"error_type": "tool_missing"}
         return Denial("tool_filter.unknown", message, hint, details=details, values={"tools": names})
 
     def _why(self, tool: str, known: frozenset[str] | None) -> str | None:
@@ -80,5 +80,5 @@ class Held(Guard):
         why = f"`{shown}` is held: {reason}."
         details = {"error_type": "permission", "user_facing_hint": why}
         hint = "Tell the user, who has to look at it and allow it. Go on without this tool."
-        values = {"tool": shown, "reason": reason}
-        return Denial("held.tool", f"{why} It was not called.", hint, details=details, values=values)
+        message, values = f"{why} It was not called.", {"tool": shown, "reason": reason}
+        return Denial("held.tool", message, hint, details=details, values=values)

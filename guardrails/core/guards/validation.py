@@ -4,17 +4,14 @@ Refuse a call whose arguments do not fit the tool.
 
 import re
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Final
 
 from guardrails.core.retries.serving import Stakes
 from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, ToolCall
 
 from .base import Codes, Facts, Guard, SessionState, Verdict, guard
 
-
-if TYPE_CHECKING:
-    from guardrails.core.retries.model import RetryModel
 
 MOSTLY: Final = 0.5
 """Above it a call that misses something is more often corrected than not."""
@@ -41,7 +38,7 @@ class Validation(Guard):
         if not call.problems:
             return None
         asked = frozenset(facts.tool.ask_user)
-        action, hint = _learned(call, asked, facts.models) or advice(call.problems, asked)
+        action, hint = _learned(call, asked, facts) or advice(call.problems, asked)
         asks = "Take what is missing from the conversation, else ask the user; then call the tool again."
         fix = asks if action == "ask_user" else "Correct the arguments and call the tool again."
         each = [{"field": problem.field, "message": problem.message} for problem in call.problems]
@@ -99,18 +96,18 @@ def _listed(fields: Iterable[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _learned(
-    call: ToolCall, asked: frozenset[str], models: "Mapping[str, RetryModel] | None"
-) -> tuple[NextAction, str] | None:
+def _learned(call: ToolCall, asked: frozenset[str], facts: Facts) -> tuple[NextAction, str] | None:
     """
     Returns other advice than the usual, if the model that has seen most refused calls of the tool says how often they were corrected. The
     user is asked if that is too seldom to pay, and need not be asked if it is mostly. A field in *asked* is asked for anyway.
     """
+    if not facts.models:
+        return None
     from guardrails.core.retries.model import ENOUGH, times
 
-    model = max((models or {}).values(), key=lambda one: one.corrections_seen(call.tool, INVALID), default=None)
-    share = None if model is None else model.correction(call.tool, INVALID)
-    if model is None or share is None or model.corrections_seen(call.tool, INVALID) < ENOUGH:
+    model = max(facts.models.values(), key=lambda one: one.corrections_seen(call.tool, INVALID))
+    share = model.correction(call.tool, INVALID)
+    if share is None or model.corrections_seen(call.tool, INVALID) < ENOUGH:
         return None
     stakes, action = Stakes(), advice(call.problems, asked)[0]
     rate = f"refused calls of `{call.tool}` are corrected {times(share)}."

@@ -38,11 +38,10 @@ class Workspace(Guard):
         from guardrails.core.text.path_text import BadPathError, path_of, readings, system
 
         places, folders = list[tuple[str, tuple[str, ...]]](), (self.root, *self.also)
-        # What is no path, or too many, is for `check` to say.
-        with suppress(TooManyError):
+        # What is no path, or too many, is for `check` to say, which looks no further then.
+        with suppress(TooManyError, BadPathError):
             for value in _values(call, tool):
-                with suppress(BadPathError):
-                    places += [(system.join(self.root, reading), folders) for reading in readings(path_of(value))]
+                places += [(system.join(self.root, reading), folders) for reading in readings(path_of(value))]
         return tuple(places)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
