@@ -91,12 +91,9 @@ class Facts:
     def __init__(
         self, now_ms: int, tool: Tool = NO_TOOL, cost: int = 0, tokens: int = 0, turn: int = 0, **more: Any
     ) -> None:
-        self.now_ms = now_ms
-        self.tool = tool
-        self.cost = cost
-        self.tokens = tokens
-        self.turn = turn
+        self.now_ms, self.tool, self.cost, self.tokens, self.turn = now_ms, tool, cost, tokens, turn
         if more:
+            # The look at its names makes a dict of them, which takes longer than all the rest.
             vars(self).update(more)
 
 
@@ -439,8 +436,7 @@ def guard(cls: type[T]) -> type[T]:
     Raises TypeError if the class is no `Guard`, or a setting has a name that every guard has.
     """
     if not (isinstance(cls, type) and issubclass(cls, Guard)):
-        shown = getattr(cls, "__name__", None) or repr(cls)
-        raise TypeError(f"`@guard` is for subclasses of `Guard`: write `class {shown}(Guard)`")
+        raise TypeError(f"`@guard` is for subclasses of `Guard`, and `{cls!r:.80}` is none")
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     made = _frozen(cls)

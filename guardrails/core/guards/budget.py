@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
+from guardrails.core.envelope import Envelope
 from guardrails.core.refusals import counted, end, ended, usd
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.values.errors import SessionError
@@ -21,10 +22,6 @@ from guardrails.core.values.units import UTC, Calendar, Duration, Glob, Period, 
 from .approve import Approve, ask
 from .base import Codes, Edge, Event, Facts, Guard, Keys, Tool, Verdict, counter, guard, map_of, overrides, respelt
 from .denials import Denials
-
-
-if TYPE_CHECKING:
-    from guardrails.core.envelope import Envelope
 
 
 BUDGET: Final = "budget"
@@ -43,23 +40,19 @@ NAME_SHOWN: Final = 80
 Amount = tuple[int, int]
 """(micro-dollars, tokens)"""
 WARNING: Final = "budget.warning"
-TOO_DEAR: Final = (
-    "This {what} is estimated at {estimate}, {left} is left.",
-    "Use a cheaper tool, or write the final answer from what you have.",
-)
+TOO_DEAR: Final = "This {what} is estimated at {estimate}, {left} is left."
 ALL_HELD: Final = (
-    "All {counts} that are left ({held}) are held for sub-agents that still run, or for calls that wait for a person.",
-    "Wait for their results, or write the final answer from what you have.",
+    "All {counts} that are left ({held}) are held for sub-agents that still run, or for calls that wait for a person."
 )
-"""Words and hint of a call that does not fit beside what is held."""
+"""Words of a call that does not fit beside what is held."""
 
 
 def held(state: SessionState, *, guesses: bool = False) -> Amount:
     """
     Returns what is held for model requests; with *guesses* what is only guessed of them.
     """
-    holds = (state.own.get(BUDGET) or {}).get("holds", {})
-    own = [one for one in holds.values() if one[3] is not guesses]
+    holds = (state.own.get(BUDGET) or {}).get("holds")
+    own = [one for one in holds.values() if one[3] is not guesses] if holds else ()
     return (sum(one[1] for one in own), sum(one[2] for one in own)) if own else (0, 0)
 
 
@@ -136,8 +129,6 @@ class Limits:
     """
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
-
-    __slots__ = ("budget", "caps", "ends", "far", "own", "period", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
@@ -532,7 +523,7 @@ class Budget(Guard):
         return mine if crossed == before else {**(mine or {}), WARNED: crossed}
 
     def shape(
-        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> None:
         if _key(facts.holder, facts.seq) in (mine or {}).get(WARNED, {}).values():
             near = self._near(state, facts)
@@ -630,8 +621,10 @@ class Budget(Guard):
                 continue
             amount = state.reserved_by_children(limit.name) + (_waiting(state) if limit is CALLS else 0)
             values = {"held": amount, "estimate": limit.shown(need, named=True), "left": limit.shown(left)}
-            words, hint = TOO_DEAR if limit.counts in HELD else ALL_HELD
-            message = words.format(what=what, counts=limit.counts, **values)
+            dear = limit.counts in HELD
+            message = (TOO_DEAR if dear else ALL_HELD).format(what=what, counts=limit.counts, **values)
+            instead = "Use a cheaper tool" if dear else "Wait for their results"
+            hint = f"{instead}, or write the final answer from what you have."
             return Denial(f"budget.{limit.setting}", message, hint, "limit_reached", values=values)
         return None
 
@@ -725,9 +718,7 @@ def settings_of(amounts: Mapping[str, int]) -> dict[str, Any]:
     """
     Returns the *amounts* that a child holds, as settings of its `Budget`.
     """
-    made: dict[str, Any] = {"final_answer_reserve_usd": 0.0, "per": None, "at_limit": None}
-    for limit in TABLE:
-        own = amounts.get(limit.name)
-        # No time at all is no setting.
-        made[limit.setting] = own if own is None or limit.unit == 1 else max(own, limit is TIME) / limit.unit
-    return made
+    own = ((limit, amounts.get(limit.name)) for limit in TABLE)
+    # No time at all is no setting.
+    made = {one.setting: n if n is None or one.unit == 1 else max(n, one is TIME) / one.unit for one, n in own}
+    return {**made, "final_answer_reserve_usd": 0.0, "per": None, "at_limit": None}

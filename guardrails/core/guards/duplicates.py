@@ -94,14 +94,12 @@ def _repeat(tool: str, code: str, old: bool = False, passing: bool = False) -> D
     """
     Returns the refusal of a repeat: of an *old* result, or of a failure that was *passing*.
     """
-    details = {"previous_result_outdated": True} if old else {}
+    call, details = f"This exact {tool} call", {"previous_result_outdated": True} if old else {}
     if passing:
-        message = (
-            f"This exact {tool} call failed for a cause that may pass, and may have happened, so it was not made again."
-        )
+        message = f"{call} failed for a cause that may pass, and may have happened, so it was not made again."
         hint = "Look whether it happened. Else try again later, use another tool, or tell the user what does not work."
         return Denial(f"duplicates.{code}", message, hint, details=details)
-    message = f"This exact {tool} call was already made earlier in this conversation."
+    message = f"{call} was already made earlier in this conversation."
     message += f" Use the previous result instead of calling again.{' A call made since may have changed it.' * old}"
     hint = "Use the previous result, change the arguments, or go on with the next step."
     return Denial(f"duplicates.{code}", message, hint, "duplicate_call_blocked", details=details)

@@ -95,8 +95,9 @@ def past(state: SessionState, tool: str | None = None) -> Iterator[Entry]:
     for one in reversed(state.window):
         if one.seq <= since:
             break
-        own = one.turn != turn and (tool is None or one.tool == tool)
-        if own and one.status in OVER and one.error_type != CANCELLED:
+        if one.turn == turn or (tool is not None and one.tool != tool):
+            continue
+        if one.status in OVER and one.error_type != CANCELLED:
             yield one
 
 
@@ -106,9 +107,8 @@ def is_evidence(one: Entry, other: Entry) -> bool:
 
     An acknowledgement and a wait are none, however often they are equal.
     """
-    if one.status != other.status or not (one.result_hash == other.result_hash or one.steady == other.steady != 0):
-        return False
-    return one.came not in NO_EVIDENCE and other.came not in NO_EVIDENCE
+    alike = one.result_hash == other.result_hash or one.steady == other.steady != 0
+    return alike and one.status == other.status and one.came not in NO_EVIDENCE and other.came not in NO_EVIDENCE
 
 
 def ended_alike(one: Entry, other: Entry) -> bool:
@@ -251,9 +251,6 @@ class Evidence(Guard):
         since, known, work = _known(state, mine, own=_did(facts))
         if moves and low(call.sig) not in known:
             known = [*known, low(call.sig)][-MOVING:]
-        if since == state.seq and not shares(state):
-            # Those who did the work are gone.
-            since -= 1
         return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:

@@ -34,43 +34,31 @@ class FromCalls(TypedDict, total=False):
 Grades = Annotated[FromCalls, Keys()]
 MAX_CYCLE: Final = 5
 """Calls of the longest cycle that is looked for."""
-WORDS: Final[dict[str, tuple[str, str]]] = {
-    "unrepaired": (
-        "This exact {tool} call has failed, and no call since is known to have changed anything.",
-        "Correct the arguments, or remove the cause and call again. If neither can be done, say so.",
-    ),
-    "reread": (
-        "This exact {tool} call was answered before, and no call since is known to have changed anything.",
-        "Use the previous result, unless the answer changes by itself or goes on with each call.",
-    ),
-    "identical": (
-        "The last {times} times, this exact {tool} call ended the same.",
-        "To learn more, change the arguments or call another tool.",
-    ),
-    "done": (
-        "This exact {tool} call was accepted before, and was now accepted again.",
-        "If once was meant, undo one of the two or tell the user.",
-    ),
-    "wait": (
-        "The last {count} times, this exact {tool} call gave the same answer.",
-        "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
-    ),
-    "cycle": (
-        "The last {length} calls were made {count} times over, each time with the same results.",
-        "To get on, make another call than these, or say what is missing.",
-    ),
-    "same_error": ("The last {count} calls of `{tool}` failed alike: {error}.", ""),
-    "reworded": (
-        "{count} of the last calls of `{tool}`, with other arguments, brought the same result or none.",
-        "Try another source or a different question, or answer with what is there.",
-    ),
-    "empty": (
-        "The last {count} calls of `{tool}` came back empty.",
-        "If something is searched for, list or browse first, try another source, or say that it was not found.",
-    ),
+WORDS: Final = {
+    "unrepaired": "This exact {tool} call has failed, and no call since is known to have changed anything.",
+    "reread": "This exact {tool} call was answered before, and no call since is known to have changed anything.",
+    "identical": "The last {times} times, this exact {tool} call ended the same.",
+    "done": "This exact {tool} call was accepted before, and was now accepted again.",
+    "wait": "The last {count} times, this exact {tool} call gave the same answer.",
+    "cycle": "The last {length} calls were made {count} times over, each time with the same results.",
+    "same_error": "The last {count} calls of `{tool}` failed alike: {error}.",
+    "reworded": "{count} of the last calls of `{tool}`, with other arguments, brought the same result or none.",
+    "empty": "The last {count} calls of `{tool}` came back empty.",
 }
+"""What is told of each pattern."""
+HINTS: Final = {
+    "unrepaired": "Correct the arguments, or remove the cause and call again. If neither can be done, say so.",
+    "reread": "Use the previous result, unless the answer changes by itself or goes on with each call.",
+    "identical": "To learn more, change the arguments or call another tool.",
+    "done": "If once was meant, undo one of the two or tell the user.",
+    "wait": "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
+    "cycle": "To get on, make another call than these, or say what is missing.",
+    "reworded": "Try another source or a different question, or answer with what is there.",
+    "empty": "If something is searched for, list or browse first, try another source, or say that it was not found.",
+}
+"""The next step."""
 CODES: Final = {"unrepaired": "same_error", "reread": "identical"}
-"""Of patterns without a code of their own."""
+"""Of patterns without a code of their own. One without a setting of its own, `reread`, has that of `identical`."""
 EXACT: Final = ("unrepaired", "identical", "reread")
 """The words of repeats of one exact call."""
 CHECK: Final = "Check the call against the error and the tool's parameters, or choose another tool."
@@ -143,7 +131,7 @@ class Loops(Guard):
             before = next((one for one in same_calls(state, entry.sig) if one.seq < entry.seq), entry)
             accepted = before.came == LITTLE and before.status == "ok" and before.seq > changed_seq(state)
             if accepted and before.result_hash != entry.result_hash:
-                envelope.nudge(" ".join(WORDS["done"]).format(tool=call.tool))
+                envelope.nudge(f"{WORDS['done'].format(tool=call.tool)} {HINTS['done']}")
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         """
@@ -165,22 +153,21 @@ class Loops(Guard):
             return verdict
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         twice = last.status != "ok" or last.changes
-        times, words = again.times(state, _most(self.identical) + twice), "identical" if twice else "reread"
-        return self._graded("identical", call, times - twice, last.error_type not in PASSING, words, times=times)
+        times, pattern = again.times(state, _most(self.identical) + twice), "identical" if twice else "reread"
+        return self._graded(pattern, call, times - twice, last.error_type not in PASSING, times=times)
 
     def _cycle(self, call: ToolCall, state: SessionState, old: bool) -> Verdict:
         """
         Returns the verdict on a call that goes on with whole laps of others.
         """
         calls = [*islice(past(state), MAX_CYCLE * (_most(self.cycle) or 2))]
-        length, count = laps(calls, call.sig)
-        lap = calls[:length]
+        lap, count = laps(calls, call.sig)
         times = [state.now_ms, *[entry.at_ms for entry in lap]]
         if not count or not all(self._is_settled(later - sooner) for later, sooner in pairwise(times)):
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
-        return self._graded("cycle", call, count, (failed or looks) and not old, length=length)
+        return self._graded("cycle", call, count, (failed or looks) and not old, length=len(lap))
 
     def _searching(self, call: ToolCall, state: SessionState, run: list[Entry], shell: bool) -> Verdict:
         """
@@ -217,23 +204,21 @@ class Loops(Guard):
     def _is_settled(self, ms: int) -> bool:
         return ms <= 1_000 * (self.settled_for or NEVER)
 
-    def _graded(
-        self, pattern: str, call: ToolCall, count: int, refuse: bool = True, words: str = "", **values: object
-    ) -> Verdict:
+    def _graded(self, pattern: str, call: ToolCall, count: int, refuse: bool = True, **values: object) -> Verdict:
         """
-        Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
+        Returns what the grades of *pattern* say of *count* calls.
         """
-        grades: FromCalls = getattr(self, pattern)
+        grades: FromCalls = getattr(self, pattern, self.identical)
         nudge, deny = grades["nudge"], grades["deny"]
         denies = refuse and deny is not None and count >= deny
         if not denies and (nudge is None or count < nudge):
             return None
-        name, values = words or pattern, {"tool": call.tool, "count": count, **values}
-        code, (message, hint) = f"loops.{CODES.get(name, name)}", WORDS[name]
-        text = message.format(**values)
+        values = {"tool": call.tool, "count": count, **values}
+        code, text = f"loops.{CODES.get(pattern, pattern)}", WORDS[pattern].format(**values)
+        hint = HINTS.get(pattern, "")
         if not denies:
             return Nudge(code=code, hint=f"{text} {hint}".rstrip(), values=values)
-        status: Status = "duplicate_call_blocked" if name in EXACT else "denied"
+        status: Status = "duplicate_call_blocked" if pattern in EXACT else "denied"
         return Denial(code, text, hint or CHECK, status, values=values)
 
 
@@ -244,17 +229,17 @@ def _most(grades: FromCalls) -> int:
     return max(grades["nudge"] or 0, grades["deny"] or 0)
 
 
-def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
+def laps(before: Sequence[Entry], sig: int | None) -> tuple[Sequence[Entry], int]:
     """
-    Returns (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
+    Returns (latest lap, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; no laps without one.
     """
     for length in range(2, MAX_CYCLE + 1):
         own = sum(entry.sig == sig for entry in before[:length])
         pairs = zip(before[length:], before, strict=False)
         again = sum(takewhile(bool, (_same(older, newer) for older, newer in pairs)))
         if 0 < own < length <= again:
-            return length, 1 + again // length
-    return 0, 0
+            return before[:length], 1 + again // length
+    return (), 0
 
 
 def _same(one: Entry, other: Entry) -> bool:

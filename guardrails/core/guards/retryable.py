@@ -36,9 +36,7 @@ HINTS: Final[dict[ErrorType, str]] = {
     "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
 }
 """The words for the usual next step after a failure, which `INSTEAD` has."""
-TOO_LONG: Final = (
-    "It passes in {} s at the earliest. Use another tool meanwhile, or tell the user what does not work yet."
-)
+LATER: Final = "It passes in {} s at the earliest. Use another tool meanwhile, or tell the user what does not work yet."
 HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
 OTHERWISE: Final[dict[NextAction, str]] = {
     "fix_precondition": "Repair the cause first, then repeat the same call.",
@@ -51,8 +49,8 @@ CORRECTING: Final[dict[NextAction, str]] = {
     "ask_user": "Ask the user before you try other arguments.",
 }
 """The user's part in it, if records say how often other arguments work."""
-Tries = tuple[bool | None, int, bool]
-"""(what is declared of a failure, tries that are left, whether one was made)"""
+Tries = tuple[ErrorType, bool | None, int, bool]
+"""(kind of a failure, what is declared of it, tries that are left, whether one was made)"""
 SELDOM: Final = 1 / 3
 """Below it a retry is told with its chance."""
 
@@ -163,7 +161,7 @@ class Retryable(Guard):
         left = 0 if unsafe or too_long or not further else max(0, self.max_retries + 1 - attempts)
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
-        learned = self._learned(envelope, kind, facts, state, mine, (prior, min(left, further), attempts > 1))
+        learned = self._learned(envelope, state, mine, facts, (kind, prior, min(left, further), attempts > 1))
         wait_ms = int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000) if named is None else named
         advice = learned or Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
         if not advice.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
@@ -177,17 +175,15 @@ class Retryable(Guard):
         elif unsafe:
             _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         elif kind in TRANSIENT or (passing and learned is None):
-            _advise(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
+            _advise(envelope, "give_up", HOPELESS if later is None else LATER.format(seconds(later)))
         else:
             _otherwise(envelope, kind, advice)
 
-    def _learned(
-        self, envelope: Envelope, kind: ErrorType, facts: Facts, state: SessionState, mine: Any, tries: Tries
-    ) -> Advice | None:
+    def _learned(self, envelope: Envelope, state: SessionState, mine: Any, facts: Facts, tries: Tries) -> Advice | None:
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        tool, (prior, left, tried) = facts.tool, tries
+        tool, (kind, prior, left, tried) = facts.tool, tries
         if self.model is not None and facts.advised is not None:
             return facts.advised
         model = None if self.model is None else (facts.models or {}).get(self.model)

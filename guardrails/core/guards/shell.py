@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from guardrails.core.tool import Tool, TooManyError, named
-from guardrails.core.values.schema import FromText
+from guardrails.core.values.schema import Checked, MinLen
 
 from .approve import Approve, ask
 from .base import Codes, Denial, Facts, Guard, SessionState, ToolCall, Verdict, guard
@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
 
 
-def command_rule(text: object) -> object:
+def command_rule(text: str) -> str:
     """
-    Returns *text* if it is no text, or a rule about commands. Raises ValueError for other text.
+    Returns *text* if it is a rule about commands, else raises ValueError.
     """
     from guardrails.core import commands
 
-    if isinstance(text, str):
-        commands.rule(text)
+    commands.rule(text)
     return text
 
 
-CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
+CommandRule = Annotated[str, MinLen(1), Checked(command_rule)]
 _SHOWN: Final = 80
 _INSTEAD: Final = "Reach the goal in another way: name the exact files inside the workspace, or ask the user to run it."
 

@@ -15,8 +15,6 @@ from .base import Codes, Facts, Guard, SessionState, Verdict, guard
 
 MOSTLY: Final = 0.5
 """Above it a call that misses something is more often corrected than not."""
-_MAX_NAMED: Final = 10
-"""Fields beyond which no hint names them."""
 
 
 @guard
@@ -91,8 +89,6 @@ def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
 
 def _listed(fields: Iterable[str]) -> str:
     names = [f"`{field}`" if field else "the arguments" for field in dict.fromkeys(fields)]
-    if len(names) > _MAX_NAMED:
-        return "the arguments"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
