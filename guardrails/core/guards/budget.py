@@ -184,22 +184,23 @@ class Limits:
         now = state.calls, state.turns, state.cost, state.tokens, 0
         return before if start == self.period.since(now_ms) else now
 
-    def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int, int]]:
+    def taken(self, state: SessionState) -> dict[str, int]:
         """
-        Returns (limit, the most, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
-        fifth, and of calls and turns ten or more.
+        Returns by the name of a limit what of it is held: for open calls and model requests, for the final answer, and for children.
         """
-        made = []
-        for limit, most, used in self.amounts(state, now_ms):
-            left = most - used
-            if self.reserves:
-                left -= limit.held(state) + (self.reserve if limit is COST else 0)
-            if state.reserved and limit is not TIME:
-                # Time passes for all of a family at once.
-                left -= state.reserved_by_children(limit.name)
-            if not near or left * 5 <= most or left < limit.few:
-                made.append((limit, most, left))
+        cost, tokens = held(state)
+        made = {COST.name: cost + state.held_cost + self.reserve, TOKENS.name: tokens + state.held_tokens}
+        for each in state.reserved.values():
+            # Time passes for all of a family at once.
+            made |= {name: made.get(name, 0) + amount for name, amount in each.items() if name != TIME.name}
         return made
+
+    def rest(self, state: SessionState, now_ms: int) -> list[tuple[Limit, int, int]]:
+        """
+        Returns (limit, the most, what is left of it beside what is held) of each that is set.
+        """
+        taken = self.taken(state) if self.reserves or state.reserved else {}
+        return [(one, most, most - used - taken.get(one.name, 0)) for one, most, used in self.amounts(state, now_ms)]
 
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
         """
@@ -220,14 +221,16 @@ class Limits:
 
     def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, Any]:
         """
-        Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
+        Returns the used amounts, and the rest of the limits that are set; with *near* only if that is no more than a fifth, or of calls and
+        turns below ten. Money is in USD, time in seconds.
         """
         shown: dict[str, Any] = {"calls_used": state.calls}
         holds = state.reserved or (self.reserves and (state.pending or BUDGET in state.own))
         if near and not holds and self.below(self.far, state, now_ms):
             return shown
-        for limit, _, left in self.rest(state, now_ms, near=near):
-            shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
+        for limit, most, left in self.rest(state, now_ms):
+            if not near or left * 5 <= most or left < limit.few:
+                shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
 
 
