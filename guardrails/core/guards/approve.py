@@ -53,8 +53,7 @@ class Approve(Guard):
 
     @classmethod
     def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
-        made = cls(**settings) if own is None else own.but(settings)
-        return (made.but({"tools": ("*",)}),)
+        return ((own or cls()).but({**settings, "tools": ("*",)}),)
 
     def asks(self, tool: str) -> bool:
         return matcher(self.tools)(tool) is not None

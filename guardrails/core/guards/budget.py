@@ -445,10 +445,9 @@ class Budget(Guard):
 
     @classmethod
     def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
-        named = respelt(settings, cls.aliases)
-        mode = named.pop("mode", "enforce")
-        set_ = {name: LIMITS[name].amount(value) for name, value in named.items() if value is not None}
-        made = (ToolBudget(limit=name, amount=amount, mode=mode) for name, amount in set_.items())
+        mode, named = settings.get("mode", "enforce"), respelt(settings, cls.aliases).items()
+        caps = ((LIMITS[name], most) for name, most in named if name in LIMITS and most is not None)
+        made = (ToolBudget(limit=limit.setting, amount=limit.amount(most), mode=mode) for limit, most in caps)
         return (*(() if own is None else (own,)), *made)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:

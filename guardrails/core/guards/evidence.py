@@ -251,6 +251,9 @@ class Evidence(Guard):
         since, known, work = _known(state, mine, own=_did(facts))
         if moves and low(call.sig) not in known:
             known = [*known, low(call.sig)][-MOVING:]
+        if since == state.seq and not shares(state):
+            # Those who did the work are gone.
+            since -= 1
         return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:

@@ -268,8 +268,7 @@ def _mended(state: SessionState, last: Entry) -> bool:
     """
     Returns whether a look since may have renewed what a call that acts did not find, or just before may still be at work.
     """
-    return last.error_type == "not_found" and any(
-        (entry.seq > last.seq and last.changes and entry.status == "ok")
-        or (entry.worked and entry.sig != last.sig and last.at_ms - entry.at_ms <= 60_000)
-        for entry in state.window
-    )
+    window = state.window if last.error_type == "not_found" else ()
+    renewed = (one.seq > last.seq and last.changes and one.status == "ok" for one in window)
+    worked = (one.worked and one.sig != last.sig and last.at_ms - one.at_ms <= 60_000 for one in window)
+    return any(renewed) or any(worked)

@@ -2,7 +2,7 @@
 Limit how many calls may start in a period.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.values.schema import Gt
@@ -79,8 +79,7 @@ class Rate(Guard):
         limit = getattr(self, name)
         message = f"Too many calls of `{call.tool}`: the limit is {limit} a {name.rpartition('_')[2]}."
         hint, values = f"Wait {wait / 1000:g} s, then make the call again.", {"limit": limit, "wait_ms": wait}
-        code = f"rate.{name}"
-        return Denial(code, message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values)
+        return Denial(f"rate.{name}", message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         return {**(mine or {}), **{place: level for _, _, place, level in self._levels(call, mine, facts)}}
@@ -88,13 +87,12 @@ class Rate(Guard):
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         return None if self.per_tool else edges_of(self._bound, now_ms)
 
-    def _levels(self, call: ToolCall, mine: Any, facts: Facts) -> list[tuple[int, str, str, int]]:
+    def _levels(self, call: ToolCall, mine: Any, facts: Facts) -> Iterator[tuple[int, str, str, int]]:
         """
         Returns (milliseconds to wait, setting, place of its level, level with this call) of each cap.
         """
-        made, levels = [], mine or {}
+        levels = mine or {}
         for name, (limit, period_ms) in self._bound.items():
             place = counter(levels, call.tool, f"{name}:") if self.per_tool else name
             level, wait = gcra(levels.get(place, 0), facts.now_ms, limit, period_ms)
-            made.append((wait, name, place, level))
-        return made
+            yield wait, name, place, level

@@ -77,11 +77,8 @@ class Workspace(Guard):
 
 
 def _values(call: ToolCall, tool: Tool) -> list[Any]:
-    values: list[Any] = []
-    for _, value in named(call.arguments, tool.paths):
-        if value is not None:
-            values += value if isinstance(value, (list, tuple)) else [value]
-    return values
+    given = (value for _, value in named(call.arguments, tool.paths) if value is not None)
+    return [one for value in given for one in (value if isinstance(value, (list, tuple)) else [value])]
 
 
 def _no_path(value: object, reason: str) -> Denial:
