@@ -384,9 +384,7 @@ def _members(name: str, value: Any) -> list[tuple[str, Any]]:
     return [(name, inner) for inner in value] if isinstance(value, list | tuple) else []
 
 
-def tool_call(
-    tool: str, arguments: Any, call_id: str, spec: Arguments | None, labels: tuple[str, ...] = ()
-) -> ToolCall:
+def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None, labels: Sequence[str] = ()) -> ToolCall:
     """
     Returns the call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
 

@@ -127,12 +127,12 @@ def _plain_steps(command: str) -> Sequence[Step]:
     """
     Returns the programs of *command*. Raises ToolFailure if it is not plain.
     """
-    from guardrails.core.commands import read
+    from guardrails.core.commands import Fault, plain_steps, read
 
     script = read(command)
-    fault = script.unreadable or script.not_plain
-    if fault is None:
-        return script.steps
+    fault = script.unreadable or script.not_plain or plain_steps(command)
+    if not isinstance(fault, Fault):
+        return fault
     raise ToolFailure(
         "validation", f"no shell is started here, and the command is not plain: {fault.reason}", fault.advice
     )

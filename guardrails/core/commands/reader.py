@@ -24,7 +24,6 @@ from guardrails.core.commands.syntax import (
     UnreadableError,
     leaves,
     parse,
-    plain_steps,
     under,
 )
 
@@ -178,11 +177,7 @@ class _Reader:
             return
         self._spend(len(text))
         root, source = parse(text.replace(UNKNOWN, HIDDEN))
-        steps = plain_steps(source.decode())
-        if isinstance(steps, Fault):
-            self.contents.not_plain = self.contents.not_plain or steps
-        elif not self.contents.commands:
-            self.contents.steps = steps
+        self.contents.scripts.append(source.decode())
         outer, self._source = self._source, source
         self.visit(root, stdin, before)
         self._source = outer
@@ -202,10 +197,10 @@ class _Reader:
             # `$SUDO make`: where it is empty, the next word is the program. A function may run what it is given.
             self.run(rest, stdin, before)
         for each in started(name, rest, stdin):
-            if each.unclear and self.contents.not_plain is None:
+            if each.unclear and self.contents.unclear is None:
                 shown = each.unclear[:40].replace(UNKNOWN, "…")
                 reason = f"what `{name}` starts is not clear behind its word `{shown}`"
-                self.contents.not_plain = Fault(reason, f"leave that word of `{name}` out")
+                self.contents.unclear = Fault(reason, f"leave that word of `{name}` out")
             if each.script is not None:
                 # A script that is read from there leaves nothing to its commands.
                 self.script(each.script, None if each.script is stdin else stdin, before)

@@ -15,19 +15,13 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final, NamedTuple, TypeVar
 
-from guardrails.core.commands.syntax import UNKNOWN, Command, plain, under
+from guardrails.core.commands.syntax import MOST, SHORT, UNKNOWN, Command, Operand, is_flag, plain
 
 
 _T = TypeVar("_T")
-_Operand = tuple[bool, list[str]]
-"""Whether a part of a word is not known, and the forms that a rule may name it by."""
-_SHORT: Final = {"--recursive": "-r", "--force": "-f"}
-"""The meaning of these two in every program that has them both."""
 _BRACES: Final = re.compile(r"\{([^{},]*+(?:,[^{},]*+)++)\}")
 _PART: Final = re.compile(r"\*\*?|\?|\[[^]]{1,100}\]|.", re.DOTALL)
 _MEANING: Final = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
-_MOST: Final = 512
-"""Options of one word, and characters of a command's word that a rule which forbids looks at."""
 _MOST_WITH: Final = (16_384, 16_384, 512, 128)
 """Characters that are compared with a word of none, one, two, three stars: the time grows with a power of their number."""
 _PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
@@ -41,6 +35,7 @@ class Word:
     def __init__(self, text: str) -> None:
         self.text = text
         self.options = braces(text)
+        self.globs = not {*"*?["}.isdisjoint(text)
         self.lowered = frozenset(option.lower() for option in self.options)
         stars = max(option.replace("**", "*").count("*") for option in self.options)
         if stars >= len(_MOST_WITH):
@@ -65,7 +60,7 @@ def braces(text: str) -> list[str]:
     Returns the words that `{a,b}` in *text* stand for.
     """
     words = [text]
-    while len(words) < _MOST and (match := _BRACES.search(words[0])):
+    while len(words) < MOST and (match := _BRACES.search(words[0])):
         first = words.pop(0)
         words += [f"{first[: match.start()]}{one}{first[match.end() :]}" for one in match[1].split(",")]
     return words
@@ -150,37 +145,20 @@ def _piped(stages: Sequence[Sequence[Word]], before: Command | None) -> bool:
 
 def _speaks(stage: Sequence[Word], command: Command) -> bool:
     first = stage[0]
-    program = (command.program if "/" in first.text else command.name)[:_MOST].lower()
-    if program not in first.lowered and not first.loose.fullmatch(program[: first.most]):
+    program = (command.program if "/" in first.text else command.name)[:MOST]
+    if program not in first.lowered and not (first.globs and first.loose.fullmatch(program[: first.most])):
         return False
-    flags, operands, over = set[str](), list[_Operand](), False
-    for text in command.words[1:]:
-        if over or not _is_flag(text):
-            operands.append(_operand(text, command.folder))
-        elif text == "--":
-            over = True
-        else:
-            name, _, value = text.lower().partition("=")
-            flags |= {_SHORT.get(name, name), *(f"-{char}" for char in name[1:] if name[1] != "-")}
-            operands += [_operand(value, command.folder)] if value else []
+    flags, operands = command.parts
     words = []
     for word in stage[1:]:
-        if not _is_flag(word.options[0]):
+        if not is_flag(word.options[0]):
             words.append(word)
         elif not any(_has(flag, flags) for flag in word.lowered):
             return False
     return bool(_in_order(words, operands, _fits))
 
 
-def _operand(text: str, folder: str) -> _Operand:
-    known = re.sub(r"\s+", " ", text.replace(UNKNOWN, ""))[:_MOST]
-    seen = [] if UNKNOWN in folder or not known else [under(folder, known)]
-    if known and (plain(known) not in (".", "..") or not seen):
-        seen += [known, plain(known)]
-    return UNKNOWN in text, seen
-
-
-def _fits(word: Word, operand: _Operand) -> bool:
+def _fits(word: Word, operand: Operand) -> bool:
     partial, forms = operand
     if partial:
         # A part that is not known may be empty: `"$DIR/"` may be the root, if that is what the rule names.
@@ -194,10 +172,6 @@ def _fits(word: Word, operand: _Operand) -> bool:
 
 
 def _has(flag: str, flags: set[str]) -> bool:
-    flag = _SHORT.get(flag, flag)
+    flag = SHORT.get(flag, flag)
     # A single dash and more letters than four is one flag, as find and java have them.
     return flag in flags or (flag[1] != "-" and 2 < len(flag) <= 5 and all(f"-{char}" in flags for char in flag[1:]))
-
-
-def _is_flag(text: str) -> bool:
-    return text.startswith("-") and len(text) > 1

@@ -6,7 +6,7 @@ import re
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,6 +21,12 @@ UNKNOWN: Final = "\0"
 """A piece of text that nobody knows before the command runs; no command holds a NUL."""
 Step = tuple[str, list[list[str]]]
 """`;`, `&&` or `||`, and behind it commands that are piped into each other, each as its words."""
+Operand = tuple[bool, list[str]]
+"""Whether a part of a word is not known, and the forms that a rule may name it by."""
+SHORT: Final = {"--recursive": "-r", "--force": "-f"}
+"""The meaning of these two in every program that has them both."""
+MOST: Final = 512
+"""Options of one word, and characters of a command's word that a rule which forbids looks at."""
 _ALL_OF: Final = frozenset({"", "*", "**", ".*", ".[!.]*", "{*,.*}", "?*", "*.*"})
 
 
@@ -39,7 +45,7 @@ class UnreadableError(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Command:
     """
     One command that would run.
@@ -52,20 +58,52 @@ class Command:
     before: "Command | None" = None
     """The command that is piped into it."""
 
-    @property
+    @cached_property
     def program(self) -> str:
         """
-        The first word as far as it is known.
+        The first word as far as it is known, lowercase.
         """
-        return self.words[0].replace(UNKNOWN, "")
+        return self.words[0].replace(UNKNOWN, "").lower()
 
-    @property
+    @cached_property
     def name(self) -> str:
         """
-        The program without its folder, lowercase; an assignment as a whole.
+        The program without its folder; an assignment as a whole.
         """
         text = self.program if "=" in self.program else self.program.rpartition("/")[2]
-        return text.lower().removesuffix(".exe") or self.program
+        return text.removesuffix(".exe") or self.program
+
+    @cached_property
+    def parts(self) -> tuple[set[str], list[Operand]]:
+        """
+        Its flags, lowercase, merged ones by each letter too, and its other words.
+        """
+        flags, operands, over = set[str](), list[Operand](), False
+        for text in self.words[1:]:
+            if over or not is_flag(text):
+                operands.append(_operand(text, self.folder))
+            elif text == "--":
+                over = True
+            else:
+                name, _, value = text.lower().partition("=")
+                flags |= {SHORT.get(name, name), *(f"-{char}" for char in name[1:] if name[1] != "-")}
+                operands += [_operand(value, self.folder)] if value else []
+        return flags, operands
+
+
+def is_flag(text: str) -> bool:
+    """
+    Returns whether a word is a flag.
+    """
+    return text.startswith("-") and len(text) > 1
+
+
+def _operand(text: str, folder: str) -> Operand:
+    known = re.sub(r"\s+", " ", text.replace(UNKNOWN, ""))[:MOST]
+    seen = [] if UNKNOWN in folder or not known else [under(folder, known)]
+    if known and (plain(known) not in (".", "..") or not seen):
+        seen += [known, plain(known)]
+    return UNKNOWN in text, seen
 
 
 @dataclass(slots=True)
@@ -75,14 +113,22 @@ class Contents:
     """
 
     commands: list[Command] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    """The same of plain text, to be run without a shell."""
+    scripts: list[str] = field(default_factory=list)
+    """The texts that shells read of it."""
     unreadable: Fault | None = None
-    not_plain: Fault | None = None
-    """Why an allow list cannot be held against it."""
+    unclear: Fault | None = None
+    """A word of a program behind which nobody knows what the program starts."""
     undecidable: str | None = None
     """A command that would run, and that nobody can see before it does."""
     fork_bomb: bool = False
+
+    @property
+    def not_plain(self) -> Fault | None:
+        """
+        Why an allow list cannot be held against it.
+        """
+        faults = (fault for fault in map(plain_steps, self.scripts) if isinstance(fault, Fault))
+        return next(faults, self.unclear)
 
 
 def plain(word: str) -> str:

@@ -123,14 +123,11 @@ class Failure(NamedTuple):
         Returns the situation of the same call *delay_ms* after this failure.
         """
         since, left = self.since_ms, self.left_ms
-        return Situation(
-            *self[:7],
-            UNKNOWN if delay_ms is None else bisect_left(DELAYS_MS, delay_ms),
-            UNKNOWN if left is None else bisect_left(_HEADERS, left),
-            0 if left is None or delay_ms is None else 1 + (delay_ms >= left),
-            UNKNOWN if since is None or delay_ms is None else bisect_left(_REACHES, delay_ms + since),
-            between,
-        )
+        delay = UNKNOWN if delay_ms is None else bisect_left(DELAYS_MS, delay_ms)
+        asked = UNKNOWN if left is None else bisect_left(_HEADERS, left)
+        header = 0 if left is None or delay_ms is None else 1 + (delay_ms >= left)
+        reach = UNKNOWN if since is None or delay_ms is None else bisect_left(_REACHES, delay_ms + since)
+        return Situation(*self[:7], delay, asked, header, reach, between)
 
 
 def extended(trail: Mapping[str, Any] | None, call: Settled, retry_after_ms: int | None = None) -> dict[str, Any]:
@@ -155,19 +152,14 @@ def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
     """
     *before, (tool, sig, error, ended) = trail["calls"]
     before.reverse()
-    left = trail.get("due", {}).get(tool, 0) - (ended or 0)
-    kinds = OUTAGE if error in OUTAGE else (error,)
+    kinds, due = OUTAGE if error in OUTAGE else (error,), trail.get("due", {}).get(tool, 0)
     own = [call for call in before if call[0] == tool]
     run = list(takewhile(lambda call: call[2] in kinds, own))
     first = run[-1][3] if run else ended
-    return Failure(
-        tool,
-        error,
-        min(sum(call[1] == sig is not None for call in own), 3),
-        bisect_left(_RUNS, len(run)),
-        min(sum(1 for _ in takewhile(lambda call: call[0] == tool, before)), 3),
-        UNKNOWN if elapsed_ms is None else bisect_left(_AGES, elapsed_ms),
-        UNKNOWN if not before else int(before[0][2] is not None),
-        None if first is None or ended is None else max(0, ended - first),
-        None if ended is None or left <= 0 else left,
-    )
+    attempt = min(sum(call[1] == sig is not None for call in own), 3)
+    tool_run = min(sum(1 for _ in takewhile(lambda call: call[0] == tool, before)), 3)
+    age = UNKNOWN if elapsed_ms is None else bisect_left(_AGES, elapsed_ms)
+    previous = int(before[0][2] is not None) if before else UNKNOWN
+    since = None if first is None or ended is None else max(0, ended - first)
+    left = None if ended is None or due <= ended else due - ended
+    return Failure(tool, error, attempt, bisect_left(_RUNS, len(run)), tool_run, age, previous, since, left)
