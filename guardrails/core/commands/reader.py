@@ -297,29 +297,25 @@ class _Reader:
         """
         Returns the text that is read by the redirections among *nodes*; files that they write are noted as commands.
         """
-        for redirect in nodes:
-            if redirect.type == "file_redirect":
-                stdin = self._file(redirect, stdin)
-            elif redirect.type in ("heredoc_redirect", "herestring_redirect"):
-                stdin = ""
-                for child in redirect.named_children:
-                    if child.type == "file_redirect":
-                        self._file(child, stdin)
-                    elif child.type == "heredoc_body":
-                        stdin = self._text(child)
-                        self.visit_all(child)
-                    elif redirect.type == "herestring_redirect":
-                        self.visit(child)
-                        stdin = " ".join(self._words([child]))
+        for node in nodes:
+            if node.type == "file_redirect":
+                stdin = self._file(node, stdin)
+            elif node.type == "heredoc_redirect":
+                stdin = self._input(node.named_children, "")
+            elif node.type == "heredoc_body":
+                stdin = self._text(node)
+                self.visit_all(node)
+            elif node.type == "herestring_redirect":
+                self.visit_all(node)
+                stdin = " ".join(self._words(node.named_children[-1:]))
         return stdin
 
     def _file(self, node: "Node", stdin: str | None) -> str | None:
         target = node.child_by_field_name("destination")
-        signs = [child.type for child in node.children]
         if target is None or target.type == "number":
             return stdin
         self.visit(target)
-        if any(sign.startswith("<") for sign in signs):
+        if any(child.type.startswith("<") for child in node.children):
             # A file is like a script that is named; what a process prints is not.
             return UNKNOWN if target.type == "process_substitution" else None
         self._note((">", " ".join(self._words([target]))), None)
