@@ -120,8 +120,7 @@ def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         words = list(dropwhile(lambda word: word[:1] == "-", rest))
     words = words[before:]
     unclear = unclear or next((word for word in rest[: len(rest) - len(words)] if UNKNOWN in word), "")
-    while words and re.match(r"-|[A-Za-z_]\w*\+?=", words[0]):
-        words.pop(0)
+    words = list(dropwhile(re.compile(r"-|[A-Za-z_]\w*\+?=").match, words))
     if name == "xargs" and words:
         filled = options.get("-I")
         words = [each.replace(filled, UNKNOWN) for each in words] if filled else [*words, *(stdin or UNKNOWN).split()]

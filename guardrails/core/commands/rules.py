@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import groupby
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from guardrails.core.commands.syntax import MOST, SHORT, UNKNOWN, Command, Operand, is_flag, plain
 
@@ -46,13 +46,8 @@ class Word:
         self.loose = re.compile(shape, re.DOTALL | re.IGNORECASE)
 
 
-class Rule(NamedTuple):
-    """
-    A command that is spoken of, and those that are piped into it.
-    """
-
-    text: str
-    stages: tuple[tuple[Word, ...], ...]
+Rule = tuple[tuple[Word, ...], ...]
+"""A command that is spoken of, the last, and those that are piped into it, each as its words."""
 
 
 def braces(text: str) -> list[str]:
@@ -75,21 +70,21 @@ def rule(text: str) -> Rule:
         words = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"`{text}` is no command: {str(error).lower()}") from None
-    stages = tuple(tuple(map(Word, stage)) for bar, stage in groupby(words, "|".__eq__) if not bar)
+    stages: Rule = tuple(tuple(map(Word, stage)) for bar, stage in groupby(words, "|".__eq__) if not bar)
     if len(stages) <= words.count("|"):
         raise ValueError(f"`{text}` is no command: a word is missing")
-    return Rule(text, stages)
+    return stages
 
 
-def broken(rules: Sequence[str], commands: Iterable[Command]) -> tuple[Command, Rule] | None:
+def broken(rules: Sequence[str], commands: Iterable[Command]) -> tuple[Command, str] | None:
     """
     Returns the first of *commands* that one of *rules* speaks of, and that rule. The rest of the command does not matter.
     """
-    known = [rule(text) for text in rules]
+    known = {text: rule(text) for text in rules}
     for command in commands:
-        for each in known:
-            if _speaks(each.stages[-1], command) and _piped(each.stages[:-1], command.before):
-                return command, each
+        for text, stages in known.items():
+            if _speaks(stages[-1], command) and _piped(stages[:-1], command.before):
+                return command, text
     return None
 
 
@@ -97,13 +92,13 @@ def allows(rule: Rule, command: Command) -> bool:
     """
     Returns whether *command* is just what *rule* says, word by word.
     """
-    program, *words = rule.stages[0]
+    program, *words = rule[0]
     first = command.words[0]
     above, _, base = first.rpartition("/")
     first = base if "/" not in program.text and above in _PROGRAM_FOLDERS else first
     # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
     fits = first in program.options if ".." in first.split("/") else program.exact.fullmatch(first)
-    if not fits or len(rule.stages) > 1 or UNKNOWN in first:
+    if not fits or len(rule) > 1 or UNKNOWN in first:
         return False
     return len(command.words) - 1 in _in_order(words, command.words[1:], _equals)
 
@@ -127,11 +122,8 @@ def _in_order(words: Sequence[Word], given: Sequence[_T], fits: Callable[[Word, 
 
 def _equals(word: Word, text: str) -> bool:
     # What is not known could be anything, and `src/*` is not `src/../..`.
-    return (
-        UNKNOWN not in text
-        and len(text) <= word.most
-        and bool(word.exact.fullmatch(plain(text) if ".." in text.split("/") else text))
-    )
+    known = UNKNOWN not in text and len(text) <= word.most
+    return known and bool(word.exact.fullmatch(plain(text) if ".." in text.split("/") else text))
 
 
 def _piped(stages: Sequence[Sequence[Word]], before: Command | None) -> bool:
@@ -149,13 +141,9 @@ def _speaks(stage: Sequence[Word], command: Command) -> bool:
     if program not in first.lowered and not (first.globs and first.loose.fullmatch(program[: first.most])):
         return False
     flags, operands = command.parts
-    words = []
-    for word in stage[1:]:
-        if not is_flag(word.options[0]):
-            words.append(word)
-        elif not any(_has(flag, flags) for flag in word.lowered):
-            return False
-    return bool(_in_order(words, operands, _fits))
+    words = [word for word in stage[1:] if not is_flag(word.options[0])]
+    options = (word.lowered for word in stage[1:] if is_flag(word.options[0]))
+    return all(any(_has(flag, flags) for flag in each) for each in options) and bool(_in_order(words, operands, _fits))
 
 
 def _fits(word: Word, operand: Operand) -> bool:

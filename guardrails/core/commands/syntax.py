@@ -247,13 +247,12 @@ def plain_steps(text: str) -> list[Step] | Fault:
     while at < len(text):
         match = _TOKEN.match(text, at)
         joint, word = match.groups() if match else (None, None)
-        odd = word and (
-            not word.isprintable()
-            or _WORKED_OUT.search(word.partition("[")[2])
-            or (sign and _NO_PROGRAM.fullmatch(word))
-        )
-        if match is None or odd or (joint and sign):
-            return _fault(text[at:].lstrip(" "))
+        odd = word and (not word.isprintable() or _WORKED_OUT.search(word.partition("[")[2]))
+        none = _NO_PROGRAM.fullmatch(word) if sign and word else joint and sign
+        if match is None or odd or none:
+            rest = text[at:].lstrip(" ")
+            shown = rest if len(rest) <= 40 else f"{rest[:40]}…"
+            return Fault(f"`{shown}` is more than words, quotes, and `|`, `&&`, `||`, `;` between commands", _ADVICE)
         if sign == "|" and word:
             steps[-1][1].append([])
         elif sign and word:
@@ -262,11 +261,6 @@ def plain_steps(text: str) -> list[Step] | Fault:
             steps[-1][1][-1].append("".join(map("".join, _PIECE.findall(word))))
         sign, at = joint or "", match.end()
     return steps
-
-
-def _fault(text: str) -> Fault:
-    shown = text if len(text) <= 40 else f"{text[:40]}…"
-    return Fault(f"`{shown}` is more than words, quotes, and `|`, `&&`, `||`, `;` between commands", _ADVICE)
 
 
 def _is_much(text: str) -> bool:

@@ -122,7 +122,7 @@ def _broken(rules: tuple[str, ...], contents: "Iterable[Command]") -> tuple[str,
     from guardrails.core import commands
 
     broken = commands.broken(rules, contents) if rules else None
-    return None if broken is None else (_shown(broken[0].words), broken[1].text)
+    return None if broken is None else (_shown(broken[0].words), broken[1])
 
 
 def _read(call: ToolCall, tool: Tool) -> "Iterator[Contents]":

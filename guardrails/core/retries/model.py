@@ -116,7 +116,6 @@ class RetryModel:
     """Retries seen, by tool and error type; decayed."""
     corrections: Mapping[str, Mapping[str, Count]]
     """Calls with other arguments that came next, and those that worked, by tool (or `ANY`) and error type; decayed."""
-    sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
     known: dict[Crossed, float] = field(default_factory=dict, repr=False, compare=False)
@@ -127,7 +126,7 @@ class RetryModel:
         """
         The name of the model in records.
         """
-        return self.sha256[:12]
+        return str(self.body["sha256"][:12])
 
     def logit(self, at: Crossed) -> float:
         """
@@ -217,4 +216,4 @@ def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
         raise ModelError("the hash does not fit: the file was changed or damaged")
     counts = {tool: {error: Count(*n) for error, n in own.items()} for tool, own in body["corrections"].items()}
     sums = body["intercept"], body["weights"], body["tools"], body["evidence"]
-    return RetryModel(*sums, counts, body["sha256"], body)
+    return RetryModel(*sums, counts, body)
