@@ -120,7 +120,7 @@ def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         words = list(dropwhile(lambda word: word[:1] == "-", rest))
     words = words[before:]
     unclear = unclear or next((word for word in rest[: len(rest) - len(words)] if UNKNOWN in word), "")
-    words = list(dropwhile(re.compile(r"-|[A-Za-z_]\w*\+?=").match, words))
+    words = list(dropwhile(lambda word: re.match(r"-|[A-Za-z_]\w*\+?=", word), words))
     if name == "xargs" and words:
         filled = options.get("-I")
         words = [each.replace(filled, UNKNOWN) for each in words] if filled else [*words, *(stdin or UNKNOWN).split()]
