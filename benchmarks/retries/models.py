@@ -54,7 +54,7 @@ def regression(rows: Sequence[Failure], *, leave_out: str | None = None) -> Mode
             n, s = counts.get(row.situation, (0.0, 0.0))
             counts[row.situation] = Count(n + 1, s + row.worked)
     fitted = fit(counts, known_tools(counts), believed(RETRIES if rows else ALONE))
-    model = RetryModel(**fitted, evidence={}, corrections={}, sha256="", body={})
+    model = RetryModel(**fitted, evidence={}, corrections={}, body={})
 
     def situation(row: Failure, delay_ms: int | None) -> Situation:
         if delay_ms is None:
