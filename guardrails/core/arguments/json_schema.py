@@ -11,6 +11,7 @@ import json
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from guardrails.core.values.errors import PolicyError
@@ -73,26 +74,29 @@ class SchemaArguments:
         try:
             if self._is_valid(arguments):
                 return arguments, ()
-            return mended(self.check, arguments, self._problems(arguments))
+            problems = capped(self.faults(arguments))
+            unnamed = Problem("", "the arguments do not fit the schema", "value")
+            return mended(self.check, arguments, problems or (unnamed,))
         except Exception as error:  # data that is not JSON: deeper than 255, a non-string key, a Python object
             # The texts of plain ValueErrors are the validator's own and name types only.
             reason = str(error) if type(error) is ValueError else f"`{type(error).__name__}`"
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
-    def _problems(self, arguments: Any) -> tuple[Problem, ...]:
-        problems = capped(problem for error in self._errors(arguments) for problem in self._faults(error))
-        return problems or (Problem("", "the arguments do not fit the schema", "value"),)
-
-    def _errors(self, arguments: Any) -> "Iterable[ValidationError]":
-        size = _size(arguments, _DEEP)
+    def faults(self, arguments: Any) -> Iterator[Problem]:
+        """
+        Returns what is wrong with *arguments*, as far as they are few enough to be looked at.
+        """
+        size = _size(arguments)
+        errors: Iterable[ValidationError] = ()
         if size <= _MANY:
-            return self._validator.iter_errors(arguments)
-        try:
-            if size <= _LARGE:
+            errors = self._validator.iter_errors(arguments)
+        elif size <= _LARGE:
+            try:
                 self._validator.validate(arguments)
-        except ValueError as error:
-            return [cast("ValidationError", error)]
-        return []
+            except ValueError as error:
+                errors = [cast("ValidationError", error)]
+        for each in errors:
+            yield from self._faults(each)
 
     def _faults(self, error: "ValidationError") -> Iterator[Problem]:
         """
@@ -104,9 +108,6 @@ class SchemaArguments:
             yield Problem(dotted((*path, kind["property"])), "is required", "missing")
         elif name in ("AdditionalProperties", "UnevaluatedProperties"):
             yield from (unknown((*path, each), names_at(self._definition, path)) for each in kind["unexpected"])
-        elif name == "FalseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
-            # `additionalProperties: false` without `properties` is reported once and without names.
-            yield from (unknown((*path, each), ()) for each in instance)
         elif name == "Type":
             wanted = " or ".join(_ARTICLES.get(each, f"a {each}") for each in kind["types"])
             yield Problem(field, f"must be {wanted}, not {type_name(instance)}", "type")
@@ -216,12 +217,16 @@ def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[
         waiting += [(branch, always and word == "allOf") for word in _UNIONS for branch in each.get(word, ())]
 
 
-def _size(value: Any, levels: int) -> int:
+def _size(value: Any) -> int:
     """
-    Returns how many values *value* holds; more than any limit if they nest deeper than *levels*.
+    Returns the number of values in *value*; more than `_LARGE` if it is nested too deeply.
     """
-    parts = value.values() if isinstance(value, dict) else value
-    return len(parts) + sum(_size(e, levels - 1) for e in parts if isinstance(e, dict | list)) if levels else _LARGE + 1
+    size, level = 0, [value]
+    for _ in range(_DEEP):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = list(islice(chain.from_iterable(inner), _LARGE + 1))
+        size += len(level)
+    return _LARGE + 1 if level else size
 
 
 def refuse(uri: str) -> Any:

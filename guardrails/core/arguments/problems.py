@@ -3,11 +3,9 @@ Problems with the arguments of a call, in words that a model can act on, and the
 """
 
 import json
-import re
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from typing import Any, Final
 
 from guardrails.core.text.signature import parse_arguments
@@ -57,15 +55,13 @@ def read_arguments(given: Any, *, required: bool) -> Checked:
 def mended(check: Callable[[object], Checked], given: Any, problems: tuple[Problem, ...]) -> Checked:
     """
     Returns *given* and its *problems*, or what *check* says of it once JSON text is read in each place where *problems*
-    say that an array or object belongs, and no text.
+    say that an array or object belongs.
     """
     made = given
     for field, message, _ in problems:
-        wanted = message.partition(", not ")[0]
-        if re.search("an (array|object)", wanted) and "string" not in wanted:
-            # What raises while it is looked at is no JSON text either.
-            with suppress(Exception):
-                made = _read(deepcopy(made), field.split("."), wanted)
+        # What raises while it is looked at is no JSON text.
+        with suppress(Exception):
+            made = _read(made, field.split("."), message.partition(", not ")[0])
     result, left = (given, problems) if made is given else check(made)
     return (given, left) if left else (result, ())
 
@@ -74,15 +70,15 @@ def _read(value: Any, path: Sequence[str], wanted: str) -> Any:
     """
     Returns *value* with the JSON text at *path* in it read, if it is of a *wanted* type. Raises ValueError if it is not.
     """
-    inner: Any = {"": value}
-    for part in ("", *path[:-1]):
-        inner = inner[part if isinstance(inner, dict) else int(part)]
-    key: Any = path[-1] if isinstance(inner, dict) else int(path[-1])
-    made = json.loads(inner[key]) if inner[key].strip()[:1] in ("[", "{") else None
-    if made is None or type_name(made) not in wanted:
-        raise ValueError
-    inner[key] = made
-    return value
+    if not path:
+        made = json.loads(value)
+        if not isinstance(made, dict | list) or type_name(made) not in wanted:
+            raise ValueError
+        return made
+    key: Any = path[0] if isinstance(value, dict) else int(path[0])
+    copied = value.copy()
+    copied[key] = _read(value[key], path[1:], wanted)
+    return copied
 
 
 def type_name(value: object) -> str:
@@ -147,10 +143,15 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
     """
     Returns the problems worth telling if *field* fits none of several alternatives.
 
-    An alternative that *field* resembles (it is of its type) speaks alone; else one problem names all alternatives.
+    Those that *field* resembles (it is of their type) speak: of a place that has the wrong type for each of them one problem, which names all
+    alternatives, else the nearest one alone.
     """
-    alike = [branch for branch in branches if not any(p.field == field and p.kind == "type" for p in branch)]
-    if alike or len(branches) == 1:
-        return min(alike or branches, key=lambda branch: (sum(p.kind == "type" for p in branch), len(branch)))
-    wrong = [p.message.removeprefix("must be ").partition(", not ") for b in branches for p in b if p.field == field]
-    return [Problem(field, f"must be {' or '.join(dict.fromkeys(w[0] for w in wrong))}{''.join(wrong[0][1:])}", "type")]
+    alike = [
+        branch for branch in branches if not any(p.field == field and p.kind == "type" for p in branch)
+    ] or branches
+    places = set.intersection(*({p.field for p in branch if p.kind == "type"} for branch in alike))
+    if len(alike) == 1 or not places:
+        return min(alike, key=lambda branch: (sum(p.kind == "type" for p in branch), len(branch)))
+    at = min(places)
+    wrong = [p.message.removeprefix("must be ").partition(", not ") for b in alike for p in b if p.field == at]
+    return [Problem(at, f"must be {' or '.join(dict.fromkeys(w[0] for w in wrong))}{''.join(wrong[0][1:])}", "type")]

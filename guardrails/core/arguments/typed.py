@@ -2,7 +2,7 @@
 Arguments by pydantic: of a model, or of a function's signature, annotations and docstring. Values are coerced, defaults
 filled in, booleans refused as numbers.
 
-The errors of pydantic are put in words for a model: paths without union tags, no links, no values.
+Mistakes are told by the schema that the model sees, and where that sees none as pydantic or a validator words them: no links, no values.
 """
 
 import copy
@@ -26,20 +26,12 @@ from typing_extensions import TypedDict
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
-from .json_schema import for_model, names_at
-from .problems import Checked, Path, capped, clean, dotted, mended, of_union, type_name, unknown
+from .json_schema import SchemaArguments, for_model
+from .problems import Checked, Path, capped, clean, dotted, mended
 
 
 _MAX_ERRORS: Final = 10_000
 """Errors of one call beyond which none is looked at: pydantic gives all or none, at 1 us each."""
-_OF_VALUE: Final = re.compile("greater|less|multiple|finite|(string|bytes)_(too|pattern)|too_|date_(past|future)")
-"""The beginnings of pydantic's names for mistakes of a value whose type is right."""
-_OTHERWISE: Final = (
-    ("(frozen_set|iterable|list|set|tuple)_type", "must be an array"),
-    ("(dataclass|dict|mapping|model(_attributes)?)_type", "must be an object"),
-    ("date_from.*", "must be a date (YYYY-MM-DD)"),
-)
-"""Those that are told in other words than pydantic's."""
 _ENTRY: Final = re.compile(
     r"(?::(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?)?\\?\*{0,2}(\w+)(?:\s*\(.*?\))?(?::\s*(.*)|\s+:.*)?"
 )
@@ -83,19 +75,16 @@ class TypedArguments:
             result = self._validate(given)
             result = result if type(result) is dict else self._data(result)
             for key, value in given.items():
-                if type(value) is bool:
-                    got = result.get(key)
-                    if isinstance(got, (int, float)) and type(got) is not bool:
-                        return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
+                if type(value) is bool and isinstance(made := result.get(key), int | float) and type(made) is not bool:
+                    return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
             return result, ()
         except Exception as error:  # a validator of the tool's author may raise anything
-            return mended(self.check, given, self._problems(error, given))
-
-    def _problems(self, error: Exception, given: dict[str, Any]) -> tuple[Problem, ...]:
-        with suppress(Exception):  # the texts of the author's exceptions are code too
-            if isinstance(error, ValidationError):
-                return problems_of(error, given, self._schema)
-        return (Problem("", f"the arguments cannot be checked (`{type(error).__name__}`)", "value"),)
+            message = f"the arguments cannot be checked (`{type(error).__name__}`)"
+            problems: tuple[Problem, ...] = (Problem("", message, "value"),)
+            with suppress(Exception):  # the texts of the author's exceptions are code too
+                if isinstance(error, ValidationError):
+                    problems = problems_of(error, given, self._schema)
+            return mended(self.check, given, problems)
 
 
 class ModelArguments(TypedArguments):
@@ -189,56 +178,31 @@ def _schema(name: str, adapter: Any) -> dict[str, Any]:
 
 def problems_of(error: ValidationError, given: dict[str, Any], schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """
-    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*; each union reduced to the
-    alternative worth telling.
+    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*: what that finds wrong with the
+    arguments that pydantic refuses, and what validators of the author say. Where both are silent, pydantic speaks.
     """
     if error.error_count() > _MAX_ERRORS:
         return (Problem("", f"{error.error_count()} values do not fit the schema", "type"),)
-    # By the path to a union the problems of each of its alternatives.
-    unions: dict[Path, dict[Any, list[Problem]]] = {}
-    for at, each in enumerate(error.errors(include_url=False)):
-        full: Path = each["loc"]
-        tags = _tags(full, given, missing=each["type"] == "missing")
-        problem = _problem(each, tuple(key for at, key in enumerate(full) if at not in tags), schema)
-        path, tag = (full[: tags[0]], full[tags[0]]) if tags else ((at, *full), None)
-        unions.setdefault(path, {}).setdefault(tag, []).append(problem)
-    return capped(one for path, branches in unions.items() for one in of_union(dotted(path), [*branches.values()]))
+    errors: list[Any] = error.errors(include_url=False)
+    wrong = {dotted(each["loc"][:1]) for each in errors}
+    problems: list[Problem] = []
+    with suppress(Exception):  # given from Python, they may be no JSON
+        problems += (one for one in SchemaArguments(schema).faults(given) if one.field.partition(".")[0] in wrong)
+    problems += (_problem(each, given) for each in errors if "error" in each.get("ctx", ()))
+    return capped(problems or (_problem(each, given) for each in errors))
 
 
-def _tags(path: Path, given: Any, *, missing: bool) -> list[int]:
-    """
-    Returns the positions in *path* that name no part of *given*: pydantic puts the alternative of a union there that it tried.
-    """
-    tags = []
-    for at, key in enumerate(path):
-        try:
-            given = given[key]
-        except (LookupError, TypeError):
-            if at and not (missing and at == len(path) - 1):
-                tags.append(at)
-    return tags
-
-
-def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
-    kind, value = error["type"], error["input"]
-    if kind == "missing":
-        return Problem(dotted(path), "is required", "missing")
-    if kind == "extra_forbidden":
-        return unknown(path, names_at(schema, path[:-1]))
-    if kind in ("value_error", "assertion_error"):
-        # The words of the author's own validator; one of a whole model speaks of the field that its message starts with.
-        cause = error["ctx"]["error"]
-        message = str(cause) or f"is refused (`{type(cause).__name__}`)"
-        match = re.match(r"`?([^\W\d][\w.]*)`?(?=\s|$)", message)
-        more = (match[1],) if match and match[1] in names_at(schema, path) else ()
-        return Problem(dotted((*path, *more)), message, "value")
-    plain = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
-    message = next((words for kinds, words in _OTHERWISE if re.fullmatch(kinds, kind)), plain)
-    if kind == "union_tag_invalid":
-        message = f"must have a `{error['ctx']['discriminator'][1:-1]}` of {error['ctx']['expected_tags']}"
-    if kind.endswith("_type"):
-        message = f"{message}, not {type_name(value)}"
-    return Problem(dotted(path), message[:1].lower() + message[1:], "value" if _OF_VALUE.match(kind) else "type")
+def _problem(error: Any, given: Any) -> Problem:
+    path: Path = ()
+    for key in error["loc"]:
+        # Of a union pydantic tells the alternative too that it tried.
+        with suppress(LookupError, TypeError):
+            given, path = given[key], (*path, key)
+    if (cause := error.get("ctx", {}).get("error")) is not None:
+        # What the author's own validator raised.
+        return Problem(dotted(path), str(cause) or f"is refused (`{type(cause).__name__}`)", "value")
+    message = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
+    return Problem(dotted(path), message[:1].lower() + message[1:], "value")
 
 
 def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[inspect.Parameter]:
@@ -283,15 +247,14 @@ def _adapter(name: str, parameters: Iterable[inspect.Parameter]) -> Any:
 
 
 def _field(parameter: inspect.Parameter) -> Any:
-    annotation, default = _eager(parameter.annotation), parameter.default
+    default = parameter.default
+    annotation = _eager(parameter.annotation, null=default is None and parameter.annotation is not Any)
     if parameter.kind is parameter.VAR_POSITIONAL:
         return Annotated[GenericAlias(list, annotation), Field(default=[])]
     if default is parameter.empty:
         return annotation
     if isinstance(default, FieldInfo):
         return Annotated[annotation, default]
-    if default is None and annotation is not Any:
-        annotation = _changed(annotation, lambda kind: typing.Optional[kind])  # noqa: UP045  # `|` needs a type
     try:
         to_jsonable_python(default)
     except (ValueError, TypeError):
@@ -299,25 +262,19 @@ def _field(parameter: inspect.Parameter) -> Any:
     return Annotated[annotation, Field(default=default)]
 
 
-def _eager(annotation: Any) -> Any:
+def _eager(annotation: Any, *, null: bool = False) -> Any:
     """
-    Returns *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs.
+    Returns *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs, and with *null* let in.
     """
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if Iterable in (origin, annotation):
-        return GenericAlias(list, parts or (Any,))
+    origin, (kind, *more) = typing.get_origin(annotation), typing.get_args(annotation) or (Any,)
+    if origin is Annotated:
+        marked: Any = Annotated
+        return marked[(_eager(kind, null=null), *more)]
     if origin in (typing.Union, UnionType):
-        return typing.Union[tuple(map(_eager, parts))]  # noqa: UP007  # built at run time
-    return _changed(annotation, _eager) if origin is Annotated else annotation
-
-
-def _changed(annotation: Any, change: Callable[[Any], Any]) -> Any:
-    """
-    Returns *annotation* with its type changed and its metadata kept.
-    """
-    kind, *marks = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else (annotation,)
-    made: Any = Annotated
-    return made[(change(kind), *marks)] if marks else change(kind)
+        annotation = typing.Union[tuple(map(_eager, (kind, *more)))]  # noqa: UP007  # built at run time
+    elif Iterable in (origin, annotation):
+        annotation = GenericAlias(list, kind)
+    return typing.Optional[annotation] if null else annotation  # noqa: UP045  # `|` needs a type
 
 
 def descriptions(docstring: str | None) -> dict[str, str]:

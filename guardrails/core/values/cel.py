@@ -139,9 +139,5 @@ def _objects(place: str, schema: Any) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 def _type(schema: Any) -> Any:
     kinds, kind = _library().Type, schema.get("type") if isinstance(schema, Mapping) else None
-    if kind == "array":
-        return kinds.List(_type(schema.get("items")))
-    if kind == "object":
-        return kinds.Map(kinds.STRING, kinds.DYN)
     plain = {"string": kinds.STRING, "boolean": kinds.BOOL, "integer": kinds.INT, "number": kinds.DOUBLE}
     return plain.get(kind, kinds.DYN) if isinstance(kind, str) else kinds.DYN

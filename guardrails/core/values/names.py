@@ -16,10 +16,13 @@ from .errors import SessionError
 MAX_BYTES: Final = 256
 SCOPES: Final = "/"
 """The beginning of the keys of scopes in a store; no session's id begins so."""
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Kinds of characters that change how other text is shown, or show nothing; two such names look the same."""
-_JOINERS: Final = "\u200c\u200d"
-"""Marks that words of some scripts and pictures are spelt with."""
+_UNSAFE: Final = pattern(
+    r"\.\.|[/\\\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""
+What leads out of a folder, and characters that change how other text is shown, or show nothing: two such names look the same. Words of some
+scripts and pictures are spelt with the joiners among them (U+200C, U+200D).
+"""
 
 
 def checked_id(name: str, what: str = "a session id") -> str:
@@ -34,13 +37,10 @@ def checked_id(name: str, what: str = "a session id") -> str:
     size = len(name.encode(errors="replace"))
     if size > MAX_BYTES or not name.strip():
         raise SessionError(f"{what} must not be empty; it has at most {MAX_BYTES} bytes, not {size}")
-    if not name.isprintable():
-        from unicodedata import category
-
-        if any(category(char) in _UNSEEN and char not in _JOINERS for char in name):
-            raise SessionError(f"{what} must not hold control characters, or others that are not seen")
-    if ".." in name or "/" in name or "\\" in name:
-        raise SessionError(f"{what} must not hold `..`, `/` or `\\`: `{name}`")
+    if _UNSAFE.search(name):
+        raise SessionError(
+            f"{what} must not hold `..`, `/`, `\\`, control characters or others that are not seen: {name!a}"
+        )
     return name
 
 

@@ -130,13 +130,6 @@ def _period(value: object) -> object:
     return value if value in CALENDAR else duration_s(value)
 
 
-def _zone_of(name: str) -> datetime.tzinfo:
-    # Its import takes as long as to decide a call.
-    from zoneinfo import ZoneInfo
-
-    return ZoneInfo(name)
-
-
 _SCHEMA: Final = {"anyOf": [{"enum": [*CALENDAR]}, {"type": "number"}, {"type": "string", "pattern": DURATION_PATTERN}]}
 Per = Annotated[float | Calendar, FromText(_period, _SCHEMA)]
 """A setting: `1h` slides, seconds if it is a bare number; `day`, `week` (from Monday) and `month` are those of the calendar."""
@@ -163,8 +156,12 @@ class Period:
 
     def __init__(self, per: float | str | None, zone: str = UTC) -> None:
         self.per, self.zone = per, zone
+        self._zone: datetime.tzinfo = datetime.UTC
         try:
-            self._zone = datetime.UTC if zone == UTC else _zone_of(zone)
+            if zone != UTC:
+                from zoneinfo import ZoneInfo  # which takes as long as to decide a call
+
+                self._zone = ZoneInfo(zone)
         except (LookupError, OSError, ValueError):
             raise ValueError(f"no time zone `{zone:.60}` is known here: write one such as `Europe/Berlin`") from None
         self._slides = 0 if per is None or isinstance(per, str) else round(per * 1_000)

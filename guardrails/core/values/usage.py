@@ -253,7 +253,11 @@ def price_of(usage: Usage, model: str, own: Mapping[str, Price], provider: str |
         return Priced(cost_of(usage, price), "policy")
     priced = Priced(None, unknown="the response did not say what it used")
     if usage.known:
-        priced = listed_price(usage, model, provider, at_ms)
+        try:
+            priced = listed_price(usage, model, provider, at_ms)
+        except Exception as error:  # another's code and data never fail a response that was paid for
+            hint = f": {install('prices')}" if isinstance(error, ImportError) else ""
+            priced = Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}{hint}")
     if priced.cost is None and usage.cost is not None:
         return Priced(usage.cost, "response")
     if priced.cost is None:
@@ -265,16 +269,8 @@ def price_of(usage: Usage, model: str, own: Mapping[str, Price], provider: str |
 
 def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
     """
-    Returns the cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
+    Returns the cost of *usage* as listed for the time *at_ms*, or why it is not known. What the list raises is raised.
     """
-    try:
-        return _listed_price(usage, model, provider, at_ms)
-    except Exception as error:  # another's code and data never fail a response that was paid for
-        hint = f": {install('prices')}" if isinstance(error, ImportError) else ""
-        return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}{hint}")
-
-
-def _listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
     from genai_prices import __version__, data_snapshot
 
     # It remembers what it has looked up.

@@ -191,7 +191,7 @@ class Trip(BaseModel):
         return self
 
 
-INTEGER = "must be a valid integer"
+INTEGER = "must be an integer, not a string"
 
 
 @table(("arguments", "expected"), MISTAKES["trips"])
