@@ -20,6 +20,7 @@ from .state import Entry, Pending, Question, SessionState, Turn, Uncertain, late
 
 
 VERSION: Final = 8
+_AFRESH: Final = "`forget` it only to start it afresh"
 _WINDOW: Final = tuple(each.name for each in fields(Entry))
 _row = attrgetter(*_WINDOW)
 _BLANK: Final = _row(Entry(0, "", None, 0, changes=False))
@@ -66,15 +67,11 @@ def unpack(packed: bytes) -> SessionState:
         from . import packing_6
 
         if version != packing_6.VERSION:
-            raise StateUnreadable(
-                f"is of version {version}, and this version of the library reads {VERSION}: use the one that wrote it; "
-                "`forget` it only to start it afresh"
-            )
+            known = f"this version of the library reads {VERSION}: use the one that wrote it; {_AFRESH}"
+            raise StateUnreadable(f"is of version {version}, and {known}")
         return _checked(packing_6.state_of(packed))
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise StateUnreadable(
-            f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
-        ) from None
+        raise StateUnreadable(f"cannot be read ({error}): put a copy of it back; {_AFRESH}") from None
 
 
 def _state(packed: dict[str, Any]) -> SessionState:

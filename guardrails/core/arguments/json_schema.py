@@ -82,9 +82,10 @@ class SchemaArguments:
             reason = str(error) if type(error) is ValueError else f"`{type(error).__name__}`"
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
-    def faults(self, arguments: Any) -> Iterator[Problem]:
+    def faults(self, arguments: Any, *, lenient: bool = False) -> Iterator[Problem]:
         """
-        Returns what is wrong with *arguments*, as far as they are few enough to be looked at.
+        Returns what is wrong with *arguments*, as far as they are few enough to be looked at. Who is *lenient* lets text and null stand for
+        values of any type, and for any format.
         """
         size = _size(arguments)
         errors: Iterable[ValidationError] = ()
@@ -96,14 +97,16 @@ class SchemaArguments:
             except ValueError as error:
                 errors = [cast("ValidationError", error)]
         for each in errors:
-            yield from self._faults(each)
+            yield from self._faults(each, lenient)
 
-    def _faults(self, error: "ValidationError") -> Iterator[Problem]:
+    def _faults(self, error: "ValidationError", lenient: bool) -> Iterator[Problem]:
         """
         Returns *error* in our words, which do not repeat the value: it may be a secret.
         """
         path, name = tuple(error.instance_path), type(error.kind).__name__
         field, kind, instance = dotted(path), error.kind.as_dict(), cast("Any", error.instance)
+        if lenient and (name == "Format" or (name == "Type" and isinstance(instance, str | None))):
+            return
         if name == "Required":
             yield Problem(dotted((*path, kind["property"])), "is required", "missing")
         elif name in ("AdditionalProperties", "UnevaluatedProperties"):
@@ -115,7 +118,8 @@ class SchemaArguments:
             options = kind.get("options", [kind.get("expected_value")])
             yield Problem(field, f"must be {'one of ' * (len(options) > 1)}{quoted(map(json.dumps, options))}", "type")
         elif name in ("AnyOf", "OneOfNotValid"):
-            yield from of_union(field, [[p for one in branch for p in self._faults(one)] for branch in kind["context"]])
+            ways = [[problem for one in way for problem in self._faults(one, lenient)] for way in kind["context"]]
+            yield from of_union(field, ways) if all(ways) else ()
         else:
             known = {"FalseSchema": "is not allowed", "Format": f"must be a valid `{kind.get('format')}`"}
             words = known.get(name, error.message.removeprefix("\0 ").replace("\0", "the value"))
@@ -131,18 +135,10 @@ class ServerArguments(SchemaArguments):
 
     def check(self, arguments: object) -> Checked:
         given, problems = super().check(arguments)
-        if problems and isinstance(given, dict):
-            with suppress(ValueError):
-                if not any(map(_is_wrong, self._validator.iter_errors(given))):
-                    return given, ()
+        with suppress(ValueError):
+            if problems and isinstance(given, dict) and not any(self.faults(given, lenient=True)):
+                return given, ()
         return given, problems
-
-
-def _is_wrong(error: Any) -> bool:
-    name = type(error.kind).__name__
-    if name in ("AnyOf", "OneOfNotValid"):
-        return all(any(map(_is_wrong, way)) for way in error.kind.context)
-    return name != "Format" and not (name == "Type" and isinstance(error.instance, str | None))
 
 
 def _modern(node: Any, *, tuples: bool) -> Any:

@@ -18,7 +18,6 @@ MAX_PROBLEMS: Final = 20
 MAX_MESSAGE: Final = 200
 """Characters of one message."""
 _MAX_NAME: Final = 64
-_MAX_NAMED: Final = 10
 _MAX_COMPARED: Final = 50
 
 Path = tuple[str | int, ...]
@@ -132,11 +131,9 @@ def unknown(path: Path, known: Sequence[str]) -> Problem:
 
 def quoted(names: Iterable[object]) -> str:
     """
-    Returns *names* in backticks, at most ten.
+    Returns *names* in backticks; a message is cut where they are many.
     """
-    shown = [f"`{clean(str(name), _MAX_NAME)}`" for name in names]
-    rest = len(shown) - _MAX_NAMED
-    return ", ".join(shown[:_MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(f"`{clean(str(name), _MAX_NAME)}`" for name in names)
 
 
 def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import GenericAlias, SimpleNamespace, UnionType
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
@@ -241,9 +241,8 @@ def _adapter(name: str, parameters: Iterable[inspect.Parameter]) -> Any:
     typed_dict: Any = TypedDict
     more = [each.annotation for each in parameters if each.kind is each.VAR_KEYWORD]
     fields = {each.name: _field(each) for each in parameters if each.kind is not each.VAR_KEYWORD}
-    shape = typed_dict(name, fields, extra_items=more[0]) if more else typed_dict(name, fields)
-    shape.__pydantic_config__ = ConfigDict() if more else ConfigDict(extra="forbid")
-    return TypeAdapter(shape)
+    others = {"extra_items": more[0]} if more else {"closed": True}
+    return TypeAdapter(typed_dict(name, fields, **others))
 
 
 def _field(parameter: inspect.Parameter) -> Any:

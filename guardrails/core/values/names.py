@@ -112,9 +112,7 @@ def own_name(name: str) -> str:
     own = MARKS.split(name)[-1]
     server, hyphen, rest = own.rpartition("-")
     words = re.split("[-_]", server.lower())
-    if hyphen and "_" in rest and (WORK | FIRST).isdisjoint(words):
-        return rest
-    return own
+    return rest if hyphen and "_" in rest and (WORK | FIRST).isdisjoint(words) else own
 
 
 def bounded_name(name: str) -> str:
