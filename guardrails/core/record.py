@@ -16,6 +16,7 @@ from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.refusals import STOPPED
 from guardrails.core.result import evidence_of
+from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import result_hash
 from guardrails.core.text.truncation import render
@@ -165,6 +166,13 @@ def identity(one: Any) -> dict[str, Any]:
     return _decision(one) if isinstance(one, Decision) else _pending(one)
 
 
+def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
+    """
+    Returns the line of an admission that was given up.
+    """
+    return event_record("expire", session_id, run, n, at_ms, identity(pending))
+
+
 def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
     """
     Returns the line of a call that now waits for a person; its `call` line stands before it.
@@ -177,7 +185,7 @@ def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
 
 def event_record(event: str, session: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Returns the line of any other event: `expire charge turn request claim unpark suspend extend policy reserve release open
+    Returns the line of any other event: `charge turn request claim unpark suspend extend policy reserve release open
     close`.
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.

@@ -521,8 +521,8 @@ class Recorder:
         for n, pending, scopes in decision.expired:
             # Where nothing else happened, the last of them is the event that has a place in the family.
             last = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
-            values = {**records.identity(pending), **scopes, **(marks if last else {})}
-            self.hand(records.event_record("expire", session, run, n, at_ms, values), EVENT_BYTES)
+            places = {**scopes, **(marks if last else {})}
+            self.hand(records.expire_record(session, run, n, at_ms, pending) | places, EVENT_BYTES)
         if decision.claim_n:
             # An approval is used by whoever asks first, who may only ask.
             parked = {"id": decision.call.id, "claimed": decision.claimed} if decision.park_n else {}
