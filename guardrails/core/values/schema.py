@@ -220,18 +220,8 @@ def unknown(key: str, keys: MapType) -> str:
     """
     Returns that *keys* have no such *key*, and which it may have been meant for.
     """
-    near = suggestion(key, [*keys.types])
-    below = [quoted(f"{name}.{key}") for name, kind in keys.types.items() if key in _keys_below(kind)][:3]
-    if below and not near:
-        near = f", did you mean {' or '.join(below)}?"
-    if not near:
-        near = f", known here: {', '.join(map(quoted, keys.types))}" * (len(keys.types) <= 12) + keys.only
-    return f"unknown key {quoted(key)}{near}"
-
-
-def _keys_below(kind: Any) -> set[str]:
-    alternatives = get_args(kind) if get_origin(kind) in (Union, UnionType) else [kind]
-    return {key for one in alternatives if (keys := map_type(one)) is not None for key in keys.types}
+    known = f", known here: {', '.join(map(quoted, keys.types))}" * (len(keys.types) <= 12)
+    return f"unknown key {quoted(key)}{suggestion(key, [*keys.types]) or known + keys.only}"
 
 
 def _one_of(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
