@@ -26,9 +26,7 @@ _row = attrgetter(*_WINDOW)
 _BLANK: Final = _row(Entry(0, "", None, 0, changes=False))
 _OTHERS: Final = ("present", "window", "latest", "pending", "uncertain", "family")
 """Fields of a state that have a form of their own, follow from others, or are of one step."""
-_NEW: Final = {
-    each.name: getattr(SessionState(), each.name) for each in fields(SessionState) if each.name not in _OTHERS
-}
+_NEW: Final = {name: new for name, new in asdict(SessionState()).items() if name not in _OTHERS}
 _counts = attrgetter(*(name for name, new in _NEW.items() if type(new) is int))
 _turn_counts = attrgetter(*(each.name for each in fields(Turn) if each.name != "refused"))
 

@@ -143,12 +143,10 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
     Those that *field* resembles (it is of their type) speak: of a place that has the wrong type for each of them one problem, which names all
     alternatives, else the nearest one alone.
     """
-    alike = [
-        branch for branch in branches if not any(p.field == field and p.kind == "type" for p in branch)
-    ] or branches
-    places = set.intersection(*({p.field for p in branch if p.kind == "type"} for branch in alike))
+    alike = [way for way in branches if not any(p.field == field and p.kind == "type" for p in way)] or branches
+    places = set.intersection(*({p.field for p in way if p.kind == "type"} for way in alike))
     if len(alike) == 1 or not places:
-        return min(alike, key=lambda branch: (sum(p.kind == "type" for p in branch), len(branch)))
+        return min(alike, key=lambda way: (sum(p.kind == "type" for p in way), len(way)))
     at = min(places)
     wrong = [p.message.removeprefix("must be ").partition(", not ") for b in alike for p in b if p.field == at]
     return [Problem(at, f"must be {' or '.join(dict.fromkeys(w[0] for w in wrong))}{''.join(wrong[0][1:])}", "type")]

@@ -38,9 +38,7 @@ def checked_id(name: str, what: str = "a session id") -> str:
     if size > MAX_BYTES or not name.strip():
         raise SessionError(f"{what} must not be empty; it has at most {MAX_BYTES} bytes, not {size}")
     if _UNSAFE.search(name):
-        raise SessionError(
-            f"{what} must not hold `..`, `/`, `\\`, control characters or others that are not seen: {name!a}"
-        )
+        raise SessionError(f"{what} must not hold `..`, `/`, `\\`, control characters or others that are not seen")
     return name
 
 
