@@ -52,7 +52,7 @@ class SchemaArguments:
         options: dict[str, Any] = {"validate_formats": True, "formats": {"regex": lambda text: True}, "mask": "\0"}
         try:
             tuples = "2020-12" in definition.get("$schema", "2020-12")
-            self._definition: dict[str, Any] = _modern(copy.deepcopy(dict(definition)), tuples=tuples)
+            self._definition: dict[str, Any] = _modern(dict(definition), tuples=tuples)
             self._validator = jsonschema_rs.validator_for(self._definition, retriever=refuse, **options)
         except Exception as error:  # a schema that is no JSON fails in many ways
             raise PolicyError([f"the schema of the arguments is not valid{_where(error)}"]) from None
@@ -222,7 +222,9 @@ def _size(value: Any) -> int:
         inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = list(islice(chain.from_iterable(inner), _LARGE + 1))
         size += len(level)
-    return _LARGE + 1 if level else size
+        if not level:
+            return size
+    return _LARGE + 1
 
 
 def refuse(uri: str) -> Any:

@@ -8,6 +8,7 @@ Mistakes are told by the schema that the model sees, and where that sees none as
 import copy
 import functools
 import inspect
+import json
 import operator
 import re
 import typing
@@ -187,9 +188,15 @@ def problems_of(error: ValidationError, given: dict[str, Any], schema: Mapping[s
     wrong = {dotted(each["loc"][:1]) for each in errors}
     problems: list[Problem] = []
     with suppress(Exception):  # given from Python, they may be no JSON
-        problems += (one for one in SchemaArguments(schema).faults(given) if one.field.partition(".")[0] in wrong)
+        faults = _by_schema(json.dumps(schema)).faults(given)
+        problems += (one for one in faults if one.field.partition(".")[0] in wrong)
     problems += (_problem(each, given) for each in errors if "error" in each.get("ctx", ()))
     return capped(problems or (_problem(each, given) for each in errors))
+
+
+@functools.lru_cache(maxsize=64)
+def _by_schema(text: str) -> SchemaArguments:
+    return SchemaArguments(json.loads(text))
 
 
 def _problem(error: Any, given: Any) -> Problem:
