@@ -83,12 +83,11 @@ class Growth(Guard):
         return next((self._blown(name) for name in (*CAPS, CONTEXT) if mine.get(name) == BLOWN), None) if mine else None
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        values = event.values
         if event.name == "extend":
-            asked = event.values.get("asked")
-            return {name: level for name, level in (mine or {}).items() if asked or level != BLOWN} or None
+            return {name: level for name, level in (mine or {}).items() if values["asked"] or level != BLOWN} or None
         if event.name == "request":
             return self._counted(mine, REQUESTS, 1, facts.now_ms)
-        values = event.values
         mine = self._counted(mine, TOKENS, values["tokens"], facts.now_ms)
         mine = self._counted(mine, USD, self._money(values["cost"] or 0), facts.now_ms)
         if self.max_context_growth is None:

@@ -202,10 +202,9 @@ class Law:
         Returns *trace* with a call that was admitted, as *place*.
         """
         over, open_ = trace[0], {**trace[1], place: [now_ms, amount, part]}
-        if len(open_) <= MANY:
-            return over, open_
         # Of too many open calls the oldest counts as one whose end nobody knows.
-        return self.ended((over, open_), now_ms, next(iter(open_)), counts=self.action != "after")
+        spilled = next(iter(open_)) if len(open_) > MANY else None
+        return self.ended((over, open_), now_ms, spilled, counts=self.action != "after") if spilled else (over, open_)
 
     def ended(self, trace: Trace, now_ms: int, place: str, *, counts: bool) -> Trace:
         """
@@ -363,9 +362,8 @@ class Rules(Guard):
         return None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        made, place, now = dict(mine or {}), _place(state, facts), facts.now_ms
-        _, watching, doubles = self._bound
-        given = call.canonical or _text(call), call.tool, doubles
+        made, place, (_, watching, doubles) = dict(mine or {}), _place(state, facts), self._bound
+        now, given = facts.now_ms, (call.canonical or _text(call), call.tool, doubles)
         for law in watching:
             limit, part = law.rule.limit, law.part(call, now)
             # Its `when` is about the calls that it counts if it is a limit, and about those that come later if it is an order.
