@@ -5,6 +5,7 @@ What a session, one tool, a model request and a family may use: held before, cha
 import threading
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Success, Tool
 from guardrails.core.chain import Rule
-from guardrails.core.guards.budget import ToolBudget, held
+from guardrails.core.guards.budget import CALLS, COST, TOKENS, TURNS, ToolBudget, held
 from guardrails.core.refusals import usd
 from guardrails.core.state import SessionState
 from guardrails.core.values.usage import Price
@@ -306,6 +307,16 @@ def test_no_day_is_over_its_budget(story: Any, scope: str) -> None:
         fits = days.get(day, 0) + cost <= 2
         assert session.call(f"t{cost}", {"n": number}, lambda *_: "ok").ok == fits
         days[day] = days.get(day, 0) + cost * fits
+
+
+def test_what_is_told_as_near_is_what_is_near() -> None:
+    for limit, reserve in ((CALLS, 0), (TURNS, 0), (TOKENS, 0), (COST, 0), (COST, 7)):
+        for most, used in product(range(reserve + 1, 60), range(60)):
+            own: dict[str, Any] = {limit.setting: most / limit.unit, "final_answer_reserve_usd": reserve / 1e6}
+            so_far: dict[str, Any] = {limit.counts: used}
+            budget, state, left = Budget(**own), SessionState(**so_far), most - reserve - used
+            near = [limit.left] if left * 5 <= most or left < limit.few else []
+            assert [*budget.limits.progress(state, 0, near=True)] == ["calls_used", *near]
 
 
 def test_the_operator_is_told_once_of_a_limit_that_is_near_and_its_failure_costs_no_call(clock: Any) -> None:
