@@ -172,6 +172,8 @@ class Chain:
     models: Models = NO_MODELS
     by_name: bool = False
     kinds: Sequence[type[Guard]] = GUARDS
+    offered: frozenset[str] = frozenset()
+    """Tools that a host has listed, whatever it said of them."""
     source: str | None = field(default=None, init=False)
     """The digest of the files that it was made of."""
     least_cost: int | None = field(default=None, init=False)
@@ -189,6 +191,8 @@ class Chain:
         self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
         enforced = with_companions([g for g in self.guards if self.mode == g.mode == "enforce"])
         self.budget: Limits | None = next((g.limits for g in enforced if g.limits is not None), None)
+        self.priced = self.budget is not None and self.budget.priced
+        """Money is limited."""
         self.reserves = self.limits is not None and self.limits.reserves
         lasts_ms = None if self.budget is None else self.budget.own.get("max_elapsed")
         self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
@@ -229,20 +233,20 @@ class Chain:
         """
         return replace(self, guards=guards, rules=rules).knowing(self.known)
 
-    def knowing(self, known: frozenset[str] | None) -> "Chain":
+    def knowing(self, known: frozenset[str] | None, offered: Iterable[str] = ()) -> "Chain":
         """
-        Returns the same in which there are no tools but those *known*.
+        Returns the same in which there are no tools but those *known*, and a host has listed those *offered* too.
         """
-        return changed(self, known=known, plans={}, least_cost=None)
+        plans = self.plans if known == self.known else {}
+        return changed(self, known=known, plans=plans, offered=self.offered.union(offered), least_cost=None)
 
     @property
     def least(self) -> int:
         """
-        Micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
+        Micro-dollars of the cheapest tool; 0 if one is free, or nobody lists the tools.
         """
         if self.least_cost is None:
-            priced = self.budget is not None and self.budget.priced
-            names = () if not priced else self.tools if self.known is None else self.tools.keys() & self.known
+            names = self.offered if self.known is None else self.offered.union(self.tools) & self.known
             self.least_cost = min((self.plan(name).cost for name in names), default=0)
         return self.least_cost
 
@@ -327,6 +331,13 @@ class Chain:
     def __str__(self) -> str:
         width = len(str(len(self.guards)))
         return "\n".join(f"{i:>{width}}. {guard}" for i, guard in enumerate(self.guards, 1)) or "(no guards)"
+
+
+def least_of(*chains: Chain) -> int:
+    """
+    Returns the micro-dollars of the cheapest tool of a session, whose chain is the first, if it or one of its scopes limits money.
+    """
+    return chains[0].least if any(one.priced for one in chains) else 0
 
 
 def with_companions(guards: Iterable[Guard]) -> list[Guard]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from guardrails.core.chain import Chain, Hook, Hooks, Plan
+from guardrails.core.chain import Chain, Hook, Hooks, Plan, least_of
 from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
@@ -550,7 +550,8 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
     Settle an admission, if there is one still. Returns whether nobody knows how a call ended that is not to be made twice.
     """
     state, call = at.state, decision.call
-    unknown = end.unknown and plan.once
+    # Whoever ends it may know less of its tool than who began it.
+    unknown = end.unknown and (plan.once or (pending is not None and pending.once))
     if decision.n and decision.run != state.run:
         # Of a life of the session that was forgotten: no guard of this one knows of it, nor does a replay.
         for place in at.places:
@@ -630,8 +631,9 @@ def exhausted_by(places: Sequence[Place], **more: Any) -> tuple[str, str] | None
     if own.exhausted is not None:
         return own.exhausted[:2]
     facts = Facts(places[0].now_ms, turn=own.present.number, turn_over=True, ahead=True, **more)
+    facts.least = least_of(*(place.chain for place in places))
     for place in places:
-        facts.now_ms, facts.least = place.now_ms, place.chain.least
+        facts.now_ms = place.now_ms
         cause = first_cause(place, place.chain.spenders, facts)
         if cause is not None:
             return cause.code, cause.message

@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any, Final
 
 from guardrails.core import state as states
+from guardrails.core.chain import least_of
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards import LIMITING
@@ -70,7 +71,7 @@ def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
     if values.get("uncharged"):
         _everywhere(at, "release", {"guess": True})
     at.now_ms = states.touch(state, now_ms)
-    facts = Facts(at.now_ms, turn=state.present.number, turn_over=True, least=chain.least)
+    facts = Facts(at.now_ms, turn=state.present.number, turn_over=True, least=least_of(chain))
     _end(at, facts)
     tell(state, chain.on, "turn", values, facts)
     states.end_turn(state, values["calls"])
@@ -107,8 +108,9 @@ def _everywhere(at: Moment, name: str, values: Values) -> None:
     """
     Count something in the session and in each of its scopes alike.
     """
+    least = least_of(*(place.chain for place in at.places))
     for place in at.places:
-        _count(place, name, values)
+        _count(place, name, values, least)
     _number(at)
 
 
@@ -121,12 +123,12 @@ def _number(at: Moment) -> None:
         scope.state.exhausted = None
 
 
-def _count(place: Place, name: str, values: Values) -> None:
+def _count(place: Place, name: str, values: Values, least: int) -> None:
     state, chain = place.state, place.chain
     if name == "charge":
         state.cost += values["cost"] or 0
         state.tokens += values["tokens"]
-    facts = Facts(place.now_ms, holder=place.holder, turn=state.present.number, least=chain.least)
+    facts = Facts(place.now_ms, holder=place.holder, turn=state.present.number, least=least)
     failed = [guard for guard, enforced, _ in tell(state, chain.on, name, values, facts) if enforced]
     if name == "release":
         # What is given back ends nothing.
@@ -202,7 +204,7 @@ def _release(at: Moment, values: Values, now_ms: int) -> None:
         states.release(state, values["child"], values["used"])
     elif "request" in values:
         _everywhere(at, "release", values)
-        _end(at, Facts(now, turn=state.present.number, least=chain.least))
+        _end(at, Facts(now, turn=state.present.number, least=least_of(chain)))
     elif (pending := _of(state, values)) is not None and states.withdraw(state, pending):
         at.let_go(pending, "withdraw")
         _reopen(at)
@@ -253,7 +255,7 @@ def _reopen(own: Place) -> None:
     if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{LIMITING.name}."):
         return
     state.exhausted = None
-    _end(own, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=own.chain.least))
+    _end(own, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=least_of(own.chain)))
 
 
 def _extend(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
@@ -299,7 +301,7 @@ def _raise_in(place: Place, values: Values, now_ms: int) -> dict[str, int]:
     state.present.refused = []
     tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.present.number))
     state.limits.update(limits)
-    _end(place, Facts(now, turn=state.present.number, least=chain.least))
+    _end(place, Facts(now, turn=state.present.number, least=least_of(chain)))
     return limits
 
 

@@ -123,7 +123,7 @@ def _declare(session: Session, event: Event, client: Client) -> None:
     known = session.ledger.chain.known
     # Where a policy lists the tools there are, a client makes none known.
     if tool is not None and (known is None or tool.name in known):
-        session.calls.declare(tool)
+        session.calls.declare(tool, listed=False)
 
 
 def _scopes(policy: Policy, options: Options) -> dict[str, str]:

@@ -249,7 +249,7 @@ def call_session(session: Session, tool: Tool | None, passes: Iterable[type[Base
     """
     if tool is None:
         return scoped(session, {}, passes=passes)
-    session.calls.declare(tool)
+    session.calls.declare(tool, listed=False)
     spec = tool.arguments()
     return scoped(session, {} if spec is None else {tool.name: spec}, passes=passes)
 

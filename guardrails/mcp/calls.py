@@ -253,7 +253,7 @@ def scope_of(session: Session, tool: Tool, asked: Mapping[str, Any], *, listed: 
     """
     again = asked.get("inputResponses") is not None or asked.get("requestState") is not None
     if listed and not again:
-        session.calls.declare(tool)
+        session.calls.declare(tool, listed=False)
         return scoped(session, {}, passes=(Asks,))
     # The very call that asked its client for something is no repeat. The names of tools that no server lists are the client's: they are not kept.
     return scoped(session, {}, [replace(tool, repeats="allow") if again else tool], passes=(Asks,))

@@ -5,7 +5,7 @@ they ended, whoever runs them.
 
 import json
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import field, fields, replace
@@ -131,12 +131,12 @@ class Calls:
 
     # Tools
 
-    def declare(self, *tools: Tool | Callable[..., Any]) -> None:
+    def declare(self, *tools: Tool | Callable[..., Any], listed: bool = True) -> None:
         """
         Know *tools*, those of a host or its functions, from now on: their arguments are checked, their hints count.
 
         The policy's declarations stand above those of a tool, field by field. A declared tool makes no other tool
-        unknown. To say the same again costs next to nothing. A JSON Schema that is not valid is one warning, and its tool
+        unknown. Unless they are *listed*, there may be others that cost less. To say the same again costs next to nothing. A JSON Schema that is not valid is one warning, and its tool
         unchecked. Raises PolicyError if a function or model is not valid.
         """
         every = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
@@ -151,12 +151,20 @@ class Calls:
             # New ones, as a copy for one loop may have these.
             self.specs = others | {name: spec for name, spec in specs.items() if spec is not None}
             self._host_tools = {**self._host_tools, **new}
-            chain, names = self.ledger.chain, frozenset(new)
-            plain = [replace(tool, parameters=None) for tool in new.values()]
+            self.offer(*new.values(), listed=listed)
+
+    def offer(self, *tools: Tool, listed: bool = True) -> None:
+        """
+        Know that a model has *tools*, and what is declared of them but their parameters; the rest as for `declare`.
+        """
+        with self.ledger.lock:
+            chain, names = self.ledger.chain, frozenset(tool.name for tool in tools)
+            plain = [replace(tool, parameters=None) for tool in tools]
             hints = [_below(tool, self._policy_tools.get(tool.name, tool)) for tool in plain]
             hints = [tool for tool in hints if tool != chain.tools.get(tool.name, Tool(name=tool.name))]
-            if hints or (chain.known is not None and not names <= chain.known):
-                self.ledger.lay(partial(_knowing, tools=hints, names=names))
+            offered = names if listed else frozenset[str]()
+            if hints or not (offered <= chain.offered and (chain.known is None or names <= chain.known)):
+                self.ledger.lay(partial(_knowing, tools=hints, names=names, offered=offered))
 
     def declare_function(self, name: str, code: object, spec: "Arguments") -> bool:
         """
@@ -166,6 +174,7 @@ class Calls:
         if self._functions.get(name, code) != code:
             raise SessionError(f"`{name}` is another function in this session already: give this one a `name`")
         if self.defines(name):
+            self.offer(Tool(name=name))
             return True
         self._functions = {**self._functions, name: code}
         self.declare(Tool(name=name, parameters=spec))
@@ -468,11 +477,12 @@ class Calls:
             self._questions.pop((one.session, one.n), None)
 
 
-def _knowing(chain: Chain, tools: Iterable[Tool], names: frozenset[str]) -> Chain:
+def _knowing(chain: Chain, tools: Sequence[Tool], names: frozenset[str], offered: frozenset[str]) -> Chain:
     """
-    *chain* with *tools*, and with *names* known as well.
+    *chain* with *tools*, with *names* known as well, and with those *offered*.
     """
-    return chain.with_tools(tools).knowing(None if chain.known is None else chain.known | names)
+    made = chain.with_tools(tools) if tools else chain
+    return made.knowing(None if chain.known is None else chain.known | names, offered)
 
 
 def _arguments_of(tool: Tool) -> "Arguments | None":

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from guardrails.core import record as records
-from guardrails.core.chain import Chain, Plan
+from guardrails.core.chain import Chain, Plan, least_of
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.events import happen, is_shared, lose
@@ -305,9 +305,9 @@ class Ledger:
             self._go_without(error, needed=needed)
             return None
         if self.records is not None and made.n:
-            least = {"least": chain.least} if chain.least else {}
+            least = least_of(chain, *(below for *_, below in self.engine.scopes))
             limits = {} if made.limits is None or "limits" in values else {"limits": made.limits}
-            self.records.event(name, made, {**values, **least, **limits})
+            self.records.event(name, made, {**values, **({"least": least} if least else {}), **limits})
         return made
 
     # Open calls

@@ -317,7 +317,10 @@ class Tools:
             self.listed.append(listed)
         specs = {name: entry.tool.arguments() for name, entry in self._entries.items()}
         free = {name: spec for name, spec in specs.items() if spec is not None and not self._own.calls.defines(name)}
-        self.session = scoped(self._own, free, [replace(one.tool, parameters=None) for one in self._entries.values()])
+        offers = [replace(one.tool, parameters=None) for one in self._entries.values()]
+        # Responses are charged to the session itself, which is to know what a call costs.
+        self._own.calls.offer(*offers)
+        self.session = scoped(self._own, free, offers)
 
     def executor(self, name: str) -> Execute:
         """
