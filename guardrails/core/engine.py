@@ -24,6 +24,7 @@ from guardrails.core.guards.base import Event, Facts
 from guardrails.core.refusals import (
     UNCERTAIN,
     Verdicts,
+    broken,
     failure,
     finish,
     in_flight,
@@ -579,8 +580,11 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
             settle_in(its, (decision.cost, decision.tokens), end)
         facts.now_ms, facts.holder = place.now_ms, place.holder
         hooks = own.family_settles if its.reserved or its.family is not None else own.settles
-        for name, _, error in remember(hooks, its, facts, call, end):
+        for name, enforced, error in remember(hooks, its, facts, call, end):
             at.errors += (failure(error, place.code(name)),)
+            if enforced and own.deny_on_error:
+                # What it counts is not known any more, so that its limit would hold nothing.
+                exhaust(state, at.chain.worded(broken(place.code(name), ends=True)))
     return unknown
 
 
