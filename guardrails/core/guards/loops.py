@@ -233,7 +233,7 @@ def laps(before: Sequence[Entry], sig: int | None) -> tuple[Sequence[Entry], int
     """
     Returns (latest lap, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; no laps without one.
     """
-    for length in range(2, MAX_CYCLE + 1):
+    for length in range(2, min(MAX_CYCLE, len(before) // 2) + 1):
         own = sum(entry.sig == sig for entry in before[:length])
         pairs = zip(before[length:], before, strict=False)
         again = sum(takewhile(bool, (_same(older, newer) for older, newer in pairs)))
