@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from openai import omit
 
 from guardrails import Budget, MemorySink, Policy, Registry, Tool, ToolFilter
+from guardrails.core.chain import Rule
 from guardrails.integrations.openai.wires import PUT_BACK, ChatCompletions, RequestedCall, Responses, compacted, mend
 from guardrails.session.final_answer import SILENT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Text, Usage, call, obeying
@@ -280,12 +281,15 @@ def test_the_last_result_tells_the_limit_of_a_loop_which_is_raised_also_while_it
 
 # No tool fits after the first call; or no usual turn does: 0.3 for each.
 @table(("cost_usd", "price", "requests"), [(0.6, 1.0, 2), (0.0, 30_000.0, 4)])
+@table("how", ["tools", "rules"])
 def test_a5_money_nearly_spent_ends_the_tools_in_the_loop(
-    serve: Any, cost_usd: float, price: float, requests: int
+    serve: Any, how: str, cost_usd: float, price: float, requests: int
 ) -> None:
     server = serve(obeying(lambda _, n: Calls(call("look", {"n": n}), usage=Usage(10, 0)), "done"))
-    tools = [Tool(name="look", cost_usd=cost_usd)]
-    session = Policy([Budget(max_cost_usd=1)], tools=tools, prices={"m": {"input_mtok": price}}).session("s")
+    own: Any = {"tools": [Tool(name="look", cost_usd=cost_usd)]}
+    if how == "rules":
+        own = {"rules": [Rule(match="look", declared={"cost_usd": cost_usd})]}
+    session = Policy([Budget(max_cost_usd=1)], prices={"m": {"input_mtok": price}}, **own).session("s")
     result = loop(server, session)
     assert (result.ended, result.code, bool(session.exhausted)) == ("forced", "budget.max_cost_usd", True)
     assert choices(server) == ["absent"] * (requests - 1) + ["none"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Growth, MemorySink, MemoryStore, Policy, Success, Tool, Validation
+from guardrails.core.chain import Rule
 from guardrails.core.packing import pack
 from guardrails.core.state import KEYS
 from guardrails.errors import SessionError
@@ -73,8 +74,16 @@ DEAR, CHEAP, FREE = Tool(name="dear", cost_usd=0.6), Tool(name="cheap", cost_usd
     # No usual turn fits, even if a tool does.
     *((tools, 0.25, 0.6, False) for tools in ((DEAR, CHEAP), (DEAR, FREE), ())),
 ])  # fmt: skip
-def test_a5_money_nearly_spent_ends_the_tools(tools: Any, turn: Any, spent: float, goes_on: bool, clock: Any) -> None:
-    session = make(clock, Budget(max_cost_usd=1.0), tools=tools)
+@table("how", ["tools", "declared", "rules", "scope"])
+def test_a5_money_nearly_spent_ends_the_tools(
+    how: str, tools: Any, turn: Any, spent: float, goes_on: bool, clock: Any
+) -> None:
+    limit, named = [Budget(max_cost_usd=1.0)], {"tools": tools} if how in ("tools", "scope") else {}
+    if how == "rules":
+        named = {"rules": [Rule(match=one.name, declared={"cost_usd": one.cost_usd}) for one in tools]}
+    policy = Policy([], scopes={"user": limit}, **named) if how == "scope" else Policy(limit, **named)
+    session = policy.session("s", clock=clock, scopes={"user": "u"} if how == "scope" else {})
+    session.calls.declare(*(Tool(name=one.name) if how == "rules" else one for one in tools if how != "tools"))
     if turn is not None:
         session.charge(model="m", cost_usd=turn, calls=1)
     session.call("dear", {}, gives(Success("ok", cost_usd=spent)))
