@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from guardrails import Budget, Envelope, Failed, Policy, SqliteStore, Tool
+from guardrails import Budget, Envelope, Failed, MemoryStore, Policy, SqliteStore, Tool
 from tests.core.guards.calls import gives, make
 from tests.tables import table
 
@@ -84,3 +84,13 @@ def test_the_admission_of_a_process_that_was_lost_is_unknown_once_it_expires(tmp
         assert (one.id, one.reason) == ("call_1", "interrupted: nobody knows whether it happened")
         second.approve("call_1", by="ann")
         assert (pay(second).value, second.pending()) == ("paid", [])
+
+
+def test_who_ends_a_call_may_know_less_of_its_tool_than_who_began_it(clock: Any) -> None:
+    store = MemoryStore()
+    first, second = (Policy().session("s", store=store, clock=clock) for _ in range(2))
+    first.calls.declare(PAY)
+    assert first.decide("pay", ARGUMENTS, id="call_1", claim=True).allowed
+    second.complete("call_1", TimeoutError("no answer"), arguments=ARGUMENTS)
+    second.calls.declare(PAY)
+    assert pay(second, id=None).code == UNKNOWN
