@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
-from guardrails.core.result.exceptions import failure_of
+from guardrails.core.result.exceptions import ends_unknown, failure_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.session.session import Session
@@ -306,7 +306,8 @@ async def _called(loop: HostLoop, tool: host.FunctionTool, context: Any, text: s
             if words in (None, host.default_tool_error_function):
                 raised = error
                 raise
-            return Failed(await kit.maybe_await(words(context, error)), error_type=failure_of(error).error_type)
+            told, kind = await kit.maybe_await(words(context, error)), failure_of(error).error_type
+            return Failed(told, error_type=kind, unknown=ends_unknown(error, kind))
 
     hints = None if tool.mcp_annotations is None else tool.mcp_annotations.model_dump(by_alias=True)
     known = kit.host_tool(tool.qualified_name, tool.params_json_schema, tool.description, hints)

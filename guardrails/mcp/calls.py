@@ -24,7 +24,7 @@ from guardrails.core.arguments.json_schema import SchemaArguments, ServerArgumen
 from guardrails.core.envelope import Envelope, block_of
 from guardrails.core.result.content import block_of as on_wire
 from guardrails.core.result.content import read_mcp, wrapped_value
-from guardrails.core.result.exceptions import failure_of
+from guardrails.core.result.exceptions import ends_unknown, failure_of
 from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.text.control import visible
 from guardrails.core.tool import Tool, from_annotations
@@ -203,7 +203,8 @@ class Guarding:
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
                 its.raised = error
-                its.value = Failed(str(error), error_type=failure_of(error, fitted).error_type or "other")
+                kind = failure_of(error, fitted).error_type or "other"
+                its.value = Failed(str(error), error_type=kind, unknown=ends_unknown(error, kind))
             else:
                 if is_question(its.answer):
                     raise Asks

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
 
 Passes = Iterable[type[BaseException]]
-UNKNOWN_ENDS: Final = frozenset({"timeout", "cancelled"})
-"""Failures that, if they are raised, do not say whether the work goes on."""
 REASON_CHARS: Final = 1_000
 """Of what a person says about a refusal."""
 
@@ -275,7 +273,9 @@ class Calls:
             reading = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
             # What a tool says itself of a time limit is an end: what runs it ended the work.
             if reading.raised is not None:
-                reading.unknown = reading.error_type in UNKNOWN_ENDS
+                from guardrails.core.result.exceptions import ends_unknown
+
+                reading.unknown = ends_unknown(reading.raised, reading.error_type)
         except self.passes:
             raise
         except Exception as error:  # the tool has run: whatever it gave back must not fail now

@@ -28,6 +28,7 @@ from agents.mcp import MCPServer
 from mcp.types import CallToolResult, TextContent, Tool
 
 from guardrails import Budget, Duplicates, Policy
+from guardrails import Tool as GuardedTool
 from guardrails.integrations.openai_agents import GuardedRunner
 
 from .behaviours import Bank, Contract, Pages, envelope, in_turn, roaming, search, searching
@@ -189,6 +190,20 @@ def test_tools_of_an_mcp_server_are_guarded_and_its_errors_are_ours() -> None:
     assert sorted(server.called) == ["broken", "look"]
     assert [each["status"] for each in told] == ["success", "duplicate_call_blocked", "error"]
     assert told[2]["error_message"] == "there is no such row"
+
+
+def test_a_tool_with_words_of_its_own_that_timed_out_is_not_made_again() -> None:
+    ran: list[int] = []
+
+    @function_tool(failure_error_function=lambda _, error: f"the bank says {error}")
+    def pay(amount: int) -> None:
+        ran.append(amount)
+        raise TimeoutError("no answer")
+
+    policy, call = Policy(tools=[GuardedTool(name="pay", idempotent=False)]), Call("pay", {"amount": 7})
+    told = outputs(GuardedRunner(policy).run_sync(agent(in_turn(call, call), pay), "go"))
+    assert envelope(told[0])["error_message"] == "the bank says no answer"
+    assert (envelope(told[1])["code"], ran) == ("call.uncertain", [7])
 
 
 def test_the_last_turn_of_the_host_is_one_for_an_answer_unless_a_tool_may_end_the_run() -> None:

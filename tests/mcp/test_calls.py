@@ -17,6 +17,8 @@ from tests.tables import table
 pytest.importorskip("mcp")
 
 from mcp.server.auth.provider import AccessToken
+from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from guardrails import Budget, Denials, Duplicates, Envelope, Growth, Policy
 from guardrails.integrations.mcp import run_of_request as run_of
@@ -105,6 +107,20 @@ def test_a_model_that_was_stuck_or_too_fast_leaves_the_tools_to_the_next_questio
     assert served(fast, run, 6, first=1) == [False] * 3 + [True] * 3
     clock.advance(module.STUCK_S + 1)
     assert served(fast, run, 3, first=7) == [False] * 3
+
+
+@table("error", [TimeoutError(), MCPError(CONNECTION_CLOSED, "gone"), MCPError(REQUEST_TIMEOUT, "late")])
+def test_a_call_that_a_server_was_lost_in_is_not_made_again(error: Exception) -> None:
+    async def send(_: Any) -> Any:
+        raise error
+
+    async def listing() -> Any:
+        return [{**TOOLS[0], "name": "pay", "annotations": {"destructiveHint": True}}]
+
+    guarding = Guarding(Policy())
+    with pytest.raises(type(error)):
+        asyncio.run(guarding.serve({"name": "pay"}, OWN, listing, send))
+    assert "call.uncertain" in json.dumps(results(guarding, OWN, {}, tool="pay"))
 
 
 # What a client reads

@@ -117,7 +117,7 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, term
         given = {"isError": True, "content": blocks, "structuredContent": result.value}
         read = _read(given, source, arguments, terms)
         read.error_type = result.error_type if result.error_type in ERROR_TYPES else read.error_type
-        read.value = result.value
+        read.value, read.unknown = result.value, result.unknown
     else:
         value = result.value if issubclass(kind, Success) else result
         read = _read(value, source, arguments, terms)

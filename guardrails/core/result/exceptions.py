@@ -70,6 +70,14 @@ def failure_of(exc: BaseException, arguments: Any = None, now_ms: int | None = N
         return Outcome(None, "other", type(exc).__name__)
 
 
+def ends_unknown(exc: BaseException, kind: str | None) -> bool:
+    """
+    Returns whether *exc*, a failure of the kind *kind*, leaves open whether the call happened. A server of MCP that went away in the call
+    has the code -32000 in the SDKs.
+    """
+    return kind in ("timeout", "cancelled") or -32000 in (at(exc, "error.code"), at(exc, "__cause__.error.code"))
+
+
 def _words(link: Link, kind: ErrorType) -> str:
     text, name = link.text.strip(), type(link.exc).__name__
     return f"{name}: {text}".rstrip(": ") if kind in ("code_error", "other") or " " not in text else text

@@ -173,6 +173,8 @@ class Failed:
     value: Any = None
     cost_usd: float | str | Decimal | None = None
     tokens: int | None = None
+    unknown: bool = False
+    """Nobody knows whether the call happened."""
 
 
 @dataclass

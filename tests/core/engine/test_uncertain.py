@@ -45,6 +45,7 @@ def pages(*_: Any) -> Any:
 
 @table(("declared", "execute", "code"), [
     (PAY, slow, UNKNOWN), (PAY, pages, UNKNOWN), (Tool(name="pay", destructive=True), slow, UNKNOWN),
+    (PAY, gives(Failed("gone", unknown=True)), UNKNOWN), (PAY, gives(ConnectionError("refused")), None),
     # What a tool says itself is an end: what ran it ended the work.
     (PAY, gives(Failed("killed", error_type="timeout")), None), (PAY, gives(Envelope.error("timeout", "killed")), None),
     (PAY, gives(ZeroDivisionError()), None),
