@@ -138,10 +138,10 @@ class Client:
         Returns the outcome of a call that was made: a value, or `Failed`.
         """
         if event.kind == "failed":
-            interrupted = bool(event.payload.get("is_interrupt"))
-            return Failed(
-                str(event.payload.get("error") or "it failed"), error_type="cancelled" if interrupted else None
-            )
+            interrupted, told = bool(event.payload.get("is_interrupt")), str(event.payload.get("error") or "it failed")
+            # As it tells that a server went away, or gave no answer in time.
+            unknown = interrupted or told.startswith(("MCP error -32000:", "MCP error -32001:"))
+            return Failed(told, error_type="cancelled" if interrupted else None, unknown=unknown)
         content = mapping(event.response).get("content")
         if event.tool in ("Agent", "Task") and isinstance(content, list):
             # The words of a sub-agent, without the figures of its run.

@@ -241,8 +241,10 @@ def close_lost(own: Session, event: Event) -> None:
         own.ledger.lose(*open_calls(own))
     elif event.kind == "before":
         turn = own.ledger.read(lambda state, _: state.present.number)
-        for one in open_calls(own):
-            # A response came after it. What it brought is like no other: it is no evidence, and no work that goes on.
-            if one.turn < turn:
-                with suppress(SessionError):
-                    own.complete(one.id, f"Its end was not told ({one.n}).")
+        # A response came after these. What they brought is like no other: it is no evidence, and no work that goes on.
+        for one in [one for one in open_calls(own) if one.turn < turn]:
+            if one.once:
+                own.ledger.lose(one)
+                continue
+            with suppress(SessionError):
+                own.complete(one.id, f"Its end was not told ({one.n}).")
