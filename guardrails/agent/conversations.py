@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, Self
 
 from guardrails.core.envelope import Envelope
+from guardrails.core.refusals import UNKNOWN
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.types import End, Outcome
@@ -44,7 +45,7 @@ TAKE_OVER: Final = (
 """The tables of 0.2.0."""
 LIST: Final = """SELECT c.name, max(c.n), min(c.at_ms), max(c.at_ms) AS last_ms, h.item FROM items c
 JOIN items h ON h.name = c.name AND h.n = 0 GROUP BY c.name ORDER BY last_ms DESC, c.name"""
-INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"
+INTERRUPTED: Final = f"this call was {UNKNOWN}"
 
 
 class ConversationError(GuardrailsError):

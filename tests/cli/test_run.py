@@ -228,7 +228,7 @@ def test_b4_a_run_that_is_killed_in_mid_turn_is_resumed_and_no_call_runs_twice(f
     assert "status" not in first
     results = [json.loads(text) for text in results]
     assert [said["status"] for said in results] == ["error", "error"]
-    assert "may or may not have run" in results[0]["error_message"]
+    assert "interrupted: nobody knows whether it happened" in results[0]["error_message"]
     assert done["progress"]["calls_used"] == 2
 
 
