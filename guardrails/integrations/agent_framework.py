@@ -206,8 +206,7 @@ class _ToolCalls(host.FunctionMiddleware):
         schema = None if prepared else tool.input_model or tool.parameters()
         known, arguments = kit.host_tool(tool.name, schema, tool.description), _arguments(context, prepared=prepared)
         options: dict[str, Any] = {"id": context.metadata.get("call_id"), "passes": (UserInputRequiredException,)}
-        call = kit.guarded_call(self._loop, tool.name, known, arguments, invoke, outcome, **options)
-        envelope, native = await call
+        envelope, native = await kit.guarded_call(self._loop, tool.name, known, arguments, invoke, outcome, **options)
         if stop is not None:
             raise stop
         if envelope is not None:

@@ -227,10 +227,8 @@ class _Run(AbstractCapability[Any]):
                 retry = error if isinstance(error, host.ToolRetryError) else None
                 own = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
                 # One that asks for a retry means another call than this.
-                kind = kind_of_text(str(own))
-                return Failed(
-                    str(own), error_type="validation" if not kind and isinstance(own, host.ModelRetry) else kind
-                )
+                kind = kind_of_text(str(own)) or ("validation" if isinstance(own, host.ModelRetry) else None)
+                return Failed(str(own), error_type=kind)
             return _value(results[0])
 
         envelope = await self._called(call, execute)

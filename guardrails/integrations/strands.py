@@ -243,12 +243,8 @@ async def _called(run: _Run, context: middleware.ExecuteToolContext, proceed: _P
             blocks, envelope, lambda text: {"text": text}, lambda block: "text" in block or "json" in block
         )
         blocks = texts or [{"text": envelope.to_json()}]
-    whole = {
-        "toolUseId": use["toolUseId"],
-        **result,
-        "status": "success" if envelope.ok else "error",
-        "content": blocks,
-    }
+    status = "success" if envelope.ok else "error"
+    whole = {"toolUseId": use["toolUseId"], **result, "status": status, "content": blocks}
     yield middleware.ToolResultEvent(whole, exception=None if native is None else native.exception)
 
 
