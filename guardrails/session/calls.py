@@ -83,8 +83,7 @@ class ParkedCall:
         names |= {"session": session, "since": question.at_ms / 1000, "arguments": question.shown}
         with suppress(ValueError):  # text that was cut
             names["arguments"] = json.loads(question.shown)  # whole numbers to the last digit
-        if question.lasts_ms:
-            names["expires"] = (question.at_ms + question.lasts_ms) / 1000
+        names["expires"] = (question.at_ms + question.lasts_ms) / 1000 if question.lasts_ms else None
         return cls(**names, reason=question.reason, cost_usd=one.cost / MICRO)
 
 
@@ -157,8 +156,7 @@ class Calls:
         """
         with self.ledger.lock:
             chain, names = self.ledger.chain, frozenset(tool.name for tool in tools)
-            plain = [replace(tool, parameters=None) for tool in tools]
-            hints = [_below(tool, self._policy_tools.get(tool.name, tool)) for tool in plain]
+            hints = [_below(tool, self._policy_tools.get(tool.name, Tool(name=tool.name))) for tool in tools]
             hints = [tool for tool in hints if tool != chain.tools.get(tool.name, Tool(name=tool.name))]
             offered = names if listed else frozenset[str]()
             if hints or not (offered <= chain.offered and (chain.known is None or names <= chain.known)):
@@ -313,8 +311,7 @@ class Calls:
         if call.canonical is not None and call.sig is not None and (reading.unread or not completion.late):
             payload = failure(reading) if reading.rendered is None else reading.rendered.payload
             policy.results.keep(ledger.id, call.sig, call.canonical, payload)
-        if completion.errors:
-            self._log_errors(completion)
+        self._log_errors(completion)
         for code, text in completion.warnings:
             self.tell("on_warning", code, text)
         return envelope
@@ -325,9 +322,8 @@ class Calls:
         control flow of its host is suspended, any other is settled.
         """
         ends = isinstance(error, (KeyboardInterrupt, SystemExit, GeneratorExit)) or is_cancellation(error)
-        if isinstance(error, self.passes) and not ends:
-            return partial(self.ledger.suspend, decision)
-        return partial(self.settle, decision, plan, error)
+        passes = isinstance(error, self.passes) and not ends
+        return partial(self.ledger.suspend, decision) if passes else partial(self.settle, decision, plan, error)
 
     def _log_failure(self, call: ToolCall, error: str | None, error_type: str | None) -> None:
         values = {"tool": call.tool, "error": error, "error_type": error_type}
@@ -428,14 +424,11 @@ class Calls:
         """
         Let the call *which* run once, or never. Raises as `Session.approve` does.
         """
-        waiting = self.pending(refused=True)
-        if isinstance(which, ParkedCall):
-            waiting = [one for one in waiting if (one.session, one.n) == (which.session, which.n)]
-            which = which.id
-        waiting = [one for one in waiting if one.id == which]
+        same, own = ((which.session, which.n), which.id) if isinstance(which, ParkedCall) else (which, which)
+        waiting = [one for one in self.pending(refused=True) if same in (one.id, (one.session, one.n))]
         if len(waiting) != 1:
-            many = f"{len(waiting)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
-            raise SessionError(many if waiting else f"no call `{which}` waits for an answer")
+            many = f"{len(waiting)} calls of the id `{own}` wait: give the item of `pending()` that is meant"
+            raise SessionError(many if waiting else f"no call `{own}` waits for an answer")
         words = " ".join(sanitise(str(reason)).split())[:REASON_CHARS]
         values = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
         self.ledger.event("unpark", {**identity(waiting[0]), **values}, needed=True)
@@ -493,10 +486,10 @@ def _arguments_of(tool: Tool) -> "Arguments | None":
 
 def _below(tool: Tool, own: Tool) -> Tool:
     """
-    *tool* with what its *own* declaration says on top.
+    *tool* but for its parameters, with what its *own* declaration says on top.
     """
     declared = {each.name: value for each in fields(Tool) if (value := getattr(own, each.name)) != each.default}
-    return replace(tool, **declared)
+    return replace(tool, **{"parameters": None, **declared})
 
 
 def places_of(questions: Iterable[tuple[str, Any]], call: ToolCall, tool: Tool) -> dict[str, tuple[bool, ...]]:

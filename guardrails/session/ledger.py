@@ -542,8 +542,7 @@ class Recorder:
         """
         Hand over any other event.
         """
-        n, at_ms, run = happened[:3]
-        record = records.event_record(name, self._session_id, run, n, at_ms, values)
+        record = records.event_record(name, self._session_id, happened.run, happened.n, happened.at_ms, values)
         self.hand(record | (happened.marks or {}), EVENT_BYTES)
 
     def hand(self, record: "Entry", size: int) -> None:
