@@ -26,9 +26,8 @@ def profile(
       guardrails profile model.json
       guardrails profile model.json --tool search_flights
     """
-    from guardrails.core.retries.decision import curve_of
     from guardrails.core.values.errors import ModelError
-    from guardrails.offline.learning.profiles import profile_of
+    from guardrails.offline.learning.profiles import curve_of, profile_of
     from guardrails.policy.models import read_model
 
     inputs_of([str(model)], html=html)

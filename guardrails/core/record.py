@@ -50,21 +50,6 @@ _decision = columns("call_n=n seq id=call.id tool=call.tool sig=call.sig")
 _pending = columns("call_n=n seq id tool sig")
 
 
-def newer_version(record: Mapping[str, Any]) -> int | None:
-    """
-    Returns the schema version of *record* if this library is too old for it, else None.
-    """
-    version = record.get("schema_version")
-    return version if type(version) is int and version > SCHEMA_VERSION else None
-
-
-def newer_records(version: int) -> str:
-    """
-    Returns the text that a person reads of records of a *version* that is newer.
-    """
-    return f"schema version {version}, this library reads {SCHEMA_VERSION}: upgrade toolcall-guardrails"
-
-
 def snapshot(call: ToolCall) -> bytes:
     """
     Returns the arguments of *call* as JSON, cut at 64 KB if they cannot be signed.

@@ -2,13 +2,31 @@
 Numbers and names as a person reads them.
 """
 
+from math import sqrt
+from typing import Final
+
 from guardrails.core.values.types import MICRO
 
 
 FEW = 5
 """Calls from which on a share is told in per cent."""
+Z95: Final = 1.959963984540054
+"""Two-sided 95 % point of the standard normal distribution."""
 NONE = "\N{EN DASH}"
 """Where there is nothing to count."""
+
+
+def wilson(count: tuple[float, float]) -> tuple[float, float]:
+    """
+    Returns the Wilson score interval of the share of a *count*, (tries, successes), of 95 % (E. B. Wilson, 1927); (0, 1) without tries.
+    """
+    n, s = count
+    if n <= 0:
+        return 0.0, 1.0
+    share, square = s / n, Z95 * Z95
+    centre, scale = share + square / (2 * n), 1 + square / n
+    margin = Z95 * sqrt(max(0.0, share * (1 - share) / n + square / (4 * n * n)))
+    return max(0.0, (centre - margin) / scale), min(1.0, (centre + margin) / scale)
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:

@@ -10,7 +10,7 @@ from guardrails.core.retries.trail import Crosses
 from guardrails.core.state import EMPTY
 from guardrails.core.values.schema import Ge, Le, MinLen
 
-from .base import Codes, Entry, Facts, Guard, Nudge, SessionState, ToolCall, Verdict, guard
+from .base import Codes, Facts, Guard, Nudge, SessionState, ToolCall, Verdict, guard
 from .evidence import Evidence, again_of, is_evidence, outdated, past
 from .similarity import same_but_numbers, same_words, sketch_of
 
@@ -54,15 +54,6 @@ def prospect_of(call: ToolCall, state: SessionState) -> Prospect:
     failed = takewhile(bool, (one.status == "error" for one in own))
     counts = [min(sum(those), 3) for those in (same, near, stale, failed)]
     return Prospect(call.tool, f"{counts[0]} old" if old else f"{counts[0]}", *counts[1:])
-
-
-def brings_nothing(entry: Entry, state: SessionState) -> bool:
-    """
-    Returns whether a call that is over failed as an earlier one of its tool, or brought what that brought. Of what may be work only the
-    same call counts, and acknowledgements and waits never do.
-    """
-    alike = [one for one in state.window if one.tool == entry.tool and one.seq < entry.seq and is_evidence(one, entry)]
-    return any(one.sig == entry.sig or not entry.changes or entry.status == "error" for one in alike)
 
 
 @guard

@@ -13,7 +13,7 @@ from guardrails.core.values.types import MICRO, NextAction
 
 from .model import ENOUGH, RetryModel, logistic
 from .serving import Advice, Stakes
-from .trail import WAITS_MS, Failure, Settled, extended, failure_of
+from .trail import WAITS_MS, Failure
 
 
 UNLIKELY: Final = 2.0
@@ -80,12 +80,3 @@ def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) 
     if value > 0 or not options:
         return action, value
     return ("ask_user" if default == "fix_arguments" else "give_up"), 0.0
-
-
-def curve_of(model: RetryModel, tool: str, error: str) -> list[tuple[int, float]]:
-    """
-    Returns how likely the same call works after each wait that may be advised, in milliseconds. The failure is the
-    first of a session that is a minute old.
-    """
-    failure = failure_of(extended(None, Settled(tool, None, error, 0)), 60_000)
-    return [(wait, round(model.probability(failure.retried(wait)), 6)) for wait in WAITS_MS]

@@ -16,8 +16,6 @@ from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import ModelError
 
 
-Z95: Final = 1.959963984540054
-"""Two-sided 95 % point of the standard normal distribution."""
 ENOUGH: Final = 5
 """Tries below which no sentence says more than how many there were."""
 CORRECTION_STRENGTH: Final = 10.0
@@ -51,19 +49,6 @@ class Count(NamedTuple):
 
 
 NONE: Final = Count(0.0, 0.0)
-
-
-def wilson(count: Count) -> tuple[float, float]:
-    """
-    Returns the Wilson score interval of a share, of 95 % (E. B. Wilson, 1927); (0, 1) without tries.
-    """
-    n, s = count
-    if n <= 0:
-        return 0.0, 1.0
-    share, square = s / n, Z95 * Z95
-    centre, scale = share + square / (2 * n), 1 + square / n
-    margin = Z95 * math.sqrt(max(0.0, share * (1 - share) / n + square / (4 * n * n)))
-    return max(0.0, (centre - margin) / scale), min(1.0, (centre + margin) / scale)
 
 
 def times(share: float) -> str:

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.retries.model import ANY, ENOUGH, NONE, Count, times, wilson
+from guardrails.core.retries.model import ANY, ENOUGH, NONE, Count, RetryModel, times
 from guardrails.core.retries.serving import Stakes
-from guardrails.core.retries.trail import DELAYS_MS, WAITS_MS, Situation
+from guardrails.core.retries.trail import DELAYS_MS, WAITS_MS, Settled, Situation, extended, failure_of
 from guardrails.core.values.errors import CORRECTABLE
-from guardrails.offline.figures import plural
+from guardrails.offline.figures import plural, wilson
 
 
 HOPELESS: Final = 0.05
@@ -147,3 +147,12 @@ def _profile(tool: str, error: str, own: Mapping[Any, Count], every: Mapping[Any
 
 def _drawn(count: Count, every: Count) -> float | None:
     return count.posterior(every.s / every.n) if count.n else None
+
+
+def curve_of(model: RetryModel, tool: str, error: str) -> list[tuple[int, float]]:
+    """
+    Returns how likely the same call works after each wait that may be advised, in milliseconds. The failure is the
+    first of a session that is a minute old.
+    """
+    failure = failure_of(extended(None, Settled(tool, None, error, 0)), 60_000)
+    return [(wait, round(model.probability(failure.retried(wait)), 6)) for wait in WAITS_MS]

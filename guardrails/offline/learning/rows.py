@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.guards import base
-from guardrails.core.guards.loop_score import LoopScore, brings_nothing, prospect_of
+from guardrails.core.guards.evidence import is_evidence
+from guardrails.core.guards.loop_score import LoopScore, prospect_of
 from guardrails.core.record import SCHEMA_VERSION
-from guardrails.core.state import SessionState
+from guardrails.core.state import Entry, SessionState
 from guardrails.core.values.errors import TrainingError, needs
 from guardrails.core.values.types import INVALID, Outcome, ToolCall
 from guardrails.offline.learning.facts import FOLDS, CallRow, Fact, Facts, day_of, facts_of
@@ -244,3 +245,12 @@ def loop_facts(sessions: Iterable[tuple[int, list[RecordedCall]]]) -> Iterator[t
         for call, (at, nothing) in zip(calls, watch.seen.values(), strict=True):
             if nothing is not None and not (nothing and at.same.endswith("old")):
                 yield Fact(day_of(call.ts_ms), session % FOLDS, at), nothing
+
+
+def brings_nothing(entry: Entry, state: SessionState) -> bool:
+    """
+    Returns whether a call that is over failed as an earlier one of its tool, or brought what that brought. Of what may be work only the
+    same call counts, and acknowledgements and waits never do.
+    """
+    alike = [one for one in state.window if one.tool == entry.tool and one.seq < entry.seq and is_evidence(one, entry)]
+    return any(one.sig == entry.sig or not entry.changes or entry.status == "error" for one in alike)

@@ -18,7 +18,7 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.events import happen
 from guardrails.core.guards.budget import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
-from guardrails.core.record import call_record, newer_records, newer_version
+from guardrails.core.record import call_record
 from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advice
 from guardrails.core.state import ADMISSION_MS, ASKED, SessionState, overdue
@@ -27,7 +27,7 @@ from guardrails.core.values.errors import INSTEAD, GuardrailsError, NothingFound
 from guardrails.core.values.types import End, Outcome, Problem, ToolCall
 from guardrails.offline.transcripts.fields import mapping
 from guardrails.offline.transcripts.files import Input, content_of, values_of
-from guardrails.offline.transcripts.own_records import is_record
+from guardrails.offline.transcripts.own_records import is_record, newer_records, newer_version
 from guardrails.policy.policy import Policy
 
 from .lacking import guards_of, no_arguments

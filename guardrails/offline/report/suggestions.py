@@ -17,8 +17,8 @@ import yaml
 
 from guardrails.core.chain import Plan
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.retries.model import Count, wilson
-from guardrails.offline.figures import one_line, plural
+from guardrails.core.retries.model import Count
+from guardrails.offline.figures import one_line, plural, wilson
 from guardrails.offline.replay.evidence import WINDOW
 
 from .tally import Tally, tried

@@ -21,7 +21,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
-from guardrails.core.record import newer_records, newer_version
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import name_before, parsed, rotated
@@ -30,7 +29,7 @@ from .calls import Format, RecordedCall, Report, joined
 from .chat import CHAT
 from .coding_clis import CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE
 from .fields import mapping
-from .own_records import CALL_LINES, OWN_RECORDS
+from .own_records import CALL_LINES, OWN_RECORDS, newer_records, newer_version
 from .spans import LANGSMITH, SPANS
 
 

@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from guardrails.core.record import newer_version
+from guardrails.core.record import SCHEMA_VERSION
 from guardrails.core.values.types import MICRO
 
 from .calls import Came, Event, Format, Made, RecordedCall, Values
@@ -25,6 +25,21 @@ from .fields import ERRORS, amount, count, listed, mapping, text, text_of
 HASH_DIGITS: Final = 15
 """Hexadecimal digits of a SHA-1 that are kept as evidence: 60 bits."""
 _RENAMED: Final = {"server_5xx": "server_error", "stale_state": "precondition", "user_rejected": "cancelled"}
+
+
+def newer_version(record: Mapping[str, Any]) -> int | None:
+    """
+    Returns the schema version of *record* if this library is too old for it, else None.
+    """
+    version = record.get("schema_version")
+    return version if type(version) is int and version > SCHEMA_VERSION else None
+
+
+def newer_records(version: int) -> str:
+    """
+    Returns the text that a person reads of records of a *version* that is newer.
+    """
+    return f"schema version {version}, this library reads {SCHEMA_VERSION}: upgrade toolcall-guardrails"
 
 
 def is_record(value: Any) -> bool:

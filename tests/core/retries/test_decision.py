@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.guards.retryable import HINTS
-from guardrails.core.retries.decision import advise, curve_of
+from guardrails.core.retries.decision import advise
 from guardrails.core.retries.model import RetryModel, logistic, parse
 from guardrails.core.retries.serving import Advice, Stakes
 from guardrails.core.retries.trail import WAITS_MS, Failure, Settled, extended, failure_of
 from guardrails.core.values.errors import CORRECTABLE, INSTEAD, TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES
+from guardrails.offline.learning.profiles import curve_of
 from guardrails.policy.models import cold_model
 from tests.core.retries.conftest import constant, text
 from tests.tables import table

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.retries.model import MAX_BYTES, Count, RetryModel, logistic, parse, text_of, times, wilson
+from guardrails.core.retries.model import MAX_BYTES, Count, RetryModel, logistic, parse, text_of, times
 from guardrails.core.retries.serving import LOOPS
 from guardrails.core.retries.trail import LOOKBACK, UNKNOWN, Failure, Settled, Situation, extended, failure_of
 from guardrails.core.values.errors import ModelError
+from guardrails.offline.figures import wilson
 from tests.core.retries.conftest import body, text
 from tests.tables import table
 
