@@ -375,9 +375,9 @@ def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     hint = "Report what you have."
     states.exhaust(state, Denial("session.closed", "This session is closed.", hint, "limit_reached", ends_session=True))
     state.closed = True
-    used = {name: limit.used(state, now) + limit.held(state) for name, limit in LIMITS.items()}
+    taken = NO_LIMITS.taken(state)
     # Time passed for its parent too.
-    return {name: n + state.reserved_by_children(name) for name, n in used.items() if name != "max_elapsed"}
+    return {name: one.used(state, now) + taken.get(name, 0) for name, one in LIMITS.items() if name != "max_elapsed"}
 
 
 _ALL = _turn, _charge, _request, _unpark, _suspend, _release, _expire, _note, _policy, _extend, _reserve, _open, _close
