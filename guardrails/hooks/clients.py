@@ -26,6 +26,8 @@ Kind = Literal[
 A call is to be made; it was made, with a result or without one; a person, or the client, refused it. The model is to be asked,
 and may have tools; a response of it came; the user has written; a sub-agent, and the model, has answered; the program has started.
 """
+MISSING: Final = {"request": "no client tells of its model requests", "run": "the client runs its tools itself"}
+"""What guards may need and hooks have not, with the words for it."""
 _WRAPPED: Final = r"(?s)\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z"
 """Of Gemini CLI alone: compiled where it is used, since each event is a process."""
 _VOLATILE: Final = r"(?m)^(?:Process Group PGID|Background PIDs): (?:\(none\)|[\d, ()]{0,400})\n?"

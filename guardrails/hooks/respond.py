@@ -15,11 +15,11 @@ from typing import Any
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
-from guardrails.policy.policy import Policy
+from guardrails.policy.policy import Policy, unheld
 from guardrails.session.session import Session
 from guardrails.stores.places import is_url, store_at
 
-from .clients import CLIENTS, Answer, Client, Event, client_of
+from .clients import CLIENTS, MISSING, Answer, Client, Event, client_of
 from .events import answer, charge, close_lost, hidden_agent, share_of
 from .options import Options, Rules
 from .results import mapping
@@ -98,9 +98,12 @@ def _answer(client: Client, event: Event, rules: Rules, project: str, trace: str
             session.ledger.sink.flush(0.5)
     if not made and rules.wrong:
         return _message(f"the policy cannot be used, and the last one that could holds on: {rules.wrong}")
-    if not made and event.kind == "started" and rules.is_within(project):
-        return _message(f"the policy is inside of the workspace, where the agent may change it: {options.policy}")
-    return made
+    if made or event.kind != "started":
+        return made
+    within = "the policy is inside of the workspace, where the agent may change it: "
+    notes = [f"not held: {limits}"] if (limits := unheld(policy, MISSING)) else []
+    notes += [f"{within}{options.policy}"] if rules.is_within(project) else []
+    return _message("; ".join(notes)) if notes else made
 
 
 def _catch_up(session: Session, event: Event, client: Client, options: Options) -> None:

@@ -17,11 +17,11 @@ from typing import Any, Final, Unpack
 from guardrails.core.result.content import at
 from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
-from guardrails.core.values.logs import log
+from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.usage import own_price
-from guardrails.hooks.clients import Answer
+from guardrails.hooks.clients import MISSING, Answer
 from guardrails.hooks.events import EVENTS, answer, share_of
-from guardrails.policy.policy import Policy
+from guardrails.policy.policy import Policy, unheld
 from guardrails.policy.sessions import SessionOptions, Sessions, tried
 from guardrails.session.session import Session
 
@@ -61,6 +61,8 @@ class GuardrailsHooks:
         **options: Unpack[SessionOptions],
     ) -> None:
         self._sessions = Sessions(guarded, **options)
+        if limits := unheld(self._sessions.policy, {"run": MISSING["run"]}):
+            warn_once(limits, "not held: %s", limits)
         self._person, self._envelopes, self._timeout = can_use_tool, envelopes, timeout
         self._tools: list[Tool] = []
         self.open: OrderedDict[str, tuple[str, Session]] = OrderedDict()

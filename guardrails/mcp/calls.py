@@ -32,7 +32,7 @@ from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import Failed
 from guardrails.hooks.results import cut, mapping, mark_of
-from guardrails.policy.policy import Policy
+from guardrails.policy.policy import Policy, unheld
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.policy.tools import checked_arguments
 from guardrails.session.session import Session, scoped
@@ -69,6 +69,11 @@ STUCK_S: Final = 60.0
 Seconds without a call after which a session goes on whose model only repeated what was refused, or ran away, until its tools were off:
 who asks anew takes as long, and nobody else could extend it.
 """
+MISSING: Final = {
+    "request": "MCP tells of no model request",
+    "response": "MCP tells of no model response, so that what tools use alone counts",
+}
+"""What guards may need and MCP has not, with the words for it."""
 MAX_RUNS: Final = 1_000
 """Runs that are told apart by their pauses."""
 
@@ -106,13 +111,9 @@ class Guarding:
 
     def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self.sessions = Sessions(guarded, **options)
-        chain = self.sessions.policy.chain
-        inert = [name for name in ("max_turns", "max_tokens") if chain.budget and name in chain.budget.own]
-        if inert:
-            of_models = (
-                f"MCP tells of no model response; what tools use alone counts for budget.{', budget.'.join(inert)}"
-            )
-            warn_once(of_models, of_models)
+        # A session that is made already may be of a loop that tells of its model.
+        if isinstance(guarded, Policy) and (limits := unheld(guarded, MISSING)):
+            warn_once(limits, "not held: %s", limits)
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._runs: dict[str, tuple[Session, float]] = {}
         """Sessions by their runs, each with the time of its latest call, in seconds."""

@@ -100,6 +100,18 @@ def test_without_a_policy_only_looks_run_and_a_person_is_told(tmp_path: Path, cl
     assert wrong in made.tell("SessionStart")["systemMessage"]
 
 
+@table(
+    "driven, policy",
+    itertools.product(
+        DRIVEN, ("growth: {max_requests_per_second: 3}", "retryable: {auto: true}", "tools: [{match: x, timeout: 5}]")
+    ),
+)
+def test_a_limit_that_a_client_cannot_hold_is_told_at_the_start(tmp_path: Path, driven: Any, policy: str) -> None:
+    for written, told in ((policy, True), ("extends: default\nbudget: {max_cost_usd: 1}", False)):
+        said = driven(tmp_path, f"version: 1\n{written}\n").tell("SessionStart").get("systemMessage", "")
+        assert ("not held" in said) is told
+
+
 def test_the_settings_that_are_kept_are_read_without_the_file_format(tmp_path: Path) -> None:
     made = Claude(tmp_path)
     made.before()

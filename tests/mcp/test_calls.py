@@ -165,8 +165,14 @@ def test_a_refusal_is_one_line_and_the_envelope_beside_what_is_no_text() -> None
 
 
 def test_a_limit_of_what_mcp_does_not_tell_is_named_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
-    Guarding(Policy([Budget(max_calls=5)]))
+    Guarding(Policy([Budget(max_calls=5), Growth(max_calls_per_second=3)]))
+    Guarding(Policy.load("default"))
     assert not caplog.text
     for _ in range(2):
-        Guarding(Policy([Budget(max_turns=7, max_tokens=9)]))
-    assert caplog.text.count("budget.max_turns, budget.max_tokens") == 1
+        shared = {"user": [Budget(max_cost_usd=1)]}
+        Guarding(Policy([Budget(max_turns=7, max_tokens=9), Growth(max_requests_per_second=5)], scopes=shared))
+    for named in (
+        "budget.max_tokens, budget.max_turns, user.budget.max_cost_usd: ",
+        "growth.max_requests_per_second: ",
+    ):
+        assert caplog.text.count(named) == 1

@@ -207,6 +207,8 @@ class Guard(_Slot):
     only_failures: ClassVar[bool] = False
     """Its `shape` is asked of failures only."""
 
+    needs: ClassVar[Mapping[str, str]] = {}
+    """By setting, what it goes by that not every host has: what is told of a `request` or a `response` of the model, or the `run` of a tool."""
     tool_settings: ClassVar[tuple[str, ...] | None] = None
     """The settings that a `tools:` rule may have; None: all of them, `()`: it is about whole sessions."""
     scope_settings: ClassVar[tuple[str, ...] | None] = None

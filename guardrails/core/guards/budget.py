@@ -385,6 +385,7 @@ class Budget(Guard):
     }
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
+    needs: ClassVar[Mapping[str, str]] = dict.fromkeys(("max_turns", "max_cost_usd", "max_tokens"), "response")
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *OF_TOOLS)
     scope_settings: ClassVar[tuple[str, ...] | None] = OF_SCOPES
 

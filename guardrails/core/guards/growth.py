@@ -2,7 +2,7 @@
 A fuse against a session that grows too fast: calls, model requests, tokens, money, context.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.refusals import counted, end, usd
@@ -40,6 +40,7 @@ class Growth(Guard):
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("request", "charge", "extend")
     ends_by_calls: ClassVar[bool] = False
+    needs: ClassVar[Mapping[str, str]] = {REQUESTS: "request", **dict.fromkeys((TOKENS, USD, CONTEXT), "response")}
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
     scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", *CAPS)
 

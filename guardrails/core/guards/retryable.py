@@ -2,6 +2,7 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
+from collections.abc import Mapping
 from itertools import islice, takewhile
 from typing import Annotated, Any, ClassVar, Final
 
@@ -95,6 +96,7 @@ class Retryable(Guard):
 
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
     only_failures: ClassVar[bool] = True
+    needs: ClassVar[Mapping[str, str]] = {"auto": "run"}
     files: ClassVar[tuple[str, ...]] = ("model",)
     model_kind: ClassVar[str | None] = RETRIES
 
