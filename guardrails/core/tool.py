@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, Self
 
-from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments import Arguments, arguments_of, foreign_arguments
 from guardrails.core.arguments.problems import read_arguments
 from guardrails.core.result.content import at, http_error, number_of, short
 from guardrails.core.result.failures import FAILED, Sign, Source, Words
@@ -300,6 +300,15 @@ class Tool:
         function = {"name": self.name, "description": self.description, "parameters": schema}
         # Responses is strict unless told otherwise, and refuses a schema with an optional parameter then.
         return {"type": "function"} | ({"function": function} if wire == "chat" else {**function, "strict": False})
+
+
+def host_arguments(tool: Tool) -> Arguments | None:
+    """
+    Returns the check of the arguments of a *tool* that a host gave. A schema may be that of a server, which nobody here can mend: see
+    `foreign_arguments`. Raises PolicyError if a function or model is not valid.
+    """
+    code = callable(tool.parameters) or hasattr(type(tool.parameters), "check")
+    return tool.arguments() if code else foreign_arguments(tool.name, tool.parameters)
 
 
 @lru_cache(maxsize=1024)

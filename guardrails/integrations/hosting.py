@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
-from guardrails.core.arguments import foreign_arguments
+from guardrails.core.arguments import Arguments, arguments_of, foreign_arguments
 from guardrails.core.envelope import Envelope
 from guardrails.core.tool import Tool
 from guardrails.core.values.errors import SessionError
@@ -25,7 +25,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
 from guardrails.core.values.types import Failed
 from guardrails.core.values.usage import Priced, read_usage
-from guardrails.hooks.results import mark_of, notes_of
+from guardrails.hooks.results import mapping, mark_of, notes_of
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions, Sessions, tried
 from guardrails.session.final_answer import FinalAnswer, Meaning, Strategy, ToolChoice
@@ -398,14 +398,17 @@ def host_tool(name: str, schema: Any, description: str | None = None, hints: Map
     The tool *name* of a host as a session knows it: what the model may pass by its *schema*, a JSON Schema or a model
     of pydantic, and the *hints* of an MCP server. Without a schema, arguments are not checked.
     """
+    tool = Tool(name=name, description=description or "", parameters=foreign_arguments(name, schema, _without_defaults))
+    return tool.override({"annotations": hints}) if hints else tool
+
+
+def _without_defaults(schema: Any) -> Arguments:
     if isinstance(schema, Mapping) and schema.get("required"):
         # Some hosts require all fields so that the API takes the schema as strict.
         fields = schema.get("properties") or {}
-        needed = [field for field in schema["required"] if "default" not in (fields.get(field) or {})]
+        needed = [field for field in schema["required"] if "default" not in mapping(fields.get(field))]
         schema = {**schema, "required": needed}
-    parameters = None if schema is None else foreign_arguments(name, schema)
-    tool = Tool(name=name, description=description or "", parameters=parameters)
-    return tool.override({"annotations": hints}) if hints else tool
+    return arguments_of(schema)
 
 
 def missing(tool: str, _: Any = None) -> Failed:

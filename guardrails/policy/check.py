@@ -337,4 +337,4 @@ def unusable(guards: Iterable[Guard]) -> Iterator[str]:
             guard.check_settings(_values(guard))
             guard.prepare()
         except (ValueError, GuardrailsError) as error:
-            yield f"{guard.name}: {error}"
+            yield from (f"{guard.name}: {mistake}" for mistake in getattr(error, "mistakes", [error]))

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import yaml
 
@@ -35,7 +35,7 @@ from xxhash import xxh3_128_hexdigest as digest
 
 from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.rules import Rules
+from guardrails.core.guards.rules import RuleSettings
 from guardrails.core.tool import REPEATS
 from guardrails.core.values.cel import unknown_names
 from guardrails.core.values.errors import MissingExtra, PolicyError
@@ -164,6 +164,14 @@ def items(node: Node | None, key: str) -> list[Node]:
     """
     below = inner(node, key)
     return below.value if below is not None and isinstance(below.value, list) else []
+
+
+def _whole(kind: Any, nodes: Iterable[Node]) -> list[tuple[int, Any]]:
+    """
+    Returns (number, value) of those of *nodes* that are of the *kind*.
+    """
+    fitted = ((number, *fit(kind, plain(node))) for number, node in enumerate(nodes))
+    return [(number, made) for number, made, faults in fitted if not faults]
 
 
 def got(node: Node) -> str:
@@ -394,7 +402,8 @@ class Document:
         self.mistakes += mistakes_at(faults, self.root)
         if not self.mistakes:
             arguments["guards"] += [each for each in self._given if each not in self.kinds]
-            self.mistakes += [*self._of_rules(arguments), *self._of_expressions(arguments)]
+            self.mistakes += self._of_rules(arguments)
+        self.mistakes += self._of_expressions()
         if self.mistakes:
             raise PolicyError(lines_of(self.mistakes, [*self.sources]))
         return {"name": self.name, "kinds": self.kinds, **arguments}
@@ -425,14 +434,17 @@ class Document:
                 for wrong in unusable(kinds[name].ruled(guards.get(name), own)):
                     yield Mistake((inner(node, name) or node).position, f"tools.{number}.{wrong}")
 
-    def _of_expressions(self, arguments: dict[str, Any]) -> Iterator[Mistake]:
+    def _of_expressions(self) -> Iterator[Mistake]:
         """
-        Returns what is wrong with what rules say of arguments, by itself and for the tools whose parameters are declared.
+        Returns what is wrong with what rules say of arguments, by itself and for the tools whose parameters are declared. What else is wrong
+        in the file hides none of it.
         """
-        own = next((guard for guard in arguments["guards"] if isinstance(guard, Rules)), Rules())
-        root = inner(self.root, "rules", "rules") or inner(self.root, "rules")
-        declared = [rule for rule in arguments["rules"] if isinstance(rule.declared.get("parameters"), Mapping)]
-        for number, rule in enumerate(own.rules):
+        root = self.root if inner(self.root, "rules", "rules") is None else inner(self.root, "rules")
+        rules = _whole(RuleSettings, items(root, "rules"))
+        tools = _whole(get_args(policy_type(self.kinds).types["tools"])[0], items(self.root, "tools")) if rules else ()
+        declared = [rule for _, rule in tools if isinstance(rule.declared.get("parameters"), Mapping)]
+        root = inner(root, "rules")
+        for number, rule in rules:
             tools = [each for each in declared if any(map(rule.is_about, each.match))]
             try:
                 expressions = rule.expressions()

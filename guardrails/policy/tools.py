@@ -20,7 +20,7 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
-from guardrails.core.tool import Tool, Wire, tool_call
+from guardrails.core.tool import Tool, Wire, host_arguments, tool_call
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.steps import is_async
@@ -110,11 +110,11 @@ class Registry:
         """
         Offer *tool*, run by `execute(tool, arguments)`, sync or async: the way for a tool of an MCP server.
 
-        Raises as `register` does.
+        A JSON Schema that is not valid is one warning, and its tool unchecked. Raises as `register` does for all else.
         """
         if not callable(execute):
             raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
-        self._put(tool, tool.arguments(), execute, asynchronous=is_async(execute), fits=False)
+        self._put(tool, host_arguments(tool), execute, asynchronous=is_async(execute), fits=False)
 
     def remove(self, name: str) -> bool:
         """

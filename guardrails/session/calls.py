@@ -14,7 +14,6 @@ from os import path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.arguments import foreign_arguments
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine, complete, decide
@@ -25,7 +24,7 @@ from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading, Terms, reading_of
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
-from guardrails.core.tool import Tool, checked, tool_call
+from guardrails.core.tool import Tool, checked, host_arguments, tool_call
 from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, wants_info, warn_once
@@ -138,7 +137,7 @@ class Calls:
         """
         every = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
         new = {tool.name: tool for tool in every if self._host_tools.get(tool.name) != tool}
-        specs = {name: _arguments_of(tool) for name, tool in new.items()}
+        specs = {name: host_arguments(tool) for name, tool in new.items()}
         if not new:
             return
         with self.ledger.lock:
@@ -476,12 +475,6 @@ def _knowing(chain: Chain, tools: Sequence[Tool], names: frozenset[str], offered
     """
     made = chain.with_tools(tools) if tools else chain
     return made.knowing(None if chain.known is None else chain.known | names, offered)
-
-
-def _arguments_of(tool: Tool) -> "Arguments | None":
-    # A schema may be that of a server, which nobody here can mend.
-    foreign = isinstance(tool.parameters, Mapping)
-    return foreign_arguments(tool.name, tool.parameters) if foreign else tool.arguments()
 
 
 def _below(tool: Tool, own: Tool) -> Tool:

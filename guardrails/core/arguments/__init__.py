@@ -11,6 +11,7 @@ The arguments of a tool: one definition gives the schema the model sees and the 
 """
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from guardrails.core.values.errors import PolicyError
@@ -74,6 +75,7 @@ def foreign_arguments(tool: str, definition: Any, read: Callable[[Any], Argument
         return read(definition)
     except Exception as error:  # the definition is the code of others
         warn_once(f"arguments {tool:.100}", "the arguments of `%s` are not checked: %s", tool, error)
-    fields = definition.get("properties") if isinstance(definition, Mapping) else None
-    names: Any = {name: {} for name in fields} if isinstance(fields, dict) else None
-    return None if names is None else arguments_of({"type": "object", "properties": names})
+    with suppress(Exception):  # it may have none
+        names = {name: {} for name, _ in definition["properties"].items() if isinstance(name, str)}
+        return arguments_of({"type": "object", "properties": names})
+    return None

@@ -152,7 +152,7 @@ class RuleSettings:
 
 class Law:
     """
-    A rule ready to decide. Raises PolicyError if what it says in CEL has a mistake, MissingExtra without the package.
+    A rule ready to decide. Raises MissingExtra without the package for CEL.
     """
 
     def __init__(self, rule: RuleSettings) -> None:
@@ -172,8 +172,7 @@ class Law:
         counted = (rule.tools, rule.when, limit.sum, limit.per, limit.zone) if limit else (rule.after, rule.same)
         self.key = f"{self.action}:{xxh3_64_hexdigest(repr((*counted, rule.within, rule.after_not)).encode())}"
         """Of what it remembers: it stays if only its limit changes."""
-        if faults := [f"`{one.text}`: {fault}" for one in self.expressions for fault in one.faults]:
-            raise PolicyError(faults)
+        self.faults = [f"`{one.text}`: {fault}" for one in self.expressions for fault in one.faults]
 
     def amount(self, given: Given) -> int:
         """
@@ -394,9 +393,12 @@ class Rules(Guard):
 @lru_cache(maxsize=64)
 def _laws_of(rules: tuple[RuleSettings, ...]) -> tuple[Law, ...]:
     """
-    Returns *rules* ready to decide. Raises PolicyError, MissingExtra.
+    Returns *rules* ready to decide. Raises PolicyError with all mistakes in what they say in CEL, MissingExtra without the package.
     """
-    return tuple(map(Law, rules))
+    laws = tuple(map(Law, rules))
+    if faults := [fault for law in laws for fault in law.faults]:
+        raise PolicyError(faults)
+    return laws
 
 
 @lru_cache(maxsize=256)

@@ -152,6 +152,12 @@ def test_a_strangers_schema_that_is_none_is_one_warning_and_no_check(caplog: pyt
     assert arguments.schema() == {"type": "object", "properties": {"a": {}}}
     assert arguments.check({"a": 1})[1] == ()
     assert foreign_arguments("none", None) is foreign_arguments("odd", {"type": "array"}) is None
+    # As YAML reads `on:`.
+    partly = foreign_arguments("partly", {"type": "object", "properties": {True: {}, "a": {}}})
+    assert partly is not None
+    assert partly.schema()["properties"] == {"a": {}}
+    for none in (True, [1], "x", {"properties": [1]}):
+        assert foreign_arguments("none at all", none) is None
 
 
 @table(("more", "fits"), [
