@@ -441,8 +441,8 @@ class Document:
         """
         root = self.root if inner(self.root, "rules", "rules") is None else inner(self.root, "rules")
         rules = _whole(RuleSettings, items(root, "rules"))
-        tools = _whole(get_args(policy_type(self.kinds).types["tools"])[0], items(self.root, "tools")) if rules else ()
-        declared = [rule for _, rule in tools if isinstance(rule.declared.get("parameters"), Mapping)]
+        of_tools = _whole(get_args(policy_type(self.kinds).types["tools"])[0], items(self.root, "tools"))
+        declared = [rule for _, rule in of_tools if isinstance(rule.declared.get("parameters"), Mapping)]
         root = inner(root, "rules")
         for number, rule in rules:
             tools = [each for each in declared if any(map(rule.is_about, each.match))]

@@ -76,6 +76,6 @@ def foreign_arguments(tool: str, definition: Any, read: Callable[[Any], Argument
     except Exception as error:  # the definition is the code of others
         warn_once(f"arguments {tool:.100}", "the arguments of `%s` are not checked: %s", tool, error)
     with suppress(Exception):  # it may have none
-        names = {name: {} for name, _ in definition["properties"].items() if isinstance(name, str)}
+        names: Any = {name: {} for name, _ in definition["properties"].items() if isinstance(name, str)}
         return arguments_of({"type": "object", "properties": names})
     return None
