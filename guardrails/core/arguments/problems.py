@@ -17,6 +17,7 @@ MAX_PROBLEMS: Final = 20
 """Problems of one call that are told; beyond, the last one says that there are more."""
 MAX_MESSAGE: Final = 200
 """Characters of one message."""
+_READ: Final = ("must be an array", "must be an object")
 _MAX_NAME: Final = 64
 _MAX_COMPARED: Final = 50
 
@@ -146,7 +147,13 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
     alike = [way for way in branches if not any(p.field == field and p.kind == "type" for p in way)] or branches
     places = set.intersection(*({p.field for p in way if p.kind == "type"} for way in alike))
     if len(alike) == 1 or not places:
-        return min(alike, key=lambda way: (sum(p.kind == "type" for p in way), len(way)))
+        return min(alike, key=_distance)
     at = min(places)
     wrong = [p.message.removeprefix("must be ").partition(", not ") for b in alike for p in b if p.field == at]
     return [Problem(at, f"must be {' or '.join(dict.fromkeys(w[0] for w in wrong))}{''.join(wrong[0][1:])}", "type")]
+
+
+def _distance(way: Sequence[Problem]) -> tuple[int, ...]:
+    # Text where an array or object belongs may be the JSON of one: that is the alternative that was meant.
+    wrong = [kind for _, text, kind in way if not (text.endswith(", not a string") and text.startswith(_READ))]
+    return wrong.count("type"), len(wrong), len(way)

@@ -83,12 +83,21 @@ EDIT = {"type": "object", "properties": {"n": {"type": "integer"}}}
 EITHER, MAYBE = (
     {"anyOf": [{"type": one}, {"type": other}]} for one, other in (("array", "string"), ("object", "null"))
 )
+ONE_OF = [{"type": "object", "properties": {name: {"type": "array"}}, "required": [name]} for name in ("ids", "names")]
 FIELDS = {"edits": {"type": "array", "items": EDIT}, "note": {"type": "string"}, "either": EITHER, "maybe": MAYBE}
-EDITS = {"type": "object", "properties": FIELDS}
+EDITS = {"type": "object", "properties": {**FIELDS, "target": {"anyOf": ONE_OF}}}
 
 
 class Edit(BaseModel):
     n: int = 0
+
+
+class Ids(BaseModel):
+    ids: list[str]
+
+
+class Names(BaseModel):
+    names: list[str]
 
 
 class Edits(BaseModel):
@@ -96,6 +105,7 @@ class Edits(BaseModel):
     note: str = ""
     either: list[int] | str = ""
     maybe: dict[str, int] | None = None
+    target: Ids | Names | None = None
 
 
 CHECKS = [arguments_of(EDITS), arguments_of(Edits)]
