@@ -12,7 +12,7 @@ import orjson
 import pytest
 import yaml
 
-from guardrails import Policy
+from guardrails import Approve, Policy
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 from guardrails.otel.telemetry import Telemetry, TracedSink
@@ -68,6 +68,10 @@ def test_no_known_form_passes_a_sink(name: str, path: Path) -> None:
     def refuse(_: str, given: Any) -> None:
         raise ValueError(f"cannot use {given}")
 
+    asked = Policy([Approve(tools=("pay",))]).session("asked", records=sink)
+    for id, secret in SECRETS.items():
+        asked.call("pay", {"id": id}, refuse, id=id)
+        asked.refuse(id, by=f"ann {secret}", reason=secret)
     for n, form in enumerate(FORMS):
         session = Policy([]).session(f"s{n}", records=sink)
         session.call("t", form, refuse)

@@ -24,7 +24,7 @@ PAYLOADS: Final = {"arguments": ("sig", "near_sig"), "result": ("result_hash", "
 """The keys of a record that hold what the caller's tools saw and said, and the keys that hold their hashes."""
 MESSAGES: Final = ("error_message", "problems", "guard_errors")
 """The keys that hold messages: one text, or rows with texts."""
-FOREIGN: Final = (*PAYLOADS, *MESSAGES, "reason", "stop")
+FOREIGN: Final = (*PAYLOADS, *MESSAGES, "reason", "by", "stop")
 """The keys with text that is not the library's own. Names and ids, by which lines are joined, stay."""
 ERASED: Final = "[erased]"
 REPEATED: Final = 8
