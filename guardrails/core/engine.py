@@ -501,7 +501,7 @@ def complete(
         facts.models, facts.advised = chain.models.loaded, advised
     at.go_by(plan)
     pending = _running(state, decision)
-    unknown = _settle(at, plan, pending, end, decision, facts)
+    facts.unknown = _settle(at, plan, pending, end, decision, facts)
     envelope = Envelope.of(end, end.rendered) if own is None else own.shown(end.rendered)
     code = envelope.code
     envelope = _shape(at, envelope, decision.call, end, facts)
@@ -522,7 +522,7 @@ def complete(
     shows = chain.form != "merged" and "progress" not in chain.left_out
     envelope.close(chain.left_out, progress(at.places, near=True) if shows else None, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
-    made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
+    made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, facts.unknown)
     made.marks = at.marks()
     if limit is not None:
         made.limit = limit[0]

@@ -81,6 +81,8 @@ class Facts:
     """Once the call is done: how long it took."""
     late: bool = False
     """Its admission was given up before."""
+    unknown: bool = False
+    """Nobody knows how it ended, and it is not to be made twice: the same call will be refused."""
     hints: tuple[tuple[str, str], ...] = ()
     """Of a call that is over: (code, hint) of the nudges before it ran; those that `shape` leaves there are said with its result."""
     models: "Mapping[str, RetryModel] | None" = None

@@ -158,7 +158,8 @@ class Retryable(Guard):
         prior = tool.retryable if claim is None else claim
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER_AGAIN
         attempts, named = max(1, failures(state, call.sig)), outcome.retry_after_ms
-        unsafe, too_long = _is_unsafe(outcome, tool, prior), named is not None and named > self.max_wait * 1000
+        unsafe = facts.unknown or _is_unsafe(outcome, tool, prior)
+        too_long = named is not None and named > self.max_wait * 1000
         further = self.max_same_error + 1 - _in_a_row(state, call.tool, kind, self.max_same_error + 1)
         left = 0 if unsafe or too_long or not further else max(0, self.max_retries + 1 - attempts)
         if envelope.max_retries_remaining is not None:

@@ -46,6 +46,7 @@ def pages(*_: Any) -> Any:
 @table(("declared", "execute", "code"), [
     (PAY, slow, UNKNOWN), (PAY, pages, UNKNOWN), (Tool(name="pay", destructive=True), slow, UNKNOWN),
     (PAY, gives(Failed("gone", unknown=True)), UNKNOWN), (PAY, gives(ConnectionError("refused")), None),
+    (Tool(name="pay", destructive=True, idempotent=True, retryable=True), slow, UNKNOWN),
     # What a tool says itself is an end: what ran it ended the work.
     (PAY, gives(Failed("killed", error_type="timeout")), None), (PAY, gives(Envelope.error("timeout", "killed")), None),
     (PAY, gives(ZeroDivisionError()), None),
@@ -56,8 +57,11 @@ def pages(*_: Any) -> Any:
 @table("mode", ["enforce", "observe"])
 def test_what_is_an_end_and_what_is_made_again(declared: Tool, execute: Any, code: Any, mode: Any, clock: Any) -> None:
     session = make(clock, tools=[declared], mode=mode)
-    assert not pay(session, execute).ok
-    assert pay(session).code == (code if mode == "enforce" else None)
+    failed, refused = pay(session, execute), code if mode == "enforce" else None
+    assert not failed.ok
+    # What will be refused is not advised.
+    assert not (refused and failed.retryable)
+    assert pay(session).code == refused
 
 
 @table(("late", "said"), [("paid", "came late: it worked"), (ZeroDivisionError(), None)])
