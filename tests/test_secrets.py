@@ -69,9 +69,9 @@ def test_no_known_form_passes_a_sink(name: str, path: Path) -> None:
         raise ValueError(f"cannot use {given}")
 
     asked = Policy([Approve(tools=("pay",))]).session("asked", records=sink)
-    for id, secret in SECRETS.items():
-        asked.call("pay", {"id": id}, refuse, id=id)
-        asked.refuse(id, by=f"ann {secret}", reason=secret)
+    for name, secret in SECRETS.items():
+        asked.call("pay", {"name": name}, refuse, id=name)
+        asked.refuse(name, by=f"ann {secret}", reason=secret)
     for n, form in enumerate(FORMS):
         session = Policy([]).session(f"s{n}", records=sink)
         session.call("t", form, refuse)
