@@ -77,7 +77,7 @@ class GuardrailsHooks:
         The session of the SDK's *session_id*, as each of its messages has it.
         """
         session = self._sessions.of(session_id)
-        session.calls.declare(*self._tools)
+        session.calls.declare(*self._tools, listed=False)
         return session
 
     def declare(self, *tools: Any, server: str | None = None) -> None:

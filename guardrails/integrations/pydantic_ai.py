@@ -147,7 +147,7 @@ class _Run(AbstractCapability[Any]):
             if tool.name not in self._tools:
                 hints = (tool.metadata or {}).get("annotations")
                 self._tools[tool.name] = kit.host_tool(tool.name, None, tool.description, hints)
-        self._session.calls.declare(*self._tools.values())
+        self._session.calls.declare(*self._tools.values(), listed=False)
 
     def _settle(self, call: parts.ToolCallPart, part: parts.ToolReturnPart) -> None:
         """
