@@ -26,6 +26,8 @@ from guardrails.cli import app
 from guardrails.errors import LoopLimitExceeded, SessionError
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
 from tests.children import is_gone, until
+from tests.core.guards.calls import gives
+from tests.session.conftest import read as model_of
 from tests.tables import table
 
 
@@ -33,31 +35,12 @@ class RateLimitError(Exception):
     status_code = 429
 
 
-def returns(value: Any) -> Callable[[str, Any], Any]:
-    return lambda tool, arguments: value
-
-
-def raises(error: Exception) -> Callable[[str, Any], Any]:
-    def execute(tool: str, arguments: Any) -> Any:
-        raise error
-
-    return execute
-
-
-def model_of(envelope: Any) -> dict[str, Any]:
-    """
-    The envelope as the model reads it.
-    """
-    text: dict[str, Any] = json.loads(envelope.to_json())
-    return text
-
-
 # A. Envelopes, budgets, duplicates, validation, learned retryability
 
 
 def test_a1_a_success_tells_what_was_asked_how_much_there_is_and_what_comes_next() -> None:
     session = Policy([Summary()], tools=[Tool(name="search_hotels", read_only=True)]).session("s")
-    read = model_of(session.call("search_hotels", {"city": "Kyoto"}, returns([{"id": "h_1"}])))
+    read = model_of(session.call("search_hotels", {"city": "Kyoto"}, gives([{"id": "h_1"}])))
     assert read["status"] == "success"
     assert read["query_summary"] == {"city": "Kyoto"}
     assert read["results"] == [{"id": "h_1"}]
@@ -67,8 +50,8 @@ def test_a1_a_success_tells_what_was_asked_how_much_there_is_and_what_comes_next
 
 def test_a2_an_empty_success_and_a_failure_never_look_alike() -> None:
     session = Policy([Summary()]).session("s")
-    empty = model_of(session.call("search", {"q": "a"}, returns([])))
-    failed = model_of(session.call("search", {"q": "b"}, raises(OSError("no route"))))
+    empty = model_of(session.call("search", {"q": "a"}, gives([])))
+    failed = model_of(session.call("search", {"q": "b"}, gives(OSError("no route"))))
     assert (empty["status"], empty["results"]) == ("success", [])
     assert failed["status"] == "error"
     assert not {"results", "result", "total_matches"} & set(failed)
@@ -84,11 +67,11 @@ def test_a2_an_empty_success_and_a_failure_never_look_alike() -> None:
 )
 def test_a3_a_failure_says_its_type_and_whether_the_same_call_pays_again(error: Exception, kind: str) -> None:
     session = Policy([Retryable()]).session("s")
-    passing = model_of(session.call("search", {"q": "a"}, raises(TimeoutError("no answer"))))
+    passing = model_of(session.call("search", {"q": "a"}, gives(TimeoutError("no answer"))))
     assert (passing["error_type"], passing["error_message"], passing["retryable"]) == ("timeout", "no answer", True)
     assert passing["max_retries_remaining"] >= 1
     assert passing["retry_after_ms"] >= 0
-    lasting = model_of(session.call("book", {"q": "b"}, raises(error)))
+    lasting = model_of(session.call("book", {"q": "b"}, gives(error)))
     assert (lasting["error_type"], lasting["retryable"]) == (kind, False)
 
 
@@ -97,7 +80,7 @@ def test_a4_budgets_hold_calls_cost_time_and_runs_of_one_tool(clock: Any) -> Non
         session = policy.session("s", clock=clock)
         found = []
         for n in range(4):
-            found.append(session.call("t", {"n": n}, returns(n)).code)
+            found.append(session.call("t", {"n": n}, gives(n)).code)
             clock.advance(step)
         return found
 
@@ -125,17 +108,17 @@ def test_a4_the_incident_of_436_requests_is_stopped_within_its_first_second(cloc
 
 def test_a5_a_spent_budget_disables_tools_and_forces_the_answer() -> None:
     session = Policy([Budget(max_calls=1)]).session("s")
-    last = session.call("t", {}, returns(1))
+    last = session.call("t", {}, gives(1))
     assert model_of(last)["limit_reached"] is True
     assert session.exhausted
     assert session.tool_choice("auto") == "none"
-    assert model_of(session.call("t", {"n": 2}, returns(1)))["status"] == "limit_reached"
+    assert model_of(session.call("t", {"n": 2}, gives(1)))["status"] == "limit_reached"
 
 
 def test_a6_an_exact_repeat_among_the_last_five_is_answered_with_the_earlier_result() -> None:
     session = Policy([guardrails.Duplicates(window=5)]).session("s")
-    session.call("search_hotels", {"city": "Kyoto", "max": 1}, returns(["h_1"]))
-    again = model_of(session.call("search_hotels", {"max": 1.0, "city": "Kyoto"}, returns(["never"])))
+    session.call("search_hotels", {"city": "Kyoto", "max": 1}, gives(["h_1"]))
+    again = model_of(session.call("search_hotels", {"max": 1.0, "city": "Kyoto"}, gives(["never"])))
     assert again["status"] == "duplicate_call_blocked"
     assert again["message"] == (
         "This exact search_hotels call was already made earlier in this conversation. "
@@ -143,8 +126,8 @@ def test_a6_an_exact_repeat_among_the_last_five_is_answered_with_the_earlier_res
     )
     assert (again["retryable"], again["previous_result"]) == (False, ["h_1"])
     for n in range(5):
-        session.call("other", {"n": n}, returns(n))
-    assert session.call("search_hotels", {"city": "Kyoto", "max": 1}, returns(["h_2"])).value == ["h_2"]
+        session.call("other", {"n": n}, gives(n))
+    assert session.call("search_hotels", {"city": "Kyoto", "max": 1}, gives(["h_2"])).value == ["h_2"]
 
 
 class Stay(BaseModel):
@@ -185,8 +168,8 @@ def test_a7_one_model_is_the_schema_of_the_tool_and_the_check_before_it() -> Non
 
 def test_a8_a_result_stands_alone_with_state_and_progress() -> None:
     session = Policy([Budget(max_calls=5), Summary()]).session("s")
-    session.call("search", {"q": "a"}, returns(["x"]))
-    read = model_of(session.call("search", {"q": "b"}, returns(["x", "y"])))
+    session.call("search", {"q": "a"}, gives(["x"]))
+    read = model_of(session.call("search", {"q": "b"}, gives(["x", "y"])))
     assert read["query_summary"] == {"q": "b"}
     assert read["progress"]["calls_used"] == 2
     assert read["progress"]["calls_left"] == 3
@@ -197,7 +180,7 @@ def test_a9_after_three_rate_limits_in_a_row_the_fourth_is_not_retryable(clock: 
     session = Policy([Retryable()]).session("s", clock=clock)
     answers = []
     for _ in range(4):
-        answers.append(session.call("search", {"q": "a"}, raises(RateLimitError("slow down"))).retryable)
+        answers.append(session.call("search", {"q": "a"}, gives(RateLimitError("slow down"))).retryable)
         clock.advance(600)
     assert answers == [True, True, True, False]
 
@@ -211,10 +194,10 @@ def week(path: Path, clock: Any, works_after: float) -> None:
         for n in range(400):
             clock.advance(1_000)
             session = policy.session(f"s{n}", records=sink, clock=clock)
-            session.call("rates", {"n": n}, raises(RateLimitError("busy")))
+            session.call("rates", {"n": n}, gives(RateLimitError("busy")))
             wait = draw.choice((5, 40))
             clock.advance(wait)
-            outcome = returns("1.08") if wait >= works_after else raises(RateLimitError("busy"))
+            outcome = gives("1.08") if wait >= works_after else gives(RateLimitError("busy"))
             session.call("rates", {"n": n}, outcome)
 
 
@@ -228,7 +211,7 @@ def trained(tmp_path: Path, clock: Any) -> str:
 def test_a10_a11_a_model_of_the_records_decides_whether_and_when_a_retry_pays(tmp_path: Path, clock: Any) -> None:
     pytest.importorskip("sklearn")
     session = Policy([Retryable(model=trained(tmp_path, clock))]).session("new", clock=clock)
-    failed = session.call("rates", {"n": -1}, raises(RateLimitError("busy")))
+    failed = session.call("rates", {"n": -1}, gives(RateLimitError("busy")))
     assert failed.retryable is True
     assert failed.retry_after_ms is not None
     assert 5_000 < failed.retry_after_ms <= 60_000
@@ -238,8 +221,8 @@ def test_a10_a11_a_model_of_the_records_decides_whether_and_when_a_retry_pays(tm
 def test_a11_a_declared_flag_is_a_prior() -> None:
     policy = Policy([Retryable()], tools=[Tool(name="pay", retryable=False), Tool(name="look", retryable=True)])
     session = policy.session("s")
-    assert session.call("pay", {}, raises(TimeoutError("slow"))).retryable is False
-    assert session.call("look", {}, raises(TimeoutError("slow"))).retryable is True
+    assert session.call("pay", {}, gives(TimeoutError("slow"))).retryable is False
+    assert session.call("look", {}, gives(TimeoutError("slow"))).retryable is True
 
 
 def test_a12_slightly_varied_calls_that_bring_nothing_new_are_noticed() -> None:
@@ -249,7 +232,7 @@ def test_a12_slightly_varied_calls_that_bring_nothing_new_are_noticed() -> None:
     for n in range(1, 13):
         session.begin_turn()
         query = {"query": f"cheap flights from Berlin to Tokyo in may option {n}", "limit": 10 + n}
-        envelopes.append(session.call("search_flights", query, returns([{"flight": "LH 1", "price": 900}])))
+        envelopes.append(session.call("search_flights", query, gives([{"flight": "LH 1", "price": 900}])))
     assert any(envelope.code and envelope.code.startswith("loops.") for envelope in envelopes)
 
 
@@ -300,7 +283,7 @@ def test_b1_the_result_that_reaches_the_turn_limit_says_so_beside_its_own_fields
     session = Policy([Budget(max_turns=3)], envelope="merged").session("s")
     for n in range(3):
         session.begin_turn()
-        text = session.call("grep", {"n": n}, returns({"output": f"hit {n}", "count": 1})).to_json()
+        text = session.call("grep", {"n": n}, gives({"output": f"hit {n}", "count": 1})).to_json()
     assert json.loads(text) == {"output": "hit 2", "count": 1, "limit_reached": True, "limit_message": MESSAGE}
 
 
@@ -449,9 +432,9 @@ def test_d2_a_registry_gives_schemas_by_name_and_the_last_registration_wins() ->
 
 def test_d3_a_result_is_cut_by_its_type() -> None:
     session = Policy([guardrails.Truncate(max_bytes=65_536)]).session("s")
-    text = model_of(session.call("t", {"n": 1}, returns("x" * 100_000)))["result"]
-    rows = model_of(session.call("t", {"n": 2}, returns([{"n": n} for n in range(20_000)])))["results"]
-    whole = model_of(session.call("t", {"n": 3}, returns({"text": "y" * 100_000})))["result"]
+    text = model_of(session.call("t", {"n": 1}, gives("x" * 100_000)))["result"]
+    rows = model_of(session.call("t", {"n": 2}, gives([{"n": n} for n in range(20_000)])))["results"]
+    whole = model_of(session.call("t", {"n": 3}, gives({"text": "y" * 100_000})))["result"]
     assert text.startswith("xxx")
     assert not text.endswith("xxx")
     assert len(text) < 66_500
@@ -472,9 +455,9 @@ def test_d3_a_result_is_cut_by_its_type() -> None:
 )
 def test_d4_errors_are_data_and_the_session_goes_on(error: Exception, kind: str) -> None:
     registry = guardrails.Registry()
-    registry.register(raises(error), name="t", parameters={"type": "object"})
+    registry.register(gives(error), name="t", parameters={"type": "object"})
     session = Policy([Validation()], tools=registry.tools).session("s")
-    assert session.call("t", {}, raises(error)).error_type == kind
+    assert session.call("t", {}, gives(error)).error_type == kind
     missing = session.call("gone", {}, registry.execute)
     assert missing.error_type == "tool_missing"
 
@@ -508,9 +491,9 @@ def test_d6_no_path_leaves_the_workspace(folder: Path) -> None:
     policy = Policy([guardrails.Workspace(root=str(folder))], tools=[Tool(name="read_file", paths=("path",))])
     session = policy.session("s")
     for n, path in enumerate(("../secret.txt", "link/secret.txt", str(folder.parent / "secret.txt"))):
-        envelope = session.call("read_file", {"path": path, "n": n}, returns("never"))
+        envelope = session.call("read_file", {"path": path, "n": n}, gives("never"))
         assert (envelope.status, envelope.error_type) == ("denied", "invalid_path"), path
-    assert session.call("read_file", {"path": "a/../b.txt"}, returns("inside")).ok
+    assert session.call("read_file", {"path": "a/../b.txt"}, gives("inside")).ok
 
 
 COMMANDS = Path(__file__).with_name("mission_commands.txt")
@@ -522,9 +505,9 @@ def test_d7_commands_of_the_list_are_refused_in_any_case() -> None:
     commands = COMMANDS.read_text().splitlines()
     assert len(commands) >= 8
     for command in commands:
-        envelope = session.call("exec_shell", {"command": command}, returns("ran"))
+        envelope = session.call("exec_shell", {"command": command}, gives("ran"))
         assert (envelope.status, envelope.error_type) == ("denied", "permission"), command
-    assert session.call("exec_shell", {"command": "ls -l"}, returns("ran")).ok
+    assert session.call("exec_shell", {"command": "ls -l"}, gives("ran")).ok
 
 
 @table("name", ["", "..", "a/b", "a\\b", "a\0b", "a\nb", "x" * 257])
@@ -537,8 +520,8 @@ def test_d8_no_session_has_a_name_that_could_be_a_path(name: str, tmp_path: Path
 def test_d9_control_characters_leave_what_a_model_reads() -> None:
     session = Policy([]).session("s")
     dirty = "a\0b\x1bc\x7fd\n\te\r"
-    assert model_of(session.call("t", {}, returns(dirty)))["result"] == "abcd\n\te\r"
-    assert session.call("t", {"n": 1}, raises(ValueError(dirty))).error_message == "ValueError: abcd\n\te"
+    assert model_of(session.call("t", {}, gives(dirty)))["result"] == "abcd\n\te\r"
+    assert session.call("t", {"n": 1}, gives(ValueError(dirty))).error_message == "ValueError: abcd\n\te"
 
 
 @pytest.mark.system
@@ -583,7 +566,7 @@ def test_d10_there_are_eleven_tools_and_files_can_be_written_and_edited(folder: 
 def test_d11_the_loop_logs_its_steps(model: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="guardrails"):
         model(Policy([]).session("s"), calls=1)
-        Policy([]).session("t").call("t", {}, raises(ValueError("broken")))
+        Policy([]).session("t").call("t", {}, gives(ValueError("broken")))
     events = {record.getMessage(): vars(record) for record in caplog.records}
     assert (events["executing tool calls"]["iteration"], events["executing tool calls"]["count"]) == (1, 1)
     assert events["tool loop complete, returning text response"]["iterations"] == 1

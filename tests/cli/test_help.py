@@ -2,9 +2,7 @@
 The help of every command: it ends with examples, each of which is a command line that works, and fits the terminal.
 """
 
-import os
 import shlex
-import subprocess
 import sys
 
 from contextlib import suppress
@@ -16,14 +14,13 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import guardrails
-
 from guardrails import __version__
 from guardrails.cli import app
 from guardrails.hooks import main as hook
 from guardrails.hooks.install import HOMES
 from guardrails.mcp.command import main as mcp
 from guardrails.mcp.command import options_of
+from tests.children import ran
 from tests.tables import table
 
 
@@ -80,15 +77,10 @@ def test_each_command_has_a_few_examples_that_parse(words: tuple[str, ...], monk
             parse(line)
 
 
-def python(*arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, **more)
-
-
 @pytest.mark.system
 def test_the_module_is_the_command_and_imports_nothing_of_the_working_folder(tmp_path: Path) -> None:
     for name in ("typer", "click"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('planted')\n")
-    around = {**os.environ, "PYTHONPATH": str(Path(guardrails.__file__).parents[1])}
     for words, told in (["--version"], f"guardrails {__version__}\n"), (["run", "--help"], "Usage: guardrails run"):
-        said = python("-m", "guardrails", *words, cwd=tmp_path, env=around)
+        said = ran(sys.executable, "-m", "guardrails", *words, cwd=tmp_path)
         assert (said.returncode, said.stderr, told in said.stdout) == (0, "", True)

@@ -45,11 +45,8 @@ def choices(server: Any) -> list[Any]:
 def test_b1_b2_b3_a5_the_limit_is_in_the_last_result_and_the_next_request_has_tools_switched_off(
     way: Any, serve: Any
 ) -> None:
-    server, seen, hit = (
-        serve(obeying(searches, "I stopped after 3 calls.")),
-        list[str](),
-        '{"output": "hit", "count": 1}',
-    )
+    server, seen = serve(obeying(searches, "I stopped after 3 calls.")), list[str]()
+    hit = '{"output": "hit", "count": 1}'
     session = Policy([Budget(max_turns=3)], envelope="merged").session("b")
     result = way(server, session, tools=Search(hit).tools, tool_choice="auto", on_text=seen.append)
     # The text of each result is kept to the letter, and the limit stands at its end.

@@ -84,6 +84,13 @@ def spend(amount: int) -> Callable[[list[SessionState]], list[int]]:
     return step
 
 
+ONE = spend(1)
+
+
+def look(states: list[SessionState]) -> list[int]:
+    return [state.calls for state in states]
+
+
 def cost(store: Listed, key: str) -> int:
     return store.update([key], lambda states: states[0].cost)
 

@@ -21,15 +21,8 @@ from guardrails.stores.postgres import PostgresStore
 from guardrails.stores.sqlite import APPLICATION_ID
 from tests.children import PATIENCE_S, until
 from tests.stores.servers import Postgres, Server, in_postgres, shared_postgres
-from tests.stores.test_contract import in_a_file, second, spend
+from tests.stores.test_contract import ONE, in_a_file, look, second
 from tests.tables import table
-
-
-ONE = spend(1)
-
-
-def look(states: list[SessionState]) -> list[int]:
-    return [state.calls for state in states]
 
 
 @pytest.fixture(params=["redis", "postgres"])

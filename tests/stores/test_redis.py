@@ -19,16 +19,11 @@ from tests.children import PATIENCE_S, free_port, until
 from tests.replaying import replay
 from tests.stores.cutting_proxy import FAULTS, CuttingProxy
 from tests.stores.servers import Server, in_redis, needed, shared
-from tests.stores.test_contract import second, spend
+from tests.stores.test_contract import ONE, look, second
 from tests.tables import table
 
 
 pytestmark = [needed, pytest.mark.system]
-ONE = spend(1)
-
-
-def look(states: list[SessionState]) -> list[int]:
-    return [state.calls for state in states]
 
 
 def used(store: RedisStore, key: str) -> tuple[int, int, int]:

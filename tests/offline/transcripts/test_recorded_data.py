@@ -6,28 +6,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from guardrails.offline.transcripts import Report, open_calls
 from tests.tables import table
 
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data"
-CALLS: Final = {
-    "cc_context_evaluator": 3_196,
-    "cc_entireio_cli": 20_240,
-    "cx_agentv": 4_253,
-    "livemcpbench": 814,
-    "mint": 10_811,
-    "reflexion_hotpotqa": 3_200,
-    "tau2_retail": 7_754,
-    "toolbench_rapidapi": 300,
-    "whowhen_a": 408,
-    "raw/claude_code/": 299,
-    "raw/codex_rollout/": 1_190,
-    "raw/gemini_cli/": 7,
-    "raw/openai_chat/": 168,
-    **dict.fromkeys(("raw/mint/", "raw/react_text/", "raw/toolbench/", "raw/whowhen/", "errors_and_retries"), 0),
-}
+CALLS: Final = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text(encoding="utf-8"))["recorded"]
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="`../shared/data` is not here")

@@ -29,27 +29,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@table(
-    ("words", "code"),
-    [
-        ("--help", 0),
-        ("policy schema", 0),
-        ("policy check bad.yaml --json", 1),
-        ("explain --json", 0),
-        ("replay default calls.jsonl --json", 0),
-        ("report calls.jsonl", 0),
-        ("hook --help", 0),
-        ("mcp pins", 0),
-    ],
-)
-def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(words: str, code: int, folder: Path) -> None:
+@table("words", [
+    *("--help", "policy schema", "policy check bad.yaml --json", "explain --json", "replay default calls.jsonl --json"),
+    *("report calls.jsonl", "hook --help", "mcp pins"),
+])  # fmt: skip
+def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(words: str, folder: Path) -> None:
     pipe = subprocess.PIPE
     with child(*GUARDRAILS, *words.split(), stdout=pipe, stderr=pipe, cwd=folder) as started:
         out: Any = started.stdout
         out.read(1)
         out.close()
         assert started.communicate(timeout=PATIENCE_S)[1] == ""
-        assert started.returncode == code
+        assert started.returncode == ("bad.yaml" in words)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
