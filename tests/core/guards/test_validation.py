@@ -1,5 +1,5 @@
 """
-Arguments that do not fit the tool: what is named, and who is to put it right.
+Arguments that do not fit the tool: what is named, and who is to put it right. The words of the advice are in `cases/`.
 """
 
 from pathlib import Path
@@ -8,9 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from guardrails import Budget, Envelope, Policy, Retryable, Tool, Validation
-from guardrails.core.arguments.problems import unknown
-from guardrails.core.guards.validation import advice
-from guardrails.core.values.types import INVALID, Problem
+from guardrails.core.values.types import INVALID
 from tests.core.guards.calls import make, said
 from tests.core.retries.conftest import constant
 from tests.tables import table
@@ -75,41 +73,6 @@ def test_what_fits_runs_coerced_and_what_is_not_enforced_as_it_came(mode: Any, g
     session = Policy([Validation(mode=mode)], tools=[Tool(name="search", parameters=Search)]).session("s")
     assert session.call("search", given, lambda _, arguments: ran.append(arguments)).ok
     assert ran[0].items() >= seen.items()
-
-
-# The words of the advice
-
-MISSING = Problem("check_in", "is required", "missing")
-LATE = Problem("check_out", "check_out must be after check_in", "value")
-WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
-MISSPELT = unknown(("hotels", 0, "checkIn"), ["check_in", "check_out"])
-HERE, ELSEWHERE = (Problem(f"hotels.{n}.check_in", "is required", "missing") for n in (0, 1))
-TAKE = "Take `{}` from the conversation; if it is not there, ask the user. Do not guess."
-CONFIRM = "Confirm `{}` with the user before retrying."
-
-
-@table(("problems", "ask_user", "action", "hint"), [
-    ([LATE], {"check_out"}, "ask_user", CONFIRM.format("check_out")),
-    ([MISSING], set(), "ask_user", TAKE.format("check_in")),
-    ([LATE, MISSING, WRONG_TYPE], {"check_out"}, "ask_user", f"{CONFIRM.format('check_out')} {TAKE.format('check_in')} Also correct `rooms`."),
-    (
-        [Problem("", "the arguments are not valid JSON", "json")], {"check_out"}, "fix_arguments",
-        "Send the arguments as one valid JSON object; the user need not be asked.",
-    ),
-    ([Problem("", "a stay ends after check_in.", "value")], {"check_in"}, "ask_user", CONFIRM.format("check_in")),
-    ([Problem("hotels.0.check_out", "is in the past", "value")], {"hotels.check_out"}, "ask_user", CONFIRM.format("hotels.0.check_out")),
-    # A misspelt name is no question to the user.
-    (
-        [MISSPELT, HERE], set(), "fix_arguments",
-        "Correct `hotels.0.checkIn` and `hotels.0.check_in` and call again; the user need not be asked.",
-    ),
-    (
-        [MISSPELT, HERE, ELSEWHERE], set(), "ask_user",
-        f"{TAKE.format('hotels.1.check_in')} Also correct `hotels.0.checkIn` and `hotels.0.check_in`.",
-    ),
-])  # fmt: skip
-def test_a7_says_whether_to_ask_the_user_or_to_correct(problems: Any, ask_user: Any, action: Any, hint: str) -> None:
-    assert advice(problems, frozenset(ask_user)) == (action, hint)
 
 
 # What is learned of refused calls
