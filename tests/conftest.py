@@ -6,8 +6,10 @@ import itertools
 import os
 import signal
 import tempfile
+import threading
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,20 @@ class FakeClock:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+def together(work: Callable[[int], object], many: int) -> None:
+    """
+    Do *work* for each number, all at once.
+    """
+    barrier = threading.Barrier(many)
+
+    def one(number: int) -> None:
+        barrier.wait()
+        work(number)
+
+    with ThreadPoolExecutor(many) as pool:
+        list(pool.map(one, range(many)))
 
 
 @pytest.fixture

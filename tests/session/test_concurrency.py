@@ -6,25 +6,14 @@ import logging
 import threading
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, Session, Success
+from tests.conftest import together
 from tests.session.conftest import Faulty, ok, replays
 from tests.tables import table
-
-
-def in_threads(number: int, work: Callable[[int], object]) -> None:
-    barrier = threading.Barrier(number)
-
-    def run(index: int) -> None:
-        barrier.wait()
-        work(index)
-
-    with ThreadPoolExecutor(number) as pool:
-        list(pool.map(run, range(number)))
 
 
 @pytest.mark.usefixtures("quick_switches")
@@ -35,7 +24,7 @@ def test_16_threads_of_300_calls_against_a_cap_of_1000_admit_exactly_1000(clock:
         for n in range(300):
             session.call("t", {"thread": index, "n": n}, lambda *_: ran.append(1))
 
-    in_threads(16, work)
+    together(work, 16)
     assert (len(ran), session.exhausted) == (1000, "budget.max_calls")
 
 
@@ -56,7 +45,7 @@ def test_two_concurrent_calls_of_one_id_execute_once(clock: Any) -> None:
                 codes.append(envelope.code)
                 inside.wait()
 
-        in_threads(2, work)
+        together(work, 2)
         assert (len(ran), codes) == (1, ["call.in_flight"])
 
 
@@ -71,7 +60,7 @@ def test_what_threads_did_replays_exactly_from_the_records(clock: Any) -> None:
             if n % 10 == 0:
                 session.charge(model="m", usage={"prompt_tokens": 3}, cost_usd=0.01)
 
-    in_threads(8, work)
+    together(work, 8)
     assert replays(policy, sink) == 240
 
 

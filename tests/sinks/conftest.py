@@ -1,9 +1,7 @@
 """
-What the tests of sinks share: a file, threads.
+What the tests of sinks share: a file, and the numbers in it.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +21,6 @@ def no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
     Records are written when a test says so, however slow the machine is.
     """
     monkeypatch.setattr(json_lines, "INTERVAL_S", 3_600)
-
-
-def together(work: Callable[[int], Any], many: int) -> None:
-    """
-    Do *work* for each number at once.
-    """
-    with ThreadPoolExecutor(many) as pool:
-        list(pool.map(work, range(many)))
 
 
 def numbers(path: Path, key: str = "n") -> list[Any]:

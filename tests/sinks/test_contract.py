@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from guardrails.sinks import JsonLines, MemorySink, OnRecord, Record, Sink, read
-from tests.sinks.conftest import together
+from tests.conftest import together
 
 
 Case = tuple[Sink, Callable[[], list[Record]]]

@@ -18,7 +18,8 @@ import pytest
 from guardrails.sinks import JsonLines, ReadReport, Record, by_session, read, rotate
 from guardrails.sinks.rotate import rotated
 from tests.children import child, ran, until
-from tests.sinks.conftest import numbers, together
+from tests.conftest import together
+from tests.sinks.conftest import numbers
 from tests.tables import table
 
 

@@ -302,14 +302,3 @@ def test_what_is_evidence_is_declared_or_said_by_the_user(values: list[Any], too
         seen += "." if session.call(tool.name, {"q": "z"}, gives(value)).ok else "R"
         clock.advance(10)
     assert seen == ran
-
-
-@table(("tool", "declared", "answers", "told"), [
-    ("send_mail", {}, [{"id": "m1"}, {"id": "m2"}], [False, True]), ("create_post", {}, ["ok 1 sent", "ok 2 sent"], [False, True]),
-    ("send_mail", {}, ["ok", "ok"], [False, False]), ("send_mail", {"repeats": "allow"}, [{"id": 1}, {"id": 2}], [False, False]),
-    ("get_note", {}, [{"id": "m1"}, {"id": "m2"}], [False, False]),
-])  # fmt: skip
-def test_work_that_is_accepted_again_is_told(tool: str, declared: Any, answers: Any, told: Any, clock: Any) -> None:
-    session = Policy.load("default").session(f"s{next(NUMBERS)}", clock=clock, tools=[Tool(name=tool, **declared)])
-    hints = [session.call(tool, {"to": "ann"}, gives(answer)).next_action_hint for answer in answers]
-    assert ["accepted again" in (hint or "") for hint in hints] == told

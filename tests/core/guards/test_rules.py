@@ -5,9 +5,7 @@ Rules that people write: refused, asked, limited by a sum, in an order.
 import asyncio
 import json
 import sys
-import threading
 
-from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from guardrails.core.values.cel import _library
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.files import inputs
 from guardrails.sinks import MemorySink
+from tests.conftest import together
 from tests.core.guards.calls import gives, ok
 from tests.replaying import replay
 from tests.tables import table
@@ -236,14 +235,6 @@ def test_an_order_is_never_wrong_in_any_history(story: Any) -> None:
                 maybe[order] = now[0]
 
 
-def together(work: Callable[[int], object], many: int = 8) -> None:
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(many)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-
-
 @table("scope", ["session", "user"])
 def test_a_sum_is_never_over_under_threads_and_tasks(clock: Any, scope: str) -> None:
     rule = {"tools": "pay", "limit": {"sum": "args.amount", "max": 10, "scope": scope}}
@@ -253,7 +244,7 @@ def test_a_sum_is_never_over_under_threads_and_tasks(clock: Any, scope: str) -> 
         ran.append(arguments["amount"])
         return "ok"
 
-    together(lambda n: [told(made, "pay", pay, amount=1 + n % 2, n=k, of=n) for k in range(6)])
+    together(lambda n: [told(made, "pay", pay, amount=1 + n % 2, n=k, of=n) for k in range(6)], 8)
     assert 9 <= sum(ran) <= 10
 
     async def tasks() -> None:

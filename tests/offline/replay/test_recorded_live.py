@@ -4,7 +4,6 @@ Sessions that were recorded live: decided again exactly, alone and together with
 
 import json
 import random
-import threading
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,7 +35,7 @@ from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.files import calls_in
 from guardrails.session.session import Session
-from tests.conftest import FakeClock
+from tests.conftest import FakeClock, together
 from tests.replaying import replay
 
 
@@ -179,11 +178,7 @@ def test_sessions_shared_by_threads_are_decided_again_exactly(clock: FakeClock) 
     sessions = {who: make(who) for who in range(2)}
     whats = ("call", "decide", "charge", "request", "wait")
     stories = [[(n % 2, chance.choice(whats), chance.randrange(3)) for _ in range(25)] for n in range(6)]
-    threads = [threading.Thread(target=act, args=(sessions.__getitem__, clock, story)) for story in stories]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(lambda n: act(sessions.__getitem__, clock, stories[n]), 6)
     found = again(SHARED, sink.records)
     assert all(one.same for one in found)
     # Which guard refuses first is a matter of how the threads took turns.
