@@ -68,20 +68,9 @@ def test_a13_each_tool_has_its_figures_and_the_worst_goes_first(records: Path) -
     assert "1. search: " in shown
 
 
-def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tmp_path: Path) -> None:
-    path = tmp_path / "overrides.yaml"
-    said = report(records, "--suggest", "-o", path, "-q")
-    (rule, *_) = Policy.load(path).chain.rules
-    assert rule.match == ("search",)
-    assert rule.guards["duplicates"]["rule"] == "always"
-    assert "# 90 of 90 repeats within " in path.read_text()
-    assert f"--compare {path}" in said
-    assert "1 setting for 1 tool written" in said
-    path.write_text(report(records, "--suggest", "-q"))
-    assert Policy.load(path).chain.rules[0].match == ("search",)
-
-
-def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: Path) -> None:
+def test_what_is_suggested_is_a_policy_with_its_evidence_and_of_one_reading_with_page_and_json(
+    records: Path, tmp_path: Path
+) -> None:
     html, path = tmp_path / "out.html", tmp_path / "overrides.yaml"
     done = guardrails("report", records, "--html", html, "--suggest", "-o", path, "--json", "-q")
     assert f"1 setting for 1 tool written to `{path}`" in done.stderr
@@ -92,6 +81,12 @@ def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: P
     assert list(one["settings"]) == ["duplicates"]
     assert document(html.read_text()) == {"command": "report", "data": found}
     assert one["evidence"]["duplicates"] in path.read_text()
+    assert "# 90 of 90 repeats within " in path.read_text()
+    printed = report(records, "--suggest", "-q")
+    for text in (path.read_text(), printed):
+        path.write_text(text)
+        (rule, *_) = Policy.load(path).chain.rules
+        assert (rule.match, rule.guards["duplicates"]["rule"]) == (("search",), "always")
 
 
 def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Path, tmp_path: Path) -> None:
@@ -99,7 +94,7 @@ def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Pa
     own.parent.mkdir()
     out.parent.mkdir()
     own.write_text("version: 1\nextends: default\ntools: [{match: rates, timeout: 5s, retryable: {max_retries: 1}}]\n")
-    report(records, "--policy", own, "--suggest", "-o", out, "-q")
+    assert f"--compare {out}" in report(records, "--policy", own, "--suggest", "-o", out, "-q")
     policy = Policy.load(out)
     assert "extends: ../own/policy.yaml" in out.read_text()
     assert policy.chain.plan("rates").timeout_ms == 5_000

@@ -57,16 +57,3 @@ def test_a_fan_out_by_threads_is_refused_nothing_for_what_its_siblings_brought(w
     with ThreadPoolExecutor(workers) as pool:
         ends = list(pool.map(guarded, range(30)))
     assert [(end.code, end.error_type) for end in ends] == [(None, "not_found")] * 30
-
-
-@table("apart", [0, 0.002, 1, 30])
-def test_calls_that_are_made_one_by_one_are_turns_of_their_own(apart: float, clock: Any) -> None:
-    session, seen = Policy(GUARDS).session("s", clock=clock), []
-    session.decide("watch", {}, id="never ends")
-    clock.advance(61)
-    for page in range(7):
-        decision = session.decide("fetch", {"page": page})
-        seen.append([code for code, _ in decision.nudges])
-        session.complete(decision, FileNotFoundError("404: no such page"))
-        clock.advance(apart)
-    assert seen == [[]] * 3 + [["loops.same_error"]] * 4

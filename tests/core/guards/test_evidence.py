@@ -2,8 +2,6 @@
 When a result is evidence against the next look: not after work, not for long, not of what moves (MISSION A6, A12).
 """
 
-import json
-
 from collections.abc import Sequence
 from itertools import count
 from typing import Any
@@ -108,16 +106,6 @@ def test_work_that_runs_or_ended_after_the_look_began_frees_it(policy: Policy, l
     assert said(one, *[READ] * looks) == [None] * looks
     one.complete(running, "ok")
     assert said(one, READ)[0] is None
-
-
-def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(clock: Any) -> None:
-    one = Policy([Duplicates(window=5)]).session("s", clock=clock)
-    tools = ("read", "read", "edit", "read")
-    first, plain, _, old = (json.loads(one.call(tool, {}, lambda *_: "old").to_json()) for tool in tools)
-    assert (first["status"], "previous_result_outdated" in plain) == ("success", False)
-    assert (old["status"], old["previous_result"]) == ("duplicate_call_blocked", "old")
-    assert old["previous_result_outdated"] is True
-    assert old["message"] == f"{plain['message']} A call made since may have changed it."
 
 
 WORKING: list[tuple[Call, ...]] = [

@@ -41,18 +41,7 @@ def test_every_kind_of_step_is_read_with_its_line() -> None:
 
 
 def test_a_file_names_its_policy_and_a_case_its_tools() -> None:
-    file = read_cases("""\
-version: 1
-policy: team
-cases:
-  - name: one
-    tools:
-      - {name: pay, idempotent: false, timeout: 30s, ask_user: [iban], annotations: {readOnlyHint: true}}
-      - {name: look, parameters: {type: object, required: [q]}}
-    steps: [{call: pay}]
-  - name: two
-    steps: [{call: look}]
-""")
+    file = read_cases(Path(__file__).with_name("two.cases.yaml").read_text())
     assert (file.file, file.policy) == ("<text>", "team")
     assert [(case.name, case.line) for case in file.cases] == [("one", 4), ("two", 9)]
     pay, look = file.cases[0].tools

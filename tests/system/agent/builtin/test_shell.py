@@ -38,14 +38,7 @@ def ends(file: Path) -> None:
     until(lambda: is_gone(file.read_text().strip()))
 
 
-@table(
-    "command, output, code, message",
-    [
-        ('pwd; echo err >&2; read x; echo "[$x]"', "{folder}\nerr\n[]\n", 0, "None"),
-        ("echo out; exit 3", "out\n", 3, "exit code 3"),
-        ("kill -9 $$", "", -9, "signal 9"),
-    ],
-)
+@table("command, output, code, message", COMMANDS["ends"])
 def test_d10_d4_a_command_runs_in_the_workspace_and_its_failure_is_an_error_with_its_output(
     tmp_path: Path, command: str, output: str, code: int, message: str
 ) -> None:
