@@ -252,8 +252,8 @@ def checked_settings(
     shared = {scope: _named(each, Guard, f"scopes.{scope}: ", mistakes) for scope, each in (scopes or {}).items()}
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
-    written = {key: value for key, value in settings.items() if value is not None} | _settings_of(given)
-    written |= {"scopes": {at: _settings_of(one) for at, one in shared.items()}}
+    each = {at: {name: one.settings() for name, one in some.items()} for at, some in {"": given, **shared}.items()}
+    written = {key: value for key, value in settings.items() if value is not None} | each.pop("") | {"scopes": each}
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
     made: dict[str, Any] = _fitted(policy_type(types), written, mistakes)
@@ -310,10 +310,6 @@ def _named(given: Iterable[Any], kind: type[Any], where: str, mistakes: list[str
         else:
             named[one.name] = one
     return named
-
-
-def _settings_of(guards: Mapping[str, Guard]) -> dict[str, Any]:
-    return {name: guard.settings() for name, guard in guards.items()}
 
 
 def _fitted(kind: Any, value: Any, mistakes: list[str], *path: str) -> Any:

@@ -166,10 +166,11 @@ def items(node: Node | None, key: str) -> list[Node]:
     return below.value if below is not None and isinstance(below.value, list) else []
 
 
-def _whole(kind: Any, nodes: Iterable[Node]) -> list[tuple[int, Any]]:
+def _whole(kind: Any, root: Node | None) -> list[tuple[int, Any]]:
     """
-    Returns (number, value) of those of *nodes* that are of the *kind*.
+    Returns (number, value) of those of the list *root* that are of the *kind*.
     """
+    nodes = root.value if root is not None and isinstance(root.value, list) else []
     fitted = ((number, *fit(kind, plain(node))) for number, node in enumerate(nodes))
     return [(number, made) for number, made, faults in fitted if not faults]
 
@@ -439,12 +440,10 @@ class Document:
         Returns what is wrong with what rules say of arguments, by itself and for the tools whose parameters are declared. What else is wrong
         in the file hides none of it.
         """
-        root = self.root if inner(self.root, "rules", "rules") is None else inner(self.root, "rules")
-        rules = _whole(RuleSettings, items(root, "rules"))
-        of_tools = _whole(get_args(policy_type(self.kinds).types["tools"])[0], items(self.root, "tools"))
+        root = inner(self.root, "rules", "rules") or inner(self.root, "rules")
+        of_tools = _whole(get_args(policy_type(self.kinds).types["tools"])[0], inner(self.root, "tools"))
         declared = [rule for _, rule in of_tools if isinstance(rule.declared.get("parameters"), Mapping)]
-        root = inner(root, "rules")
-        for number, rule in rules:
+        for number, rule in _whole(RuleSettings, root):
             tools = [each for each in declared if any(map(rule.is_about, each.match))]
             try:
                 expressions = rule.expressions()

@@ -26,7 +26,6 @@ LOOK_S: Final = 0.1
 """Seconds between two looks."""
 AGAIN_S: Final = 2.0
 """Seconds after which files that were no good are read again though none of them has changed: another may be there now."""
-_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 Stamp = tuple[int, int, int, int]
 
@@ -39,7 +38,7 @@ def is_name(text: str) -> bool:
     """
     Returns whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
     """
-    return bool(text) and _LETTERS.issuperset(text)
+    return text != "" and text.isascii() and f"_{text.replace('-', '_')}".isidentifier()
 
 
 def stamp_of(path: str) -> Stamp | None:
