@@ -317,6 +317,20 @@ class Chain:
         made = (guard for rule in self.rules if rule.guards for guard in self._guards(rule.guards))
         return [guard for guard in made if guard not in self.guards]
 
+    def needs(self) -> set[tuple[str, str, Any]]:
+        """
+        Returns (setting, what it needs, value) of the limits that not every host can hold, as `Guard.needs` has them.
+        """
+        guards = [g for g in (*self.guards, *self.ruled()) if g.mode != "off"]
+        made = {
+            (f"{g.name}.{s}", g.needs[s], value) for g in guards for s, value in g.settings().items() if s in g.needs
+        }
+        timed = [
+            *(rule.declared.get("timeout") for rule in self.rules),
+            *(tool.timeout for tool in self.tools.values()),
+        ]
+        return made | {("timeout", "run", True)} if any(timed) else made
+
     def worded(self, verdict: Words) -> Words:
         """
         Returns *verdict* in the policy's own words, where it has some.

@@ -37,7 +37,6 @@ from guardrails.core.guards import kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.rules import RuleSettings
 from guardrails.core.tool import REPEATS
-from guardrails.core.values.cel import unknown_names
 from guardrails.core.values.errors import MissingExtra, PolicyError
 from guardrails.core.values.schema import Fault, fit, map_type, quoted, suggestion
 
@@ -166,7 +165,7 @@ def items(node: Node | None, key: str) -> list[Node]:
     return below.value if below is not None and isinstance(below.value, list) else []
 
 
-def _whole(kind: Any, root: Node | None) -> list[tuple[int, Any]]:
+def _fitting(kind: Any, root: Node | None) -> list[tuple[int, Any]]:
     """
     Returns (number, value) of those of the list *root* that are of the *kind*.
     """
@@ -441,23 +440,17 @@ class Document:
         in the file hides none of it.
         """
         root = inner(self.root, "rules", "rules") or inner(self.root, "rules")
-        of_tools = _whole(get_args(policy_type(self.kinds).types["tools"])[0], inner(self.root, "tools"))
+        of_tools = _fitting(get_args(policy_type(self.kinds).types["tools"])[0], inner(self.root, "tools"))
         declared = [rule for _, rule in of_tools if isinstance(rule.declared.get("parameters"), Mapping)]
-        for number, rule in _whole(RuleSettings, root):
-            tools = [each for each in declared if any(map(rule.is_about, each.match))]
+        for number, rule in _fitting(RuleSettings, root):
+            schemas = [each.declared["parameters"] for each in declared if any(map(rule.is_about, each.match))]
             try:
-                expressions = rule.expressions()
+                for place, text in rule.faults(schemas):
+                    node = inner(root, number, *place) or self.root
+                    yield Mistake(node.position, f"rules.{number}.{'.'.join(place)}: {text}")
             except MissingExtra as error:
                 yield Mistake((inner(root, number) or self.root).position, f"rules.{number}: {error}")
                 return
-            for place, expression in expressions:
-                node = inner(root, number, *place) or self.root
-                for_tools = (one for each in tools for one in expression.faults_for(each.declared["parameters"]))
-                for text in dict.fromkeys([*expression.faults, *for_tools]):
-                    yield Mistake(node.position, f"rules.{number}.{'.'.join(place)}: {text}")
-            unknown = [next(unknown_names(f"args.{rule.same}", each.declared["parameters"]), "") for each in tools]
-            if rule.same and unknown and all(unknown):
-                yield Mistake((inner(root, number, "same") or self.root).position, f"rules.{number}.same: {unknown[0]}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """

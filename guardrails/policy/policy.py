@@ -251,21 +251,10 @@ def unheld(policy: Policy, missing: Mapping[str, str]) -> str:
     Returns in words which limits of *policy* a host cannot hold, as some of what guards need is *missing*, each with the reason; empty if it
     holds all. The shipped `default` is for every host: its own limits are not told of.
     """
-    own = policy.chain
-    inert = _needs("", (*own.guards, *own.ruled())) - _needs("", Policy.load("default").chain.guards)
-    inert = inert.union(*(_needs(f"{scope}.", chain.guards) for scope, chain in policy.scopes.items()))
-    if any(rule.declared.get("timeout") for rule in own.rules) or any(tool.timeout for tool in own.tools.values()):
-        inert.add(("timeout", "run", None))
-    told = {why: sorted(name for name, needed, _ in inert if needed == need) for need, why in missing.items()}
+    inert = [one[:2] for one in policy.chain.needs() - Policy.load("default").chain.needs()]
+    inert += [(f"{scope}.{name}", need) for scope, own in policy.scopes.items() for name, need, _ in own.needs()]
+    told = {why: sorted(name for name, needed in inert if needed == need) for need, why in missing.items()}
     return "; ".join(f"{', '.join(names)}: {why}" for why, names in told.items() if names)
-
-
-def _needs(place: str, guards: "Iterable[Guard]") -> set[tuple[str, str, Any]]:
-    """
-    Returns (setting, what it needs, value) of those of *guards* that not every host can hold.
-    """
-    those = ((one, name, value) for one in guards if one.mode != "off" for name, value in one.settings().items())
-    return {(f"{place}{one.name}.{name}", one.needs[name], value) for one, name, value in those if name in one.needs}
 
 
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":

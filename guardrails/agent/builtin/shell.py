@@ -151,8 +151,7 @@ def _result(ended: "Ended", timeout: float, sandbox: str | None) -> Envelope:
     if ended.exit_code is None:
         reason = f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`"
         more = "It may have done a part of its work. Give it a longer `timeout`, or less to do."
-        fields |= {"is_complete": False, "next_action": "fix_arguments"}
-        raise ToolFailure("timeout", reason, more, **fields)
+        raise ToolFailure("timeout", reason, more, **{**fields, "is_complete": False, "next_action": "fix_arguments"})
     if ended.exit_code:
         by = "exit code" if ended.exit_code > 0 else "signal"
         raise ToolFailure("exec_nonzero", f"the command ended with {by} {abs(ended.exit_code)}", **fields)

@@ -149,6 +149,20 @@ class RuleSettings:
         total = self.limit.sum if self.limit else None
         return made + ([(("limit", "sum"), Expression(total, "a number"))] if total else [])
 
+    def faults(self, schemas: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, ...], str]]:
+        """
+        Returns what is wrong with what it says of arguments, each with its setting: by itself, and for tools whose arguments have one of the
+        *schemas*. Raises MissingExtra without the package.
+        """
+        from guardrails.core.values.cel import unknown_names
+
+        for place, one in self.expressions():
+            of_tools = (text for schema in schemas for text in one.faults_for(schema))
+            yield from ((place, text) for text in dict.fromkeys([*one.faults, *of_tools]))
+        unknown = [next(unknown_names(f"args.{self.same}", schema), "") for schema in schemas if self.same]
+        if unknown and all(unknown):
+            yield ("same",), unknown[0]
+
 
 class Law:
     """
