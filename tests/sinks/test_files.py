@@ -24,6 +24,10 @@ from tests.tables import table
 
 
 FULL = Path("/dev/full")
+SATURATED, FORKING, ROTATING = (
+    Path(__file__).with_name(f"{name}.py.txt").read_text() for name in ("saturated", "forking", "rotating")
+)
+"""Programs that put records, each until something happens to it."""
 
 
 @pytest.mark.usefixtures("no_timer")
@@ -109,32 +113,6 @@ def test_a_disk_that_fills_up_takes_none_of_a_batch_and_all_of_it_once_there_is_
     assert (sink.written, sink.dropped, sink.failed, caplog.text.count("File too large")) == (20, 0, 0, 1)
 
 
-SATURATED = """
-import mmap, os, sys, threading
-from guardrails.sinks import JsonLines
-
-threads, durable = int(sys.argv[3]), sys.argv[4] == "durable"
-put = mmap.mmap(os.open(sys.argv[2], os.O_RDWR), 8 * threads)
-sink = JsonLines(sys.argv[1], durable=durable)
-
-def tell(thread, n):
-    put[8 * thread : 8 * thread + 8] = n.to_bytes(8, "little")
-
-def puts(thread):
-    n = 0
-    while True:
-        n += 1
-        # Told before: a kill in between counts for the worse.
-        durable or tell(thread, n)
-        sink.put({"thread": thread, "n": n, "text": "x" * 300}, 400)
-        durable and tell(thread, n)
-
-for thread in range(threads):
-    threading.Thread(target=puts, args=(thread,), daemon=True).start()
-threading.Event().wait()
-"""
-
-
 @pytest.mark.system
 @table("threads, kind, after, most", [(1, "", 10_000, 1_000), (8, "", 10_000, 1_000), (8, "durable", 100, 0)])
 def test_a_kill_under_load_takes_no_more_lines_than_are_said(
@@ -153,33 +131,9 @@ def test_a_kill_under_load_takes_no_more_lines_than_are_said(
     assert len(asked - written) <= most
 
 
-FORK = """
-import multiprocessing, os, sys, warnings
-from guardrails.sinks import JsonLines
-
-warnings.simplefilter("ignore")
-sink = JsonLines(sys.argv[1])
-
-def child():
-    assert sink.flush()
-    assert (sink.written, sink.dropped, sink.failed) == (0, 0, 0)
-    sink.put({"who": "child"}, 10)
-
-sink.put({"who": "parent"}, 10)
-if (pid := os.fork()) == 0:
-    child()
-    sys.exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-process = multiprocessing.get_context("fork").Process(target=child)
-process.start()
-process.join()
-sys.exit(process.exitcode)
-"""
-
-
 @pytest.mark.system
 def test_a_forked_child_writes_its_own_records_and_not_the_parents(path: Path) -> None:
-    done = ran(sys.executable, "-c", FORK, path)
+    done = ran(sys.executable, "-c", FORKING, path)
     assert done.returncode == 0, done.stderr
     assert sorted(numbers(path, "who")) == ["child", "child", "parent"]
 
@@ -220,19 +174,6 @@ def test_a_file_is_rotated_once_its_first_record_is_old(path: Path) -> None:
             assert sink.flush()
     assert numbers(rotated(path)[0]) == [1]
     assert numbers(path) == [1, 2, 3]
-
-
-ROTATING = """
-import sys
-from guardrails.sinks import JsonLines
-
-with JsonLines(sys.argv[1], rotate_bytes=4_000) as sink:
-    for n in range(400):
-        sink.put({"n": n, "who": sys.argv[2], "text": "x" * 60}, 10)
-        if n % 5 == 0:
-            sink.flush()
-assert (sink.written, sink.failed, sink.dropped) == (400, 0, 0)
-"""
 
 
 @pytest.mark.system

@@ -78,22 +78,6 @@ def test_a_file_that_was_written_between_is_read_each_time(folder: Path) -> None
 
 # The SDK for TypeScript raises if structured content does not fit the tool's schema, or is missing
 
-HOTELS = """
-from mcp.server import MCPServer
-from guardrails import Policy
-from guardrails.mcp import AnsweringTools
-
-server = MCPServer("hotels")
-tool = AnsweringTools(server, Policy.load("default"))
-
-@tool(read_only=True, repeats="evidence")
-def search_hotels(city: str) -> list[dict[str, str]]:
-    if city == "down":
-        raise TimeoutError("the supplier did not answer")
-    return [{"id": "h_1", "city": city}]
-
-server.run()
-"""
 Calls = list[tuple[str, dict[str, Any]]]
 Results = list[dict[str, Any]]
 
@@ -132,7 +116,7 @@ def test_a_denied_call_a_cut_result_and_a_note_are_all_valid_to_a_client_that_ch
 
 
 def test_a14_a_client_that_checks_takes_what_an_authors_tools_answer(tmp_path: Path) -> None:
-    (tmp_path / "hotels.py").write_text(HOTELS)
+    shutil.copy(Path(__file__).with_name("hotels.py.txt"), tmp_path / "hotels.py")
     cities = ("Bern", "Bern", "Bern", "down")
     command = (sys.executable, "hotels.py")
     schemas, found = checked(tmp_path, command, [("search_hotels", {"city": city}) for city in cities])

@@ -20,33 +20,14 @@ from tests import children
 from tests.children import ROOT
 
 
-CONSUMER, RIGHT, WRONG = (
-    Path(__file__).with_name(f"{n}.txt").read_text() for n in ("consumer", "calls_right", "calls_wrong")
+CONSUMER, RIGHT, WRONG, WRAPPED = (
+    Path(__file__).with_name(f"{n}.txt").read_text() for n in ("consumer", "calls_right", "calls_wrong", "wrapped")
 )
 PARTS = {
     *("guardrails", "policies", "examples", "pyproject.toml", ".gitignore"),
     *("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
 }
 """What a build needs."""
-WRAPPED = """
-from guardrails import Policy, PolicyError
-
-for name in ("strict", "observe"):
-    assert Policy.load(name).chain, name
-for name in ("agent", "shell"):
-    try:
-        Policy.load(name)
-    except PolicyError as error:
-        assert 'pip install "toolcall-guardrails[shell]"' in str(error)
-    else:
-        raise AssertionError(name)
-
-def search(city: str) -> list[str]:
-    return [city]
-
-with Policy.load("default").session("s") as session:
-    print(session.wrap(search)("Nara"))
-"""
 
 
 def ran(*command: str | Path, cwd: Path, code: int = 0) -> str:
