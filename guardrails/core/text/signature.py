@@ -9,7 +9,6 @@ NUL. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 1
 
 import json
 import struct
-import sys
 import unicodedata
 
 from collections.abc import Iterator
@@ -107,13 +106,8 @@ def parse_arguments(text: str) -> tuple[object, str | None]:
 
     try:
         return json.loads(text), None
-    except json.JSONDecodeError as error:
-        reason = error.msg[:1].lower() + error.msg[1:]
-        return text, f"arguments are not JSON: {reason} (line {error.lineno} column {error.colno})"
-    except RecursionError:
-        return text, "arguments are nested too deeply"
-    except ValueError:
-        return text, f"arguments have an integer of more than {sys.get_int_max_str_digits()} digits"
+    except (ValueError, RecursionError) as error:
+        return text, f"arguments are not JSON: {error}"
 
 
 def _is_plain(value: Any) -> bool:
@@ -152,8 +146,7 @@ class _Signed(Copy):
     def _name(self, key: Any) -> str:
         return super()._name(key) if issubclass(type(key), str) else f"\0{super()._name(key)}"
 
-    def _ended(self) -> NoReturn:
+    def _described(self, *_: Any) -> NoReturn:
         raise ValueError
 
-    def _described(self, value: Any) -> NoReturn:
-        raise ValueError
+    _ended = _described
