@@ -31,7 +31,7 @@ def news_hash(reading: Reading) -> int:
     if reading.error_type is not None:
         return xxh3_64_intdigest(_failure(reading).encode(errors="replace")) & 0xFFFFFFFF or 1
     shown, content, digest = reading.rendered or reading.render(), reading.content, reading.hash
-    if shown is not None and shown.size <= STEADY and type(content) is dict:
+    if shown is not None and len(shown.payload) <= STEADY and type(content) is dict:
         try:
             news = news_of(content, reading.given, form=reading.form)
             digest = xxh3_64_intdigest(dumps(news, None, OPT_SORT_KEYS)) if news and news != content else digest
@@ -43,7 +43,7 @@ def news_hash(reading: Reading) -> int:
 
 def _failure(reading: Reading) -> str:
     message = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
-    given = set(_WORD.findall(" ".join(reading.given))) if reading.given else set()
+    given = set(_WORD.findall(" ".join(reading.given)))
     if "\n" in message or "Traceback" in message:
         from guardrails.core.text.redaction import untraced
 
@@ -90,7 +90,7 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
     shown, failed = reading.render(max_bytes), reading.error_type is not None
     if failed or look:
         reading.steady = news_hash(reading)
-    if shown is not None and shown.size <= CLOSE and not failed:
+    if shown is not None and len(shown.payload) <= CLOSE and not failed:
         reading.came = says(reading, look=look)
     return reading
 
@@ -103,24 +103,20 @@ def says(reading: Reading, *, look: bool) -> int:
     news, content = reading.news, reading.content
     if news != 2:
         return 3 if news == 3 else 1 if news == 0 or (not look and content in ("", {})) else 2
-    kind = type(content)
-    if kind is list or (reading.form is not None and reading.form.lists):
-        return 0
-    return 4 if len(content if kind is str else str(content)) <= LINE else 0
+    rows = type(content) is list or (reading.form is not None and reading.form.lists)
+    return 0 if rows or len(str(content)) > LINE else 4
 
 
 def _spoken(reading: Reading, own: Envelope) -> Reading:
     """
     Returns the reading of a tool's *own* envelope, which loses what does not have the form of its field: state and records rely on it.
     """
-    if own.error_type is not None and own.error_type not in ERROR_TYPES:
-        own.error_type = "other"
+    own.error_type = own.error_type if own.error_type in (None, *ERROR_TYPES) else "other"
     if own.status not in STATUSES:
         own.status = "success" if own.error_type is None else "error"
     for name in ("retry_after_ms", "max_retries_remaining"):
         claim = getattr(own, name)
-        if claim is not None and (type(claim) is not int or claim < 0):
-            setattr(own, name, None)
+        setattr(own, name, claim if type(claim) is int and claim >= 0 else None)
     failure = own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other")
     made = Reading(own.value, reading.source, reading.arguments)
     made.own = own

@@ -125,7 +125,7 @@ def settle_record(session_id: str, decision: Decision, end: End, completion: Com
         "error_message": end.error_message or None,
         "result_hash": exact,
         "result_hash_masked": masked,
-        "result_bytes": 0 if rendered is None else rendered.size,
+        "result_bytes": 0 if rendered is None else len(rendered.payload),
         "cost": cost,
         "cost_usd": cost / MICRO,
         "tokens": decision.tokens if end.tokens is None else end.tokens,

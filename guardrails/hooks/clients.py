@@ -174,7 +174,7 @@ class Client:
             return specific(event.name, updatedToolOutput=whole)
         if not envelope.cut or envelope.rendered is None:
             return context(event, envelope)
-        return context(event, envelope, updatedToolOutput=cut(event.response, envelope.rendered.size))
+        return context(event, envelope, updatedToolOutput=cut(event.response, len(envelope.rendered.payload)))
 
     def transcript(self, event: Event) -> str:
         """

@@ -80,7 +80,7 @@ def shortened(given: Any, envelope: Envelope) -> str | None:
         return None
     if not isinstance(given, str):
         return envelope.to_json()
-    return "\n".join(filter(None, (str(cut(given, envelope.rendered.size)), notes_of(envelope))))
+    return "\n".join(filter(None, (str(cut(given, len(envelope.rendered.payload))), notes_of(envelope))))
 
 
 def cut(given: Any, limit: int) -> Any:

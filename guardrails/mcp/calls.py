@@ -372,7 +372,7 @@ def answered(envelope: Envelope, result: Mapping[str, Any], value: Any, schema: 
     content, structured = [*_blocks(result)], result.get("structuredContent")
     if structured is not None and (shaped or envelope.cut):
         wrapped = {"result": envelope.value} if wrapped_value(structured) is not structured else envelope.value
-        other = wrapped if shaped else cut(structured, envelope.render().size)
+        other = wrapped if shaped else cut(structured, len(envelope.render().payload))
         if _fits(other, schema):
             structured = other
         elif shaped:

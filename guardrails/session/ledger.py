@@ -536,7 +536,7 @@ class Recorder:
         """
         if completion.n:
             record = partial(records.settle_record, self._session_id, decision, end, completion)
-            self.hand(record, RECORD_BYTES if end.rendered is None else RECORD_BYTES + end.rendered.size)
+            self.hand(record, RECORD_BYTES if end.rendered is None else RECORD_BYTES + len(end.rendered.payload))
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """

@@ -34,7 +34,7 @@ class Truncate(Guard):
         rendered = envelope.rendered
         if rendered is None and envelope.value is None:
             return
-        if rendered is None or rendered.size > self.max_bytes:
+        if rendered is None or len(rendered.payload) > self.max_bytes:
             rendered = envelope.render(self.max_bytes)
         if not (rendered.complete and outcome.complete):
             envelope.cut_off(here=not rendered.complete)

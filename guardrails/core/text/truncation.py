@@ -37,13 +37,6 @@ class Rendered:
     complete: bool
     """Nothing was cut."""
 
-    @property
-    def size(self) -> int:
-        """
-        Bytes of *payload*.
-        """
-        return len(self.payload)
-
 
 def render(value: Any, limit: int = LIMIT) -> Rendered:
     """
