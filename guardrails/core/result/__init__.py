@@ -28,6 +28,8 @@ from .names import NAMELESS, Form, form_of
 
 
 NOBODY: Final = Source()
+_PROGRAMS: Final = frozenset({"command", "cmd", "code", "script"})
+"""Arguments of a tool that shows what a program says."""
 
 
 class Terms(NamedTuple):
@@ -84,10 +86,8 @@ class Reading(End):
         shown, failed = self.rendered, self.error_type is not None
         if shown is None and not (failed and self.value is None):
             shown = self.rendered = render(self.value, *limit)
-        if shown is None or failed:
-            self.hash = masked_result_hash(evidence_of(self, shown))
-        else:
-            self.hash = result_hash(shown.payload)
+        hash_of = masked_result_hash if failed else result_hash
+        self.hash = hash_of(evidence_of(self, shown))
         return shown
 
 
@@ -95,8 +95,9 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     """
     Returns the text that tells one outcome from another: the result, else the words of the failure.
     """
-    failure = f"{outcome.error_type}: {outcome.error_message}"
-    return failure.encode(errors="replace") if rendered is None else rendered.payload
+    if rendered is not None:
+        return rendered.payload
+    return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
 
 
 def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, terms: Terms = TERMS) -> Reading:
@@ -119,16 +120,13 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, term
         read.error_type = result.error_type if result.error_type in ERROR_TYPES else read.error_type
         read.value, read.unknown = result.value, result.unknown
     else:
-        value = result.value if issubclass(kind, Success) else result
-        read = _read(value, source, arguments, terms)
+        read = _read(result.value if issubclass(kind, Success) else result, source, arguments, terms)
     if issubclass(kind, Success | Failed):
         read.cost, read.tokens = claimed(result.cost_usd, result.tokens)
     return read
 
 
 def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
-    if issubclass(type(value), BaseException):
-        return _raised(value, source, arguments, terms)
     if hasattr(type(value), "__guardrails_envelope__"):
         return Reading(value, source, arguments, None)
     try:
@@ -136,14 +134,19 @@ def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
     except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
         if isinstance(problem, terms.passes):
             raise
-        return _raised(problem, source, arguments, terms)
+        value = problem
+    if issubclass(type(value), BaseException):
+        from guardrails.core.result.exceptions import failure_of, set_failure
+
+        read, told = Reading(None, source, arguments, None), failure_of(value, arguments, terms.now_ms)
+        read.raised = value
+        set_failure(read, told, told.error_message)
+        return read
     carried, failure = Carried(value), None
     with suppress(Exception):  # an object that cannot be looked at is still a result
         carried = content_of(value)
-        # A tool that is given a command shows what a program says.
-        named = arguments if hasattr(arguments, "keys") else ()
-        runs = source.words == "own" and not {"command", "cmd", "code", "script"}.isdisjoint(named)
-        by = source._replace(words="program") if runs else source
+        runs = not _PROGRAMS.isdisjoint(arguments if hasattr(arguments, "keys") else ())
+        by = source._replace(words="program") if runs and source.words == "own" else source
         failure = failure_in(value, carried, by, given_by(arguments), terms.now_ms)
     read = Reading(value, source, arguments, carried.value)
     read.complete = complete
@@ -151,13 +154,4 @@ def _read(value: Any, source: Source, arguments: Any, terms: Terms) -> Reading:
         from guardrails.core.result.exceptions import set_failure
 
         set_failure(read, failure, value if isinstance(value, str) else carried.text)
-    return read
-
-
-def _raised(problem: BaseException, source: Source, arguments: Any, terms: Terms) -> Reading:
-    from guardrails.core.result.exceptions import failure_of, set_failure
-
-    read, failure = Reading(None, source, arguments, None), failure_of(problem, arguments, terms.now_ms)
-    read.raised = problem
-    set_failure(read, failure, failure.error_message)
     return read

@@ -18,8 +18,8 @@ _HOLDER: Final = pattern("(?i)pag|meta|link|cursor|next|info|hits|result|search|
 _MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
-_MARKED: Final = ("truncated", "showing", "displaying", "too large")
-"""One of them, or a number before ` more` or ` omitted`, is in every mark."""
+_MARKED: Final = ("truncated", "showing", "displaying", "too large", " more", " omitted")
+"""One of them is in every mark."""
 _NO_CURSOR: Final = pattern("(?i) |^(?:null|none|-1)$")
 _SHOWABLE: Final = pattern("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
@@ -73,18 +73,16 @@ def _claims(content: Any, form: Form | None, size: int | None, declared: str) ->
     places = [("", content, form)] if form is not None and not form.objects else _places(content)
     lists = [content] if form is None else [owner[key] for _, owner, its in places for key, _ in its.lists]
     shown = size if size is not None else len(lists[0]) if len(lists) == 1 else None
-    first: Sign = True, size, None
-    if declared and (number := number_of(at(content, declared))) is not None:
-        first, places = _counted(number, shown), []
-    known, total, how = first
+    number = number_of(at(content, declared)) if declared else None
+    known, total, how = (True, size, None) if number is None else _counted(number, shown)
     rows = size is not None or any(some and type(some[0]) is dict for some in lists)
-    for holder, owner, its in places:
+    for holder, owner, its in places if number is None else ():
         # What quotes a refusal of ours says nothing of itself.
         for key, says in its.signs if its.signs and owner.get("status") not in _REFUSALS else ():
             claim = owner[key]
             if claim is not None and (not holder or not says.loose or its.lists or _HOLDER.search(holder)):
-                sure, number, on = _sign(says, str(key), claim, shown, rows if says.loose else lists != [], owner)
-                known, total = known and sure, total if number is None else number
+                sure, count, on = _sign(says, str(key), claim, shown, rows if says.loose else lists != [], owner)
+                known, total = known and sure, total if count is None else count
                 how = (on or how) if says.more == "cursor" else (how or on)
     texts = [] if form is None else [content[name] for name in form.remarks]
     for text in (*texts, *(some[-1] for some in lists if some and type(some[-1]) is str)):
@@ -96,9 +94,8 @@ def _places(content: Any) -> list[tuple[str, Any, Form]]:
     """
     Returns the objects that may speak of a *content*, each with the name of what holds it, `""` for the first, and its form.
     """
-    if type(content) is dict:
-        places = [("", content, form_of(content))]
-    else:
+    places = [("", content, form_of(content))] if type(content) is dict else []
+    if not places:
         # At one end of a list, what has nothing but signs is no row.
         ends = [row for row in (*content[:1], *content[1:][-1:]) if type(row) is dict and row]
         places = [("", row, form) for row in ends if len((form := form_of(row)).signs) == len(row)]
@@ -151,11 +148,7 @@ def cut_in(text: str) -> str | None:
     Returns how to go on, if a mark in *text*, at one of its ends, says that it was cut.
     """
     ends = text if len(text) <= 600 else f"{text[:300]}\n{text[-300:]}"
-    small = ends.lower()
-    before = small.replace(" omitted", " more").split(" more")
-    if not any(map(small.__contains__, _MARKED)) and not any(part[-1:].isdigit() for part in before):
-        return None
-    mark = pattern(_MARK).search(ends)
+    mark = pattern(_MARK).search(ends) if any(map(ends.lower().__contains__, _MARKED)) else None
     if mark is None:
         return None
     shown, total = [int(number.replace(",", "")) for number in mark.groups("0")]

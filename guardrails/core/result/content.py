@@ -25,8 +25,6 @@ LINE: Final = 60
 """Characters of a text that is read like a status."""
 LONG: Final = 80
 """Characters above which no text is read like one: what stands in brackets behind a line is not counted."""
-MOST: Final = 10**18
-"""More than any count of results."""
 PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
 _TABLE: Final = """
@@ -283,7 +281,7 @@ def number_of(value: Any) -> float | None:
     """
     Returns a number, also one that is written as text; None for anything else, booleans too.
     """
-    if type(value) is int and -MOST < value < MOST:
+    if type(value) is int and abs(value) < 10**18:
         return value
     text = str(value) if type(value) in (float, str) else ""
     return float(text) if re.fullmatch(r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d\d)?", text) else None

@@ -165,9 +165,9 @@ def set_failure(read: Any, failure: Outcome, text: str | None) -> None:
     kind, message = failure.error_type or "other", redact(failure.error_message)
     if text is not None and (text is read.value or text == failure.error_message):
         # There is no more in the result than the text, which the message may say.
-        is_all, whole = message == text.strip(), text.strip()
-        shown = whole if is_all else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
-        read.value = None if is_all else text if shown == whole else shown
+        whole = text.strip()
+        shown = None if message == whole else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+        read.value = text if shown == whole else shown
         read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
     passes, soon = passing(kind, failure.error_message)
     read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2

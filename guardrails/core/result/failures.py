@@ -164,11 +164,11 @@ def _brings_more(value: Mapping[Any, Any], given: Set[str], number: Any, explain
     """
     for key, member in value.items():
         name, holds = flat(str(key)), isinstance(member, Mapping | list | tuple)
-        if re.search(_HOLDS if holds else _ABOUT, name) or (number and re.fullmatch(_OUTPUT, name)):
+        aside = number and (re.fullmatch(_OUTPUT, name) or (explained and not holds))
+        if aside or re.search(_HOLDS if holds else _ABOUT, name):
             continue
         # Who says no more than `false` may answer a question: a number or a flag is the answer.
-        more = (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain)
-        if more and (holds or not (number and explained)):
+        if (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain):
             return True
     return False
 

@@ -11,8 +11,7 @@ from guardrails.core.values.caches import pattern
 
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
 _NOT_TEXT: Final = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
-_CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
-_ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODES}|(.))")
+_ESCAPE: Final = pattern(r"\x7f|\\(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf]|(.))")
 
 
 def repaired(text: str) -> str:
