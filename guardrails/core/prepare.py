@@ -80,10 +80,8 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
     """
     Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Of a *look* the news is hashed too.
     """
-    if type(outcome) is Reading:
-        reading = outcome
-    else:
-        reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
+    reading = outcome if isinstance(outcome, Reading) else Reading(outcome.value, arguments=call and call.arguments)
+    if reading is not outcome:
         reading.__dict__.update(vars(outcome))
     if isinstance(reading.value, Envelope):
         reading = _spoken(reading, reading.value.copy())

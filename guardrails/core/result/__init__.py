@@ -24,7 +24,7 @@ from guardrails.core.values.types import ERROR_TYPES, End, Failed, Outcome, Succ
 
 from .content import LONG, Carried, content_of, given_by, news_in
 from .failures import Source, failure_in, may_fail
-from .names import NAMELESS, Form, form_of
+from .names import Form, form_of
 
 
 NOBODY: Final = Source()
@@ -70,8 +70,7 @@ class Reading(End):
         """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
         self.form = form
         """That of a content that is an object."""
-        long = type(content) is str and len(content) > LONG
-        self.news = 2 if long else news_in(content, self.given, NAMELESS, 5, form)
+        self.news = 2 if type(content) is str and len(content) > LONG else news_in(content, self.given, form=form)
         """
         3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
         news, as a failure does; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more;

@@ -118,9 +118,7 @@ def _sign(its: About, name: str, claim: Any, shown: int | None, holds: bool, pla
     kind, number = its.more, number_of(claim)
     if kind == "cursor":
         there = brings(claim) and claim is not True and not (type(claim) is str and _NO_CURSOR.search(claim))
-        if there and holds:
-            return True, None, _go_on(name, claim)
-        return its.loose or not there, None, None
+        return its.loose or holds or not there, None, _go_on(name, claim) if there and holds else None
     if kind in ("flag", "end", "cut"):
         more = claim is False if kind == "end" else claim in (True, "true", "True")
         how = f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON

@@ -103,9 +103,8 @@ def _link(exc: BaseException) -> Link:
     if type(exc) in _OWN and not exc.__dict__:
         return Link(exc, text)
     # A failed command speaks through what it wrote.
-    written = at(exc, "stderr")
-    written = written.decode(errors="replace") if isinstance(written, bytes) else written
-    text = f"{text}\n{written.strip()[-65_536:]}" if isinstance(written, str) and written.strip() else text
+    said = first(exc, "stderr", lambda one: (one.decode(errors="replace") if isinstance(one, bytes) else one).strip())
+    text = f"{text}\n{said[-65_536:]}" if said else text
     waits = {name.replace("_", "-"): at(exc, name) for name in ("retry_after_ms", "retry_after")}
     headers = first(exc, "response.ResponseMetadata.HTTPHeaders response.headers headers resp", _lowered) or {}
     return Link(exc, text, first(exc, _STATUSES, http_error), waits | headers)
@@ -120,13 +119,12 @@ def _own_kind(link: Link, arguments: Mapping[str, Any] | None) -> ErrorType | No
     Returns the kind that an exception itself says, by a code, a status or its class; None for a wrapper that says nothing.
     """
     exc, text, status, fields = link
-    kind = None if fields is None else first(exc, "code error.code response.Error.Code", _coded)
+    kind: ErrorType | None = None if fields is None else first(exc, "code error.code response.Error.Code", _coded)
     if kind is None and status is not None and status != 400:
         # GitHub says 403 where others say 429.
         limited = status == 403 and fields and (fields.get("retry-after") or fields.get("x-ratelimit-remaining") == "0")
         return "rate_limit" if limited else kind_of_text(text, status)
-    for cls in type(exc).__mro__ if kind is None else ():
-        kind = _of_class(cls, exc, text, arguments) if kind is None else kind
+    kind = kind or next(filter(None, (_of_class(cls, exc, text, arguments) for cls in type(exc).__mro__)), None)
     return "validation" if status is not None and kind in {None, "code_error"} else kind
 
 

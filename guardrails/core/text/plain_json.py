@@ -29,7 +29,6 @@ LIMIT: Final = 65_536
 """Bytes of one result (MISSION D3), to which results are cut and at which a collection ends."""
 MAX_DEPTH: Final = 200
 """Containers within each other: below orjson's 254 and Python's 1,000 frames, four of which a level takes here."""
-MAX_ROOM: Final = 1 << 62
 OPTIONS: Final = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 """orjson is to refuse what has a form of its own here."""
 _MAX_BITS: Final = 14_000
@@ -75,7 +74,7 @@ def written(copy: Any) -> bytes:
     return json.dumps(copy, ensure_ascii=False, separators=(",", ":")).encode() if text is None else text
 
 
-def plain(value: Any, room: int = MAX_ROOM) -> Any:
+def plain(value: Any, room: int = 1 << 62) -> Any:
     """
     Returns a copy of *value*, of dicts with text keys, lists, text, finite numbers, booleans and None. It ends once its JSON takes more than
     *room* bytes for certain. What can be used up, and what has no form but a description, is named by its type: a description may be long,
@@ -93,8 +92,7 @@ class Copy:
     __slots__ = ("above", "consumes", "room")
 
     def __init__(self, room: int, *, consumes: bool = False) -> None:
-        self.room, self.consumes = room, consumes
-        self.above: set[int] = set()
+        self.room, self.consumes, self.above = room, consumes, set[int]()
 
     def of(self, value: Any) -> Any:
         kind = type(value)
@@ -184,10 +182,9 @@ class Copy:
     def _described(self, value: Any) -> str:
         if not self.consumes:
             return f"<{type(value).__qualname__}>"
-        try:
+        with suppress(Exception):
             return repr(value) if isinstance(value, BaseException) else str(value)
-        except Exception:
-            return object.__repr__(value)
+        return object.__repr__(value)
 
 
 # Values that a tool hands over piecemeal, or as raw bytes
@@ -199,8 +196,7 @@ class Items:
     """
 
     def __init__(self, room: int) -> None:
-        self.taken: list[Any] = []
-        self.room = room
+        self.taken, self.room = list[Any](), room
 
     def add(self, item: Any) -> bool:
         """
