@@ -165,10 +165,9 @@ def _brings_more(value: Mapping[Any, Any], given: Set[str], number: Any, explain
     for key, member in value.items():
         name, holds = flat(str(key)), isinstance(member, Mapping | list | tuple)
         aside = number and (re.fullmatch(_OUTPUT, name) or (explained and not holds))
-        if aside or re.search(_HOLDS if holds else _ABOUT, name):
-            continue
         # Who says no more than `false` may answer a question: a number or a flag is the answer.
-        if (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain):
+        more = (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain)
+        if more and not (aside or re.search(_HOLDS if holds else _ABOUT, name)):
             return True
     return False
 

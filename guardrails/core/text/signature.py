@@ -106,8 +106,10 @@ def parse_arguments(text: str) -> tuple[object, str | None]:
 
     try:
         return json.loads(text), None
-    except (ValueError, RecursionError) as error:
-        return text, f"arguments are not JSON: {error}"
+    except json.JSONDecodeError as error:
+        return text, f"arguments are not JSON: {error.msg.lower()} (line {error.lineno} column {error.colno})"
+    except (RecursionError, ValueError):
+        return text, "arguments are nested too deeply, or have an integer of too many digits"
 
 
 def _is_plain(value: Any) -> bool:
