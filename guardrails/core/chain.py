@@ -322,13 +322,8 @@ class Chain:
         Returns (setting, what it needs, value) of the limits that not every host can hold, as `Guard.needs` has them.
         """
         guards = [g for g in (*self.guards, *self.ruled()) if g.mode != "off"]
-        made = {
-            (f"{g.name}.{s}", g.needs[s], value) for g in guards for s, value in g.settings().items() if s in g.needs
-        }
-        timed = [
-            *(rule.declared.get("timeout") for rule in self.rules),
-            *(tool.timeout for tool in self.tools.values()),
-        ]
+        made = {(f"{g.name}.{s}", g.needs[s], v) for g in guards for s, v in g.settings().items() if s in g.needs}
+        timed = [one.declared.get("timeout") for one in self.rules] + [one.timeout for one in self.tools.values()]
         return made | {("timeout", "run", True)} if any(timed) else made
 
     def worded(self, verdict: Words) -> Words:
