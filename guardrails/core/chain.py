@@ -4,7 +4,7 @@ A policy ready to decide: guards, the declarations of tools, and for each tool t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,7 +17,6 @@ from guardrails.core.refusals import ALIASES, filled
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER
 from guardrails.core.tool import Tool, renewed, source_of
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.names import look_by_name
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import SIGNS, matcher

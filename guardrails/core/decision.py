@@ -3,13 +3,12 @@ The answers of the engine: to a call, to its end, and to any other event.
 """
 
 from copy import copy
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Self
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.refusals import waiting
 from guardrails.core.state import Pending
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.types import Denial, Nudge, ToolCall
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy as shallow
-from dataclasses import KW_ONLY, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, Self, cast
 
@@ -19,7 +19,6 @@ from guardrails.core.result.kinds import kind_of
 from guardrails.core.text.control import cleaned, sanitise
 from guardrails.core.text.truncation import Rendered
 from guardrails.core.text.truncation import render as render_value
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Denial, ErrorType, NextAction, Outcome, Status, Success
 

@@ -3,12 +3,11 @@ The answers of guards to a call, the refusals that no guard gives (their codes b
 """
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.state import Question
 from guardrails.core.text.control import cleaned
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import MICRO, Denial, Nudge
 

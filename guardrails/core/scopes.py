@@ -7,7 +7,7 @@ call's session alone, which gives it back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from guardrails.core.chain import FAR_MS, Chain, Hook, Plan
@@ -15,7 +15,6 @@ from guardrails.core.guards.base import Edge, Facts
 from guardrails.core.guards.budget import NO_LIMITS
 from guardrails.core.refusals import broken
 from guardrails.core.state import Pending, SessionState, touch
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.types import Denial, Outcome
 
 

@@ -13,10 +13,9 @@ Promises, each with a test:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self
 
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import Denial, ErrorType, Outcome, ToolCall
 

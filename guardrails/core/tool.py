@@ -6,7 +6,7 @@ import inspect
 import re
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import InitVar, fields, replace
+from dataclasses import InitVar, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, Self
@@ -16,7 +16,6 @@ from guardrails.core.arguments.problems import read_arguments
 from guardrails.core.result.content import at, http_error, number_of, short
 from guardrails.core.result.failures import FAILED, Sign, Source, Words
 from guardrails.core.text.signature import sign
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import TOKEN, bounded_name, own_name
 from guardrails.core.values.schema import FromText, Ge, Gt, MaxLen, MinLen

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from os import path
 from time import monotonic
@@ -25,7 +25,6 @@ from guardrails.core.result import Reading, Terms, reading_of
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.control import sanitise
 from guardrails.core.tool import Tool, checked, host_arguments, tool_call
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, wants_info, warn_once
 from guardrails.core.values.names import bounded_name

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import InitVar, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cache, partial, reduce
 from math import ceil
 from time import monotonic
@@ -26,7 +26,6 @@ from guardrails.core.refusals import unreachable, unreadable
 from guardrails.core.scopes import Place, progress
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.plain_json import exact
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key

@@ -5,6 +5,7 @@ The front door: one budget for the calls of an agent, its model turns and its su
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from copy import copy
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
@@ -15,7 +16,6 @@ from guardrails.core.envelope import Envelope
 from guardrails.core.guards.budget import ITERATIONS, Amounts, amount, internal
 from guardrails.core.scopes import Place, progress
 from guardrails.core.tool import Tool
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import Priced, price_of, public, read_usage

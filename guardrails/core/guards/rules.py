@@ -12,7 +12,7 @@ Promises, each with a test:
 import re
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
@@ -25,7 +25,6 @@ from guardrails.core.result.content import at
 from guardrails.core.state import SessionState
 from guardrails.core.text.signature import canonical
 from guardrails.core.tool import Tool
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import AMBIGUOUS, PolicyError
 from guardrails.core.values.schema import Ge, Gt, MinLen
 from guardrails.core.values.types import MICRO, Denial, Mode, Nudge, Outcome, ToolCall

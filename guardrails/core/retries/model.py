@@ -5,14 +5,13 @@ A learned model: log odds by name, in a plain JSON file that is checked as a who
 import math
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 
 from guardrails.core.retries.serving import RETRIES
 from guardrails.core.retries.trail import Crosses
-from guardrails.core.values.dataclass import dataclass
 from guardrails.core.values.errors import ModelError
 
 

@@ -10,11 +10,10 @@ cut by type:
 """
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-
-from guardrails.core.values.dataclass import dataclass
 
 from .control import repaired
 from .plain_json import LIMIT, Copy, dumps, exact, written

@@ -20,7 +20,6 @@ from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
 
-from .dataclass import dataclass
 from .errors import PolicyError
 
 
@@ -103,7 +102,7 @@ class Checked(NamedTuple):
     check: Callable[[Any], Any]
 
 
-@dataclass(eq=False)
+@dataclasses.dataclass(eq=False)
 class MapType:
     """
     The type of a map of named settings.

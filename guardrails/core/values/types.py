@@ -6,11 +6,9 @@ Nothing here does anything. Times are integers in milliseconds since 1970, money
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, get_args
-
-from guardrails.core.values.dataclass import dataclass
 
 
 if TYPE_CHECKING:

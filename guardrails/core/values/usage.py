@@ -10,13 +10,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, NamedTuple, Self
-
-from guardrails.core.values.dataclass import dataclass
 
 from .errors import SessionError, install
 from .logs import warn_once

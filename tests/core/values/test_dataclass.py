@@ -7,11 +7,11 @@ import dataclasses
 import pickle
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 
 from guardrails import Denial, Tool
-from guardrails.core.values.dataclass import dataclass
 
 
 @pytest.mark.parametrize("value", [Denial("a.b", "no"), Tool(name="t", read_only=True)])
