@@ -10,7 +10,7 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope import Envelope
 from guardrails.core.result import Reading, evidence_of
-from guardrails.core.result.content import LINE
+from guardrails.core.result.content import LINE, is_given
 from guardrails.core.result.names import Form, form_of
 from guardrails.core.values.caches import pattern
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
@@ -63,7 +63,7 @@ def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = N
         return content
     form = form or form_of(content)
     names = form.stated if content.get(form.rows) else form.facts
-    news = {key: content[key] for key in names if str(content[key]) not in given}
+    news = {key: content[key] for key in names if not is_given(content[key], given)}
     for key, _ in form.lists:
         news[key] = content[key]
     for key, its in form.objects:

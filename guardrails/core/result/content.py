@@ -257,7 +257,7 @@ def _news_of(value: Any, given: Set[str], its: About, *, waits: bool) -> int:
     if its.dull or value is None or kind is bool:
         return 0
     if kind is int or kind is float:
-        return 0 if value == 0 or str(value) in given else 2
+        return 0 if value == 0 or is_given(value, given) else 2
     return 2 if (kind is not list and kind is not dict) or value else 1
 
 
@@ -265,7 +265,22 @@ def given_by(arguments: Any) -> Set[str]:
     """
     Returns the values of the *arguments* that an answer may repeat.
     """
-    return {str(one) for one in arguments.values() if type(one) in _BASIC} if hasattr(arguments, "values") else set()
+    try:
+        return (
+            {str(one) for one in arguments.values() if type(one) in _BASIC} if hasattr(arguments, "values") else set()
+        )
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return set()
+
+
+def is_given(value: Any, given: Set[str]) -> bool:
+    """
+    Returns whether *value*, a scalar, repeats one that was *given*; a number of more than 4,300 digits does not.
+    """
+    try:
+        return str(value) in given
+    except ValueError:
+        return False
 
 
 def brings(value: Any, depth: int = 4) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Summary, Tool
-from guardrails.core.prepare import news_hash
+from guardrails.core.prepare import news_hash, prepare
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import content_of, read_mcp, state_of
@@ -121,6 +121,13 @@ NEWS = {"waiting": 3, "news": 2, "hollow": 1, "done": 0}
 @table(("kind", "value"), [(kind, value) for kind in NEWS for value in RESULTS["news"][kind]])
 def test_a_content_goes_on_or_brings_news_or_nothing_or_only_acknowledges(kind: str, value: Any) -> None:
     assert {read.news for read in readings(value)} == {NEWS[kind]}
+
+
+def test_a_number_of_more_digits_than_python_writes_is_a_result_like_any() -> None:
+    huge = {"n": 10**5_000}
+    for value in (huge["n"], huge, [huge["n"]], {**huge, "status": "ok"}):
+        reading = prepare(reading_of(value, arguments=huge), 65_536, look=True)
+        assert (reading.error_type, reading.news, reading.rendered is None) == (None, 2, False)
 
 
 def test_what_was_given_is_no_news() -> None:
