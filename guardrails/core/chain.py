@@ -190,8 +190,6 @@ class Chain:
         self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
         enforced = with_companions([g for g in self.guards if self.mode == g.mode == "enforce"])
         self.budget: Limits | None = next((g.limits for g in enforced if g.limits is not None), None)
-        self.priced = self.budget is not None and self.budget.priced
-        """Money is limited."""
         self.reserves = self.limits is not None and self.limits.reserves
         lasts_ms = None if self.budget is None else self.budget.own.get("max_elapsed")
         self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
@@ -345,7 +343,7 @@ def least_of(*chains: Chain) -> int:
     """
     Returns the micro-dollars of the cheapest tool of a session, whose chain is the first, if it or one of its scopes limits money.
     """
-    return chains[0].least if any(one.priced for one in chains) else 0
+    return chains[0].least if any(one.budget is not None and one.budget.priced for one in chains) else 0
 
 
 def with_companions(guards: Iterable[Guard]) -> list[Guard]:

@@ -24,7 +24,6 @@ from guardrails.core.guards.base import Event, Facts
 from guardrails.core.refusals import (
     UNCERTAIN,
     Verdicts,
-    broken,
     failure,
     finish,
     in_flight,
@@ -582,9 +581,9 @@ def _settle(at: Moment, plan: Plan, pending: Pending | None, end: End, decision:
         hooks = own.family_settles if its.reserved or its.family is not None else own.settles
         for name, enforced, error in remember(hooks, its, facts, call, end):
             at.errors += (failure(error, place.code(name)),)
-            if enforced and own.deny_on_error:
-                # What it counts is not known any more, so that its limit would hold nothing.
-                exhaust(state, at.chain.worded(broken(place.code(name), ends=True)))
+            # What it counts is not known any more, so that its limit would hold nothing.
+            if enforced and own.deny_on_error and (cause := place.broken(name)) is not None:
+                exhaust(state, cause)
     return unknown
 
 

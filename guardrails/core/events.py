@@ -16,7 +16,7 @@ from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards import LIMITING
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import ITERATIONS, NO_LIMITS, TABLE
-from guardrails.core.refusals import broken, finish
+from guardrails.core.refusals import finish
 from guardrails.core.scopes import Place, first_cause
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.errors import SessionError
@@ -133,8 +133,8 @@ def _count(place: Place, name: str, values: Values, least: int) -> None:
     if name == "release":
         # What is given back ends nothing.
         return
-    if failed and chain.on_error != "allow" and chain.mode == "enforce":
-        states.exhaust(state, chain.worded(broken(place.code(failed[0]), ends=True)))
+    if failed and (end := place.broken(failed[0])) is not None:
+        states.exhaust(state, end)
     _end(place, facts)
 
 

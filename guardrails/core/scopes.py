@@ -60,6 +60,13 @@ class Place:
             worded = replace(worded, message=f"{denial.message} The limit is {whose}.")
         return replace(worded, code=self.code(denial.code), scope=self.name)
 
+    def broken(self, guard: str) -> Denial | None:
+        """
+        Returns the end of the session that follows if *guard* failed at what it counts or ends; None: the policy goes on without it.
+        """
+        goes_on = self.chain.on_error == "allow" or self.chain.mode != "enforce"
+        return None if goes_on else self.chain.worded(broken(self.code(guard), ends=True))
+
     def code(self, code: str) -> str:
         """
         Returns *code*, or a name of a guard, as it is written of this place.
@@ -150,13 +157,13 @@ def first_cause(place: Place, hooks: tuple[Hook, ...], facts: Facts) -> Denial |
     Returns the first cause that one of *hooks* finds, in the words of *place*. A guard that fails ends the session too, unless the
     policy goes on without it.
     """
-    state, chain, mine = place.state, place.chain, place.state.own.get
+    state, mine = place.state, place.state.own.get
     for name, key, _, spent in hooks:
         try:
             cause = spent(state, mine(key), facts)
         except Exception:  # a guard that fails is decided by `on_error`
-            if chain.on_error != "allow" and chain.mode == "enforce":
-                return chain.worded(broken(place.code(name), ends=True))
+            if (end := place.broken(name)) is not None:
+                return end
         else:
             if cause is not None:
                 return place.says(cause)

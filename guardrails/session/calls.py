@@ -131,8 +131,9 @@ class Calls:
         Know *tools*, those of a host or its functions, from now on: their arguments are checked, their hints count.
 
         The policy's declarations stand above those of a tool, field by field. A declared tool makes no other tool
-        unknown. Unless they are *listed*, there may be others that cost less. To say the same again costs next to nothing. A JSON Schema that is not valid is one warning, and its tool
-        unchecked. Raises PolicyError if a function or model is not valid.
+        unknown. Unless they are *listed*, there may be others that cost less. To say the same again costs next to
+        nothing. A JSON Schema that is not valid is one warning, and its tool unchecked. Raises PolicyError if a function
+        or model is not valid.
         """
         every = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
         new = {tool.name: tool for tool in every if self._host_tools.get(tool.name) != tool}

@@ -361,8 +361,7 @@ def steps(
     while True:
         ask = partial(calls.decide, tool, arguments, call_id, claims=True)
         decision, plan = (yield Store(ledger, ask)) if away else ask()
-        if calls.on_decision is not None:
-            calls.tell("on_decision", decision)
+        calls.tell("on_decision", decision)
         envelope = decision.envelope
         if envelope is not None:
             if not asked and calls.approver is not None and (yield from calls.ask(decision)):
